@@ -1,0 +1,48 @@
+# Every task of the project; `make` lists them. Nothing here asks a question or needs a file outside the clone
+# but the cache: $(CACHE) holds tools and control-plane binaries, each built once.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stanchion
+TOOLS := $(CACHE)/tools
+
+CARGO_DENY    := 0.20.2
+CARGO_MACHETE := 0.9.2
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what is missing to build and test (PostgreSQL's server, a C compiler)
+	@tools/setup
+
+.PHONY: test
+test: setup ## Run every test
+	cargo test --workspace --all-features --locked
+
+.PHONY: lint
+lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MACHETE) ## Format, clippy, dependencies, documents
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	$(TOOLS)/bin/cargo-deny --log-level warn check bans licenses sources
+	$(TOOLS)/bin/cargo-machete
+	tools/check-docs
+
+.PHONY: audit
+audit: $(TOOLS)/cargo-deny@$(CARGO_DENY) ## Look for security advisories and yanked crates (needs the network)
+	$(TOOLS)/bin/cargo-deny check advisories
+
+# A debug build is enough for a linter and takes a minute instead of ten. The empty file named after the version
+# says that it is installed, so that no registry is asked again.
+$(TOOLS)/cargo-%: | setup
+	env -u CARGO_TARGET_DIR cargo install --quiet --locked --debug --root $(TOOLS) $(@F)
+	touch $@
+
+.PHONY: docs
+docs: ## Build the book into target/book (needs mdbook; the pages read well without)
+	@command -v mdbook > /dev/null || { echo "docs: mdbook is missing: cargo install --locked mdbook"; exit 1; }
+	mdbook build docs
