@@ -1,1 +1,4 @@
-//! kernel
+//! The kernel: everything a controller needs and that is not its subject.
+
+pub mod client;
+pub mod telemetry;

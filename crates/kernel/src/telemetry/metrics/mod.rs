@@ -1,0 +1,119 @@
+//! The numbers at `/metrics`.
+//!
+//! Where controller-runtime or client-go has a name for a number, that name and its labels are used: a dashboard
+//! made for any other operator shows this one. There is no global registry: a test makes its own [`Metrics`] and
+//! reads from it what this one operator did.
+//!
+//! Labels are bounded by their types. They are `&'static str`, so neither an object's name nor an error's text can
+//! become a label; the one exception, the resource in a request's path, is checked where it is parsed.
+
+mod api;
+mod controller;
+mod postgres;
+mod process;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::Registry,
+};
+
+pub use api::ApiMetrics;
+pub use controller::{ControllerMetrics, Finish, Queued, Running};
+pub use postgres::{ConnectionState, PostgresMetrics, StatementKind};
+
+/// The media type of [`Metrics::encode`], as a scraper expects it.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All numbers of one operator. A clone is a second handle on the same numbers.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    controllers: Arc<controller::Families>,
+    api: ApiMetrics,
+    postgres: PostgresMetrics,
+    leader: Family<LeaseLabel, Gauge>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LeaseLabel {
+    name: &'static str,
+}
+
+impl Metrics {
+    /// An empty set for the binary of this version.
+    pub fn new(version: &'static str) -> Self {
+        let mut registry = Registry::default();
+        registry.register(
+            "stanchion_build",
+            "What is running",
+            Info::new(vec![("version", version)]),
+        );
+        registry.register_collector(Box::new(process::ProcessCollector));
+        let leader = Family::<LeaseLabel, Gauge>::default();
+        registry.register(
+            "leader_election_master_status",
+            "1 while this process holds the lease",
+            leader.clone(),
+        );
+        Self {
+            controllers: Arc::new(controller::Families::register(&mut registry)),
+            api: ApiMetrics::register(&mut registry),
+            postgres: PostgresMetrics::register(&mut registry),
+            leader,
+            registry: Arc::new(Mutex::new(registry)),
+        }
+    }
+
+    /// The numbers of one controller. Its series exist, at zero, from this call on.
+    pub fn controller(&self, name: &'static str) -> ControllerMetrics {
+        self.controllers.controller(name)
+    }
+
+    /// The numbers of the Kubernetes client.
+    pub fn api(&self) -> &ApiMetrics {
+        &self.api
+    }
+
+    /// The numbers of the database connections.
+    pub fn postgres(&self) -> &PostgresMetrics {
+        &self.postgres
+    }
+
+    /// Says whether this process holds the lease of that name.
+    pub fn set_leader(&self, lease: &'static str, leads: bool) {
+        self.leader
+            .get_or_create(&LeaseLabel { name: lease })
+            .set(i64::from(leads));
+    }
+
+    /// Adds families that are a controller's own subject. Call it once per process and family: a name that is
+    /// registered twice is written twice, which a scraper refuses.
+    ///
+    /// A counter is registered without `_total`, which is appended when it is written.
+    pub fn register<T>(&self, families: impl FnOnce(&mut Registry) -> T) -> T {
+        families(&mut self.registry())
+    }
+
+    /// The exposition, in the format that [`CONTENT_TYPE`] names.
+    pub fn encode(&self) -> String {
+        let mut buffer = String::new();
+        // Writing to a String cannot fail; a collector that fails leaves a text without its end mark, which a
+        // scraper refuses as a whole instead of trusting half of it.
+        let _ = text::encode(&mut buffer, &self.registry());
+        buffer
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Seconds from a fast answer of an API server to a reconcile that ran into its deadline.
+fn seconds_histogram() -> Histogram {
+    Histogram::new([
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,
+    ])
+}
