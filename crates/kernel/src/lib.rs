@@ -1,4 +1,6 @@
 //! The kernel: everything a controller needs and that is not its subject.
 
 pub mod client;
+pub mod events;
+pub mod lease;
 pub mod telemetry;

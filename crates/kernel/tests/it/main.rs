@@ -6,4 +6,5 @@
     clippy::indexing_slicing
 )]
 
+mod lease;
 mod telemetry;

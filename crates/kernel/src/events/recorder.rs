@@ -1,0 +1,161 @@
+//! Writes events, without ever getting in the way of a reconcile.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+};
+use prometheus_client::metrics::counter::Counter;
+use serde_json::json;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::{
+    Notice,
+    notice::{instance, unique_name},
+    series::{Entry, Key, Recent},
+};
+use crate::lease::Fence;
+
+/// The longest that an event may hold up the reconcile that publishes it.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Publishes events as one controller. Clones share what they know about recent events.
+/// Needs `create` and `patch` on `events.events.k8s.io`.
+#[derive(Clone)]
+pub struct Recorder {
+    client: Client,
+    controller: String,
+    instance: String,
+    recent: Arc<Mutex<Recent>>,
+    failures: Counter,
+}
+
+impl Recorder {
+    /// `controller` is a qualified name such as `stanchion/user`; `instance` is the replica.
+    pub fn new(client: Client, controller: impl Into<String>, instance_name: &str) -> Self {
+        Self {
+            client,
+            controller: controller.into(),
+            instance: instance(instance_name),
+            recent: Arc::default(),
+            failures: Counter::default(),
+        }
+    }
+
+    /// How many events could not be written.
+    pub fn failures(&self) -> Counter {
+        self.failures.clone()
+    }
+
+    /// Tells about `regarding` (see [`kube::Resource::object_ref`]). A failure is logged and counted.
+    pub async fn publish(&self, regarding: &ObjectReference, notice: &Notice) {
+        let error: Box<dyn std::error::Error + Send + Sync> =
+            match tokio::time::timeout(TIMEOUT, self.write(regarding, notice.shortened())).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) if is_expected(&error) => {
+                    debug!(reason = notice.reason, %error, "event not written");
+                    return;
+                }
+                Ok(Err(error)) => error.into(),
+                Err(elapsed) => elapsed.into(),
+            };
+        self.failures.inc();
+        warn!(reason = notice.reason, name = regarding.name, %error, "cannot write an event");
+    }
+
+    async fn write(&self, regarding: &ObjectReference, notice: Notice) -> Result<(), kube::Error> {
+        // Objects without a namespace have their events in `default`, where kubectl looks for them.
+        let namespace = regarding.namespace.as_deref().unwrap_or("default");
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let key = Key {
+            regarding: identify(regarding),
+            notice,
+        };
+
+        let known = self.recent().again(&key, Instant::now());
+        if let Some(Entry { name, count, .. }) = known {
+            let series =
+                json!({ "series": { "count": count, "lastObservedTime": MicroTime(Timestamp::now()) } });
+            match events
+                .patch(&name, &PatchParams::default(), &Patch::Merge(series))
+                .await
+            {
+                // Events live for an hour, or until somebody deletes them.
+                Err(kube::Error::Api(status)) if status.is_not_found() => self.recent().forget(&key),
+                result => return result.map(|_| ()),
+            }
+        }
+
+        let event = self.event(regarding, &key.notice, namespace);
+        let name = event.metadata.name.clone().unwrap_or_default();
+        match events.create(&PostParams::default(), &event).await {
+            Ok(_) => {}
+            // The name is random: it is there because the client sent this very event twice.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(error),
+        }
+        self.recent().created(key, name, Instant::now());
+        Ok(())
+    }
+
+    fn event(&self, regarding: &ObjectReference, notice: &Notice, namespace: &str) -> Event {
+        Event {
+            metadata: ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                name: Some(unique_name(regarding.name.as_deref().unwrap_or_default())),
+                ..ObjectMeta::default()
+            },
+            type_: Some(notice.kind.as_str().to_owned()),
+            reason: Some(notice.reason.clone()),
+            action: Some(notice.action.clone()),
+            note: Some(notice.note.clone()),
+            event_time: Some(MicroTime(Timestamp::now())),
+            regarding: Some(regarding.clone()),
+            reporting_controller: Some(self.controller.clone()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
+        }
+    }
+
+    /// What it guards is valid after every statement, so a panic elsewhere does not spoil it.
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The uid, because a name may belong to another object tomorrow.
+fn identify(regarding: &ObjectReference) -> String {
+    regarding.uid.clone().unwrap_or_else(|| {
+        let part = |field: &Option<String>| field.clone().unwrap_or_default();
+        [
+            part(&regarding.kind),
+            part(&regarding.namespace),
+            part(&regarding.name),
+        ]
+        .join("/")
+    })
+}
+
+/// The namespace is going or gone, or the lease is: the reader of the event is, too.
+fn is_expected(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            let causes = status.details.iter().flat_map(|details| &details.causes);
+            status.is_not_found()
+                || causes
+                    .into_iter()
+                    .any(|cause| cause.reason == "NamespaceTerminating")
+        }
+        other => Fence::stopped(other),
+    }
+}

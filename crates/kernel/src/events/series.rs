@@ -1,0 +1,127 @@
+//! Which events were written a short while ago, so that a repetition counts up instead of adding one.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::time::Instant;
+
+use super::Notice;
+
+/// A repetition within this time belongs to the series; client-go uses the same six minutes.
+pub(super) const WINDOW: Duration = Duration::from_mins(6);
+/// Bounds the memory. A series that is forgotten starts again with a new Event, nothing worse.
+pub(super) const CAPACITY: usize = 1024;
+
+/// What makes two events the same. The note is part of it: the API server refuses to change the
+/// note of an Event, so new words need a new Event or nobody would ever see them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) regarding: String,
+    pub(super) notice: Notice,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Name of the Event.
+    pub(super) name: String,
+    /// How often it happened so far.
+    pub(super) count: i32,
+    last: Instant,
+}
+
+/// The recent events, at most [`CAPACITY`] of them.
+#[derive(Debug, Default)]
+pub(super) struct Recent(HashMap<Key, Entry>);
+
+impl Recent {
+    /// Counts one more, if the event is known and recent.
+    pub(super) fn again(&mut self, key: &Key, now: Instant) -> Option<Entry> {
+        let entry = self
+            .0
+            .get_mut(key)
+            .filter(|entry| now.duration_since(entry.last) < WINDOW)?;
+        entry.count = entry.count.saturating_add(1);
+        entry.last = now;
+        Some(entry.clone())
+    }
+
+    /// Remembers an event that was just created.
+    pub(super) fn created(&mut self, key: Key, name: String, now: Instant) {
+        if self.0.len() >= CAPACITY {
+            self.0.retain(|_, entry| now.duration_since(entry.last) < WINDOW);
+        }
+        if self.0.len() >= CAPACITY
+            && let Some(oldest) = self
+                .0
+                .iter()
+                .min_by_key(|(_, entry)| entry.last)
+                .map(|(key, _)| key.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert(
+            key,
+            Entry {
+                name,
+                count: 1,
+                last: now,
+            },
+        );
+    }
+
+    /// Forgets an event that is no longer in the cluster.
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Severity, *};
+
+    fn key(note: &str) -> Key {
+        let notice = Notice {
+            kind: Severity::Normal,
+            reason: "Created".into(),
+            action: "Reconcile".into(),
+            note: note.into(),
+        };
+        Key {
+            regarding: "uid".into(),
+            notice,
+        }
+    }
+
+    #[test]
+    fn repetitions_count_up_within_the_window_only() {
+        let (mut recent, start) = (Recent::default(), Instant::now());
+        assert_eq!(recent.again(&key("a"), start), None);
+        recent.created(key("a"), "a.1".into(), start);
+        let later = start + WINDOW - Duration::from_secs(1);
+        assert_eq!(recent.again(&key("a"), later).unwrap().count, 2);
+        assert_eq!(
+            recent
+                .again(&key("a"), later + Duration::from_mins(1))
+                .unwrap()
+                .count,
+            3
+        );
+        assert_eq!(
+            recent.again(&key("a"), later + Duration::from_mins(1) + WINDOW),
+            None
+        );
+        assert_eq!(recent.again(&key("another note"), later), None);
+    }
+
+    #[test]
+    fn the_memory_is_bounded_and_keeps_the_newest() {
+        let (mut recent, start) = (Recent::default(), Instant::now());
+        for i in 0..CAPACITY as u64 + 50 {
+            let note = format!("note {i}");
+            recent.created(key(&note), note.clone(), start + Duration::from_millis(i));
+        }
+        assert_eq!(recent.0.len(), CAPACITY);
+        let now = start + Duration::from_secs(10);
+        assert_eq!(recent.again(&key("note 49"), now), None);
+        assert!(recent.again(&key("note 50"), now).is_some());
+    }
+}

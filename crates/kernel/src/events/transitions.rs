@@ -1,0 +1,145 @@
+//! Which changes of conditions people are told about.
+//!
+//! Comparing the stored conditions with the new ones, and not "what this process has seen", is what
+//! makes a restart silent: the stored ones are the memory.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Notice, Severity};
+
+/// One row of a controller's table: when `condition` becomes `status`, tell it like this. What has
+/// no row is not told.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement {
+    /// The condition's type.
+    pub condition: &'static str,
+    /// `True`, `False` or `Unknown`.
+    pub status: &'static str,
+    /// How the event is marked.
+    pub kind: Severity,
+    /// The event's action.
+    pub action: &'static str,
+}
+
+/// The notices for going from `old` to `new`: for every condition whose status or reason changed,
+/// or which is new, and which the table mentions. Another message or time alone is no news.
+pub fn transitions(old: &[Condition], new: &[Condition], table: &[Announcement]) -> Vec<Notice> {
+    new.iter()
+        .filter(|now| {
+            !old.iter()
+                .any(|was| was.type_ == now.type_ && was.status == now.status && was.reason == now.reason)
+        })
+        .filter_map(|now| {
+            let row = table
+                .iter()
+                .find(|row| row.condition == now.type_ && row.status == now.status)?;
+            Some(Notice {
+                kind: row.kind,
+                reason: now.reason.clone(),
+                action: row.action.to_owned(),
+                note: now.message.clone(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    const TABLE: &[Announcement] = &[
+        Announcement {
+            condition: "Ready",
+            status: "True",
+            kind: Severity::Normal,
+            action: "Reconcile",
+        },
+        Announcement {
+            condition: "Ready",
+            status: "False",
+            kind: Severity::Warning,
+            action: "Reconcile",
+        },
+        Announcement {
+            condition: "Stalled",
+            status: "True",
+            kind: Severity::Warning,
+            action: "Validate",
+        },
+    ];
+
+    fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Condition {
+        Condition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
+            observed_generation: None,
+        }
+    }
+
+    #[test]
+    fn only_status_and_reason_are_news() {
+        let down = condition("Ready", "False", "DatabaseDown", "connection refused (attempt 1)");
+        let cases = [
+            ("the same", down.clone(), 0),
+            (
+                "another message",
+                condition("Ready", "False", "DatabaseDown", "connection refused (attempt 2)"),
+                0,
+            ),
+            (
+                "another reason",
+                condition("Ready", "False", "NoPrivilege", "grant CREATEROLE"),
+                1,
+            ),
+            (
+                "another status",
+                condition("Ready", "True", "DatabaseDown", "up"),
+                1,
+            ),
+            (
+                "a status without a row",
+                condition("Ready", "Unknown", "Checking", ""),
+                0,
+            ),
+        ];
+        for (case, new, expected) in cases {
+            assert_eq!(
+                transitions(std::slice::from_ref(&down), &[new], TABLE).len(),
+                expected,
+                "{case}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_time_and_the_observed_generation_are_not_news() {
+        let old = condition("Ready", "True", "Ready", "ready");
+        let new = Condition {
+            last_transition_time: Time(jiff::Timestamp::MAX),
+            observed_generation: Some(7),
+            ..old.clone()
+        };
+        assert!(transitions(&[old], &[new], TABLE).is_empty());
+    }
+
+    #[test]
+    fn a_new_condition_is_told_in_the_words_of_the_condition() {
+        let new = [
+            condition("Stalled", "False", "Progressing", "fine"),
+            condition("Ready", "True", "Ready", "role app is ready"),
+            condition("Connected", "True", "Connected", "not in the table"),
+        ];
+        let notice = Notice {
+            kind: Severity::Normal,
+            reason: "Ready".into(),
+            action: "Reconcile".into(),
+            note: "role app is ready".into(),
+        };
+        assert_eq!(transitions(&[], &new, TABLE), [notice]);
+    }
+}

@@ -1,0 +1,98 @@
+//! The write fence: once leadership is not valid, nothing but reads leaves this process.
+//!
+//! Dropping the controllers' future stops their code, but not a task that was spawned, nor the
+//! client's own retries (kube repeats a POST for minutes). The fence sits in the client itself,
+//! so no path around it exists; for SQL there is [`Fence::check`].
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Method, Request};
+use tower::{BoxError, Layer, Service};
+
+use super::{Leadership, NotLeading};
+
+/// A layer for [`crate::client::Options::with_layer`], below the retries and next to the wire. The
+/// Lease itself is written through another client, which has no fence.
+#[derive(Clone, Debug)]
+pub struct Fence {
+    leadership: Option<Leadership>,
+}
+
+impl Fence {
+    /// Without leader election there is nothing to guard: the fence lets everything through.
+    pub fn open() -> Self {
+        Self { leadership: None }
+    }
+
+    /// Lets writes through while `leadership` is valid.
+    pub fn guarded_by(leadership: Leadership) -> Self {
+        Self {
+            leadership: Some(leadership),
+        }
+    }
+
+    /// To be asked right before a write that does not go through the Kubernetes client.
+    pub fn check(&self) -> Result<(), NotLeading> {
+        match &self.leadership {
+            Some(leadership) if !leadership.is_valid() => Err(NotLeading),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a call failed only because the fence stopped it, however the error was wrapped.
+    pub fn stopped(error: &(dyn std::error::Error + 'static)) -> bool {
+        std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<NotLeading>())
+    }
+}
+
+impl<S> Layer<S> for Fence {
+    type Service = FenceService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        FenceService {
+            leadership: self.leadership.clone(),
+            inner,
+        }
+    }
+}
+
+/// What [`Fence`] makes of a client's service.
+#[derive(Clone, Debug)]
+pub struct FenceService<S> {
+    leadership: Option<Leadership>,
+    inner: S,
+}
+
+impl<S, B> Service<Request<B>> for FenceService<S>
+where
+    S: Service<Request<B>>,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        match self.leadership.clone() {
+            Some(leadership) if !reads => {
+                // Not even handed to the inner service, which may begin to send in `call`.
+                if !leadership.is_valid() {
+                    return Box::pin(async { Err(NotLeading.into()) });
+                }
+                let call = self.inner.call(request);
+                Box::pin(async move { leadership.while_valid(call).await?.map_err(Into::into) })
+            }
+            _ => {
+                let call = self.inner.call(request);
+                Box::pin(async move { call.await.map_err(Into::into) })
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The rules of the Lease, without I/O: may we write it, and what do we write.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::meta::v1::MicroTime};
+use tokio::time::Instant;
+
+use super::settings::LeaseSettings;
+
+/// What we last saw in the Lease, and since when by our own clock.
+#[derive(Debug, Default)]
+pub(super) struct Observed(Option<(LeaseSpec, Instant)>);
+
+/// Whether the Lease is ours to write.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// We hold it, or nobody does, or the holder has been silent for a whole lease duration.
+    Ours,
+    /// Another replica holds it.
+    HeldBy(String),
+}
+
+impl Observed {
+    /// Judges the Lease as it was just read.
+    ///
+    /// A foreign lease expires when *we* have seen it unchanged for its duration: `renewTime` was
+    /// written by a clock that may be minutes off, so it is compared with itself only.
+    pub(super) fn judge(&mut self, spec: &LeaseSpec, settings: &LeaseSettings, now: Instant) -> Claim {
+        let since = match &self.0 {
+            Some((seen, since)) if seen == spec => *since,
+            _ => {
+                self.0 = Some((spec.clone(), now));
+                now
+            }
+        };
+        claim(spec, settings, since, now)
+    }
+
+    /// Judges a Lease that is gone. Deleting it does not tell its holder to stop, so whoever saw
+    /// the holder waits as for any other sign of life.
+    pub(super) fn judge_missing(&self, settings: &LeaseSettings, now: Instant) -> Claim {
+        self.0
+            .as_ref()
+            .map_or(Claim::Ours, |(spec, since)| claim(spec, settings, *since, now))
+    }
+}
+
+fn claim(spec: &LeaseSpec, settings: &LeaseSettings, since: Instant, now: Instant) -> Claim {
+    match spec.holder_identity.as_deref() {
+        None | Some("") => Claim::Ours,
+        Some(holder) if holder == settings.identity.as_str() => Claim::Ours,
+        Some(_) if now >= since + patience(spec, settings) => Claim::Ours,
+        Some(holder) => Claim::HeldBy(holder.to_owned()),
+    }
+}
+
+/// The holder's own lease duration counts, not ours: it stops by its own deadline.
+fn patience(spec: &LeaseSpec, settings: &LeaseSettings) -> Duration {
+    spec.lease_duration_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map_or(settings.timings.lease_duration(), Duration::from_secs)
+}
+
+/// The Lease with us as the holder: renewed if we were, taken over if not.
+pub(super) fn held(before: Option<&LeaseSpec>, settings: &LeaseSettings, now: Timestamp) -> LeaseSpec {
+    let before = before.cloned().unwrap_or_default();
+    let renewed = before.holder_identity.as_deref() == Some(settings.identity.as_str());
+    let transitions = before
+        .lease_transitions
+        .map_or(0, |n| if renewed { n } else { n.saturating_add(1) });
+    LeaseSpec {
+        holder_identity: Some(settings.identity.as_str().to_owned()),
+        lease_duration_seconds: Some(settings.timings.lease_seconds()),
+        acquire_time: before
+            .acquire_time
+            .clone()
+            .filter(|_| renewed)
+            .or(Some(MicroTime(now))),
+        renew_time: Some(MicroTime(now)),
+        lease_transitions: Some(transitions),
+        ..before
+    }
+}
+
+/// The Lease with nobody as the holder, so that the next one need not wait.
+pub(super) fn released(before: &LeaseSpec, now: Timestamp) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(String::new()),
+        // The least that the API accepts; it is over at once either way.
+        lease_duration_seconds: Some(1),
+        renew_time: Some(MicroTime(now)),
+        ..before.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::settings::Identity, *};
+
+    fn settings() -> LeaseSettings {
+        LeaseSettings {
+            namespace: "ns".into(),
+            name: "lease".into(),
+            identity: Identity::new("me"),
+            timings: super::super::Timings::default(),
+        }
+    }
+
+    fn foreign(renewed: &str) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some("other".into()),
+            lease_duration_seconds: Some(15),
+            renew_time: Some(MicroTime(renewed.parse().unwrap())),
+            lease_transitions: Some(3),
+            ..LeaseSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_foreign_lease_expires_by_our_clock_and_not_by_its_timestamp() {
+        let (settings, start) = (settings(), Instant::now());
+        // By its own timestamp it expired decades ago; another one has a clock in the future.
+        for renewed in ["1990-01-01T00:00:00Z", "2190-01-01T00:00:00Z"] {
+            let (mut observed, lease) = (Observed::default(), foreign(renewed));
+            let other = Claim::HeldBy("other".into());
+            assert_eq!(observed.judge(&lease, &settings, start), other);
+            assert_eq!(
+                observed.judge(&lease, &settings, start + Duration::from_millis(14_999)),
+                other
+            );
+            assert_eq!(
+                observed.judge(&lease, &settings, start + Duration::from_secs(15)),
+                Claim::Ours
+            );
+        }
+    }
+
+    #[test]
+    fn every_renewal_that_we_see_starts_the_wait_again() {
+        let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
+        for i in 0..10 {
+            let lease = foreign(&format!("2026-01-01T00:00:{i:02}Z"));
+            let claim = observed.judge(&lease, &settings, start + Duration::from_secs(14 * i));
+            assert_eq!(claim, Claim::HeldBy("other".into()));
+        }
+    }
+
+    #[test]
+    fn a_deleted_lease_is_not_free_at_once_for_who_saw_its_holder() {
+        let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
+        assert_eq!(observed.judge_missing(&settings, start), Claim::Ours);
+        observed.judge(&foreign("2026-01-01T00:00:00Z"), &settings, start);
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(
+            observed.judge_missing(&settings, after(14)),
+            Claim::HeldBy("other".into())
+        );
+        assert_eq!(observed.judge_missing(&settings, after(15)), Claim::Ours);
+    }
+
+    #[test]
+    fn the_holder_says_how_long_to_wait() {
+        let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
+        let lease = LeaseSpec {
+            lease_duration_seconds: Some(60),
+            ..foreign("2026-01-01T00:00:00Z")
+        };
+        observed.judge(&lease, &settings, start);
+        let claim = observed.judge(&lease, &settings, start + Duration::from_secs(59));
+        assert_eq!(claim, Claim::HeldBy("other".into()));
+    }
+
+    #[test]
+    fn nobodys_lease_is_ours_at_once() {
+        let (settings, now) = (settings(), Instant::now());
+        for holder in [None, Some(String::new()), Some(settings.identity.to_string())] {
+            let lease = LeaseSpec {
+                holder_identity: holder,
+                ..foreign("2026-01-01T00:00:00Z")
+            };
+            assert_eq!(Observed::default().judge(&lease, &settings, now), Claim::Ours);
+        }
+    }
+
+    #[test]
+    fn a_takeover_counts_and_a_renewal_keeps_the_acquire_time() {
+        let settings = settings();
+        let (first, later): (Timestamp, Timestamp) = (
+            "2026-01-01T00:00:00Z".parse().unwrap(),
+            "2026-01-01T00:00:02Z".parse().unwrap(),
+        );
+        assert_eq!(held(None, &settings, first).lease_transitions, Some(0));
+        let taken = held(Some(&foreign("2025-01-01T00:00:00Z")), &settings, first);
+        assert_eq!(taken.lease_transitions, Some(4));
+        let renewed = held(Some(&taken), &settings, later);
+        assert_eq!(renewed.lease_transitions, Some(4));
+        assert_eq!(renewed.acquire_time, Some(MicroTime(first)));
+        assert_eq!(renewed.renew_time, Some(MicroTime(later)));
+        let after = held(Some(&released(&renewed, later)), &settings, later);
+        assert_eq!(after.lease_transitions, Some(5));
+    }
+}

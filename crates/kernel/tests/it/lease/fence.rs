@@ -1,0 +1,88 @@
+//! The write fence: what still leaves the process once the lease is lost.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{ObjectMeta, PostParams},
+    client::ClientBuilder,
+};
+use stanchion_kernel::lease::{Fence, NotLeading, Term};
+use tokio::time::timeout;
+
+use super::{
+    LEASE, leader,
+    store::{self, Store},
+};
+
+#[tokio::test(start_paused = true)]
+async fn the_fence_lets_only_reads_through_once_the_lease_is_lost() {
+    let store = Store::default();
+    let link = store.link(Duration::ZERO);
+    let (leadership, task, _stop) = leader(&link, "a").await;
+    let fence = Fence::guarded_by(leadership);
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let client = ClientBuilder::new(store::echo(sent.clone()), "default")
+        .with_layer(&fence)
+        .build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let map = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some("m".into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    };
+
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    assert_eq!(fence.check(), Ok(()));
+
+    link.cut(true);
+    assert_eq!(task.await.unwrap(), Term::Lost);
+    assert_eq!(fence.check(), Err(NotLeading));
+    let error = maps.create(&PostParams::default(), &map).await.unwrap_err();
+    assert!(Fence::stopped(&error), "{error}");
+    let error = maps
+        .delete("m", &kube::api::DeleteParams::default())
+        .await
+        .unwrap_err();
+    assert!(Fence::stopped(&error), "{error}");
+    maps.get("m").await.unwrap();
+    assert_eq!(*sent.lock().unwrap(), ["POST", "GET"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_in_flight_ends_with_the_lease() {
+    let store = Store::default();
+    let link = store.link(Duration::ZERO);
+    let (leadership, _task, _stop) = leader(&link, "a").await;
+    let hanging = store.link(Duration::ZERO);
+    hanging.cut(true);
+    let client = ClientBuilder::new(hanging.service(), "default")
+        .with_layer(&Fence::guarded_by(leadership))
+        .build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    link.cut(true);
+    let (params, map) = (PostParams::default(), ConfigMap::default());
+    let write = timeout(LEASE, maps.create(&params, &map)).await;
+    let error = write.expect("ends by the renew deadline").unwrap_err();
+    assert!(Fence::stopped(&error), "{error}");
+}
+
+#[tokio::test]
+async fn without_election_the_fence_is_open() {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let client = ClientBuilder::new(store::echo(sent.clone()), "default")
+        .with_layer(&Fence::open())
+        .build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    maps.create(&PostParams::default(), &ConfigMap::default())
+        .await
+        .unwrap();
+    assert_eq!(Fence::open().check(), Ok(()));
+    assert_eq!(*sent.lock().unwrap(), ["POST"]);
+}
