@@ -42,7 +42,8 @@ impl Fence {
 
     /// Whether a call failed only because the fence stopped it, however the error was wrapped.
     pub fn stopped(error: &(dyn std::error::Error + 'static)) -> bool {
-        std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<NotLeading>())
+        std::iter::successors(Some(error), |error| error.source())
+            .any(<dyn std::error::Error>::is::<NotLeading>)
     }
 }
 

@@ -9,15 +9,24 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
     api::{ObjectMeta, PostParams},
-    client::ClientBuilder,
 };
-use stanchion_kernel::lease::{Fence, NotLeading, Term};
+use stanchion_kernel::{
+    client::{self, ApiService, Options},
+    lease::{Fence, NotLeading, Term},
+    telemetry::Metrics,
+};
 use tokio::time::timeout;
 
 use super::{
     LEASE, leader,
     store::{self, Store},
 };
+
+/// The operator's own client, with the fence where the operator has it.
+fn fenced(service: ApiService, fence: &Fence) -> Api<ConfigMap> {
+    let options = Options::new("test").with_layer(fence.clone());
+    Api::default_namespaced(client::over(service, "default", &Metrics::new("test"), &options))
+}
 
 #[tokio::test(start_paused = true)]
 async fn the_fence_lets_only_reads_through_once_the_lease_is_lost() {
@@ -26,10 +35,7 @@ async fn the_fence_lets_only_reads_through_once_the_lease_is_lost() {
     let (leadership, task, _stop) = leader(&link, "a").await;
     let fence = Fence::guarded_by(leadership);
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let client = ClientBuilder::new(store::echo(sent.clone()), "default")
-        .with_layer(&fence)
-        .build();
-    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let maps = fenced(store::echo(sent.clone()), &fence);
     let map = ConfigMap {
         metadata: ObjectMeta {
             name: Some("m".into()),
@@ -62,10 +68,7 @@ async fn a_write_in_flight_ends_with_the_lease() {
     let (leadership, _task, _stop) = leader(&link, "a").await;
     let hanging = store.link(Duration::ZERO);
     hanging.cut(true);
-    let client = ClientBuilder::new(hanging.service(), "default")
-        .with_layer(&Fence::guarded_by(leadership))
-        .build();
-    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let maps = fenced(hanging.service(), &Fence::guarded_by(leadership));
     link.cut(true);
     let (params, map) = (PostParams::default(), ConfigMap::default());
     let write = timeout(LEASE, maps.create(&params, &map)).await;
@@ -76,10 +79,7 @@ async fn a_write_in_flight_ends_with_the_lease() {
 #[tokio::test]
 async fn without_election_the_fence_is_open() {
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let client = ClientBuilder::new(store::echo(sent.clone()), "default")
-        .with_layer(&Fence::open())
-        .build();
-    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let maps = fenced(store::echo(sent.clone()), &Fence::open());
     maps.create(&PostParams::default(), &ConfigMap::default())
         .await
         .unwrap();

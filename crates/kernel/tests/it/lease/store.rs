@@ -1,7 +1,6 @@
 //! The least of an API server: one Lease with a resourceVersion, reached over links that can be cut.
 
 use std::{
-    convert::Infallible,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -10,13 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::client::{Body, Client};
 use serde_json::json;
-use tower::Service;
+use stanchion_kernel::client::{ApiResponse, ApiService};
+use tower::{BoxError, ServiceExt};
 
 #[derive(Clone, Default)]
 pub(crate) struct Store(Arc<Mutex<State>>);
@@ -35,8 +34,6 @@ pub(crate) struct Link {
     latency: Duration,
     cut: Arc<AtomicBool>,
 }
-
-type Answer = Response<Full<Bytes>>;
 
 impl Store {
     pub(crate) fn link(&self, latency: Duration) -> Link {
@@ -77,14 +74,14 @@ impl Store {
 }
 
 impl State {
-    fn put(&mut self, mut lease: Lease) -> Answer {
+    fn put(&mut self, mut lease: Lease) -> ApiResponse {
         self.version += 1;
         lease.metadata.resource_version = Some(self.version.to_string());
         self.lease = Some(lease.clone());
         answer(StatusCode::OK, &serde_json::to_value(lease).unwrap())
     }
 
-    fn handle(&mut self, method: &Method, body: &[u8]) -> Answer {
+    fn handle(&mut self, method: &Method, body: &[u8]) -> ApiResponse {
         let version = self
             .lease
             .as_ref()
@@ -123,15 +120,7 @@ impl Link {
         Client::new(self.service(), "default")
     }
 
-    pub(crate) fn service(
-        &self,
-    ) -> impl Service<
-        Request<Body>,
-        Response = Answer,
-        Error = Infallible,
-        Future = BoxFuture<'static, Result<Answer, Infallible>>,
-    > + Send
-    + 'static {
+    pub(crate) fn service(&self) -> ApiService {
         let link = self.clone();
         tower::service_fn(move |request: Request<Body>| {
             let link = link.clone();
@@ -147,37 +136,31 @@ impl Link {
                 if link.cut.load(SeqCst) {
                     std::future::pending::<()>().await;
                 }
-                Ok(answer)
+                Ok::<_, BoxError>(answer)
             }
-            .boxed()
         })
+        .boxed()
     }
 }
 
 /// A server that takes anything and notes the method.
-pub(crate) fn echo(
-    sent: Arc<Mutex<Vec<String>>>,
-) -> impl Service<
-    Request<Body>,
-    Response = Answer,
-    Error = Infallible,
-    Future = BoxFuture<'static, Result<Answer, Infallible>>,
-> + Send
-+ 'static {
+pub(crate) fn echo(sent: Arc<Mutex<Vec<String>>>) -> ApiService {
     tower::service_fn(move |request: Request<Body>| {
         sent.lock().unwrap().push(request.method().to_string());
-        async { Ok(answer(StatusCode::OK, &json!({ "metadata": { "name": "m" } }))) }.boxed()
+        async { Ok::<_, BoxError>(answer(StatusCode::OK, &json!({ "metadata": { "name": "m" } }))) }
     })
+    .boxed()
 }
 
-fn answer(status: StatusCode, body: &serde_json::Value) -> Answer {
+fn answer(status: StatusCode, body: &serde_json::Value) -> ApiResponse {
+    let body = Full::new(Bytes::from(body.to_string())).map_err(BoxError::from);
     Response::builder()
         .status(status)
-        .body(Full::new(Bytes::from(body.to_string())))
+        .body(Box::new(body) as _)
         .unwrap()
 }
 
-fn status(code: StatusCode, reason: &str) -> Answer {
+fn status(code: StatusCode, reason: &str) -> ApiResponse {
     answer(
         code,
         &json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code.as_u16() }),
