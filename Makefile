@@ -11,6 +11,8 @@ TOOLS := $(CACHE)/tools
 
 CARGO_DENY    := 0.20.2
 CARGO_MACHETE := 0.9.2
+KUBERNETES    := $(shell sed -n 's|^require k8s.io/kubernetes v||p' tools/control-plane/kubernetes/go.mod)
+CONTROL_PLANE := $(CACHE)/control-plane/$(KUBERNETES)
 
 .PHONY: help
 help: ## List the targets
@@ -31,6 +33,10 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	$(TOOLS)/bin/cargo-deny --log-level warn check bans licenses sources
 	$(TOOLS)/bin/cargo-machete
 	tools/check-docs
+
+.PHONY: control-plane
+control-plane: ## Build kube-apiserver, etcd and the rest of a real control plane into the cache, once (minutes)
+	tools/control-plane/build $(CONTROL_PLANE)
 
 .PHONY: audit
 audit: $(TOOLS)/cargo-deny@$(CARGO_DENY) ## Look for security advisories and yanked crates (needs the network)
