@@ -1,1 +1,40 @@
-//! testkit
+//! The test bed: everything that Stanchion's tests stand on, started by the tests themselves.
+//!
+//! | module | what a test gets |
+//! |---|---|
+
+//! | [`postgres`] | throw-away servers of four versions, with their log |
+//! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
+
+//! | [`wait`] | waiting with a deadline and a useful failure |
+//! | [`process`], [`scratch`] | children and directories that cannot outlive the test |
+//!
+//! A part that cannot be provided fails the test at once: the functions panic and say what to do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "test code: a test bed that does not stand up is reported by failing the test"
+)]
+#![allow(
+    clippy::print_stderr,
+    reason = "what was skipped is said where the test's own output goes"
+)]
+
+mod account;
+mod cache;
+pub mod certificates;
+mod error;
+pub mod operator_log;
+pub mod port;
+pub mod postgres;
+pub mod process;
+pub mod proxy;
+pub mod scratch;
+pub mod unique;
+pub mod wait;
+
+pub use error::Error;

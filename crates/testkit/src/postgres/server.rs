@@ -1,0 +1,307 @@
+//! Starting and stopping a server.
+
+use std::{
+    fmt, fs,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::OnceCell;
+
+use super::{
+    ADMIN,
+    log::{self, Log},
+    template::{self, Prepared},
+    version::Version,
+};
+use crate::{
+    account::Account,
+    certificates::Authority,
+    error::{Attempt, Error},
+    port,
+    process::{Launch, Process, Signal},
+    scratch::Scratch,
+};
+
+/// A start takes a tenth of this on an idle machine; a busy one gets time.
+const START_DEADLINE: Duration = Duration::from_mins(1);
+
+/// What every server is started with. Nothing here outlives a test, so nothing is synced to disk.
+const SETTINGS: [(&str, &str); 10] = [
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("shared_buffers", "32MB"),
+    ("max_connections", "200"),
+    ("listen_addresses", "127.0.0.1"),
+    ("unix_socket_directories", ""),
+    ("log_statement", "all"),
+    ("log_connections", "on"),
+    ("log_line_prefix", log::PREFIX),
+];
+
+/// How a server offers TLS.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The names in the server's certificate.
+    pub names: Vec<String>,
+    /// Whether connections without TLS are refused (except the administrator's).
+    pub required: bool,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
+            required: true,
+        }
+    }
+}
+
+/// A server that is about to start.
+#[derive(Debug)]
+pub struct Builder {
+    version: Version,
+    settings: Vec<(String, String)>,
+    tls: Option<Tls>,
+}
+
+impl Builder {
+    /// Sets a parameter of `postgresql.conf`.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Offers TLS with a certificate of [`Postgres::authority`].
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    pub async fn start(self) -> Postgres {
+        self.try_start().await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    async fn try_start(self) -> Result<Postgres, Error> {
+        let account = Account::unprivileged()?;
+        let scratch = Scratch::new("stanchion-postgres-")?;
+        if let Some(account) = account {
+            account.own(scratch.path())?;
+        }
+        let (version, home) = (self.version, scratch.path().to_owned());
+        let prepared = tokio::task::spawn_blocking(move || template::prepare(version, &home, account))
+            .await
+            .expect("preparing a data directory")?;
+        let mut settings = self.settings;
+        let authority = match &self.tls {
+            None => None,
+            Some(tls) => Some(offer_tls(tls, &prepared, account, &mut settings)?),
+        };
+        let mut server = Postgres {
+            process: Mutex::new(None),
+            version,
+            port: port::free(),
+            settings,
+            prepared,
+            account,
+            authority,
+            log: scratch.path().join("server.log"),
+            scratch,
+        };
+        // Somebody may have taken the port since; a server that cannot bind it ends at once.
+        for _ in 0..4 {
+            if server.launch().await.is_ok() {
+                return Ok(server);
+            }
+            server.port = port::free();
+        }
+        server.launch().await?;
+        Ok(server)
+    }
+}
+
+fn offer_tls(
+    tls: &Tls,
+    prepared: &Prepared,
+    account: Option<Account>,
+    settings: &mut Vec<(String, String)>,
+) -> Result<Authority, Error> {
+    let authority = Authority::new();
+    let (certificate, key) = authority.issue_into(&prepared.data, &tls.names)?;
+    if let Some(account) = account {
+        account.own(&certificate)?;
+        account.own(&key)?;
+    }
+    settings.push(("ssl".to_owned(), "on".to_owned()));
+    settings.push(("ssl_cert_file".to_owned(), certificate.display().to_string()));
+    settings.push(("ssl_key_file".to_owned(), key.display().to_string()));
+    // The administrator stays free to come without TLS, so that helpers need not know of it.
+    let others = if tls.required { "hostssl" } else { "host" };
+    let rules =
+        format!("host all {ADMIN} 127.0.0.1/32 scram-sha-256\n{others} all all 127.0.0.1/32 scram-sha-256\n");
+    let path = prepared.data.join("pg_hba.conf");
+    fs::write(&path, rules).attempting(|| format!("write {}", path.display()))?;
+    Ok(authority)
+}
+
+/// A PostgreSQL server that ends with the test.
+pub struct Postgres {
+    // Before `scratch`: the server must be gone when its directory is removed.
+    process: Mutex<Option<Process>>,
+    version: Version,
+    port: u16,
+    settings: Vec<(String, String)>,
+    prepared: Prepared,
+    account: Option<Account>,
+    authority: Option<Authority>,
+    log: PathBuf,
+    scratch: Scratch,
+}
+
+impl Postgres {
+    /// A server of one's own.
+    pub async fn start(version: Version) -> Self {
+        Self::builder(version).start().await
+    }
+
+    /// A server of one's own, with settings.
+    pub fn builder(version: Version) -> Builder {
+        Builder {
+            version,
+            settings: Vec::new(),
+            tls: None,
+        }
+    }
+
+    /// The server of this version that all tests of the binary share; do not stop it.
+    pub async fn shared(version: Version) -> &'static Self {
+        static SERVERS: [OnceCell<Postgres>; 4] = [const { OnceCell::const_new() }; 4];
+        SERVERS[version as usize]
+            .get_or_init(|| Self::start(version))
+            .await
+    }
+
+    /// Its version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its address, for a [`crate::proxy::Proxy`].
+    pub fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
+    /// The authority that signed its certificate, if it offers TLS.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.authority.as_ref()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> Log {
+        Log::parse(&fs::read(&self.log).unwrap_or_default())
+    }
+
+    /// Fast shutdown: sessions end with SQLSTATE 57P01.
+    pub async fn stop(&self) {
+        self.end(Signal::Int).await;
+    }
+
+    /// Immediate shutdown, as after a power failure.
+    pub async fn crash(&self) {
+        self.end(Signal::Quit).await;
+    }
+
+    /// Starts again after [`Postgres::stop`] or [`Postgres::crash`], on the same port.
+    pub async fn resume(&self) {
+        self.launch().await.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Stops and starts.
+    pub async fn restart(&self) {
+        self.stop().await;
+        self.resume().await;
+    }
+
+    /// Freezes the server process and its new connections, as a hung host does.
+    pub fn freeze(&self) {
+        self.signal(Signal::Stop);
+    }
+
+    /// Goes on after [`Postgres::freeze`].
+    pub fn thaw(&self) {
+        self.signal(Signal::Cont);
+    }
+
+    /// Sets a parameter of a running server that takes it without a restart.
+    pub async fn reload_with(&self, name: &str, value: &str) {
+        let value = value.replace('\'', "''");
+        self.execute("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"))
+            .await;
+        self.execute("postgres", "SELECT pg_reload_conf()").await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(process) = self.process.lock().unwrap().as_mut() {
+            process.signal(signal);
+        }
+    }
+
+    async fn end(&self, signal: Signal) {
+        let process = self.process.lock().unwrap().take();
+        if let Some(mut process) = process {
+            process.signal(signal);
+            process.wait().await;
+        }
+    }
+
+    async fn launch(&self) -> Result<(), Error> {
+        let own = SETTINGS.iter().map(|&(name, value)| (name, value));
+        let given = self
+            .settings
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut process = Launch::new(self.prepared.programs.join("postgres"), &self.log)
+            .args(["-p".to_owned(), self.port.to_string(), "-D".to_owned()])
+            .args([&self.prepared.data])
+            .args(own.chain(given).flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]))
+            .directory(self.scratch.path())
+            .account(self.account)
+            // Immediate, so that shared memory is given back.
+            .parting(Signal::Quit)
+            .spawn()?;
+        let started = Instant::now();
+        loop {
+            process.check_alive()?;
+            match self.connect(ADMIN, super::ADMIN_PASSWORD, "postgres").await {
+                Ok(_) => break,
+                Err(error) if started.elapsed() > START_DEADLINE => {
+                    return Err(Error::Start {
+                        what: format!("PostgreSQL {}", self.version),
+                        why: error.to_string(),
+                        log: crate::error::tail(&self.log),
+                    });
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+        *self.process.lock().unwrap() = Some(process);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgreSQL {} on port {}", self.version, self.port)
+    }
+}

@@ -1,0 +1,283 @@
+//! A TCP proxy in front of any server, to take the network away in a chosen moment.
+//!
+//! It can be cut and restored, held, slowed, or stopped at the nth message of a client with certainty
+//! about what the server did; and it counts connections, messages and round trips.
+
+mod connection;
+mod framing;
+mod stop;
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+};
+
+pub use framing::{Framing, Kind, Message};
+pub use stop::{Point, Stop};
+
+/// What a cut looks like to a client that connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Connection refused, as from a host whose server is down. Such attempts are not seen.
+    Refuse,
+    /// Accepted and closed at once; attempts are counted.
+    Close,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Open,
+    Held,
+    Cut(Cut),
+}
+
+impl Mode {
+    fn is_cut(self) -> bool {
+        matches!(self, Self::Cut(_))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Control {
+    mode: Mode,
+    to_server: Duration,
+    to_client: Duration,
+}
+
+/// What the proxy has seen so far.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// When clients connected, also those that were closed at once.
+    pub attempts: Vec<Instant>,
+    /// Every message from a client, in order of arrival.
+    pub messages: Vec<Message>,
+    /// How often a client sent after it had been answered (or after connecting).
+    pub round_trips: usize,
+    /// Connections that are open now.
+    pub open: usize,
+    /// The most connections that were open at the same time.
+    pub most_open: usize,
+}
+
+struct Shared {
+    framing: Framing,
+    control: watch::Sender<Control>,
+    listening: watch::Sender<bool>,
+    open: watch::Sender<usize>,
+    stopped: watch::Sender<Option<Message>>,
+    stop: Mutex<Option<Stop>>,
+    seen: Mutex<Seen>,
+}
+
+impl Shared {
+    fn seen(&self, note: impl FnOnce(&mut Seen)) {
+        note(&mut self.seen.lock().unwrap());
+    }
+
+    /// The armed stop's point, if it is due at this message; it is armed no more then.
+    fn stop_for(&self, message: &Message) -> Option<(Point, bool)> {
+        self.stop
+            .lock()
+            .unwrap()
+            .take_if(|stop| stop.is_due(message))
+            .map(|stop| (stop.point, stop.stay_cut))
+    }
+
+    fn tripped(&self, message: Message, stay_cut: bool) {
+        if stay_cut {
+            self.set_mode(Mode::Cut(Cut::Close));
+        }
+        self.stopped.send_replace(Some(message));
+    }
+
+    fn set_mode(&self, mode: Mode) {
+        self.control.send_modify(|control| control.mode = mode);
+    }
+
+    fn count_open(&self, change: isize) {
+        self.seen(|seen| {
+            seen.open = seen.open.saturating_add_signed(change);
+            seen.most_open = seen.most_open.max(seen.open);
+            self.open.send_replace(seen.open);
+        });
+    }
+}
+
+/// A proxy on loopback; it ends with the value.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+impl Proxy {
+    /// A proxy that understands PostgreSQL's messages.
+    pub async fn postgres(target: SocketAddr) -> Self {
+        Self::start(target, Framing::Postgres).await
+    }
+
+    /// A proxy in front of `target`.
+    pub async fn start(target: SocketAddr, framing: Framing) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .expect("bind a free port on loopback");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let control = Control {
+            mode: Mode::Open,
+            to_server: Duration::ZERO,
+            to_client: Duration::ZERO,
+        };
+        let shared = Arc::new(Shared {
+            framing,
+            control: watch::Sender::new(control),
+            listening: watch::Sender::new(true),
+            open: watch::Sender::new(0),
+            stopped: watch::Sender::new(None),
+            stop: Mutex::new(None),
+            seen: Mutex::default(),
+        });
+        let task = tokio::spawn(run(shared.clone(), listener, address, target)).abort_handle();
+        Self {
+            address,
+            shared,
+            task,
+        }
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port of [`Proxy::address`].
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Closes all connections and lets no new ones through; returns when that is so.
+    pub async fn cut(&self, how: Cut) {
+        self.shared.set_mode(Mode::Cut(how));
+        let _ = self.shared.open.subscribe().wait_for(|&open| open == 0).await;
+        let _ = self
+            .shared
+            .listening
+            .subscribe()
+            .wait_for(|&listening| listening == (how == Cut::Close))
+            .await;
+    }
+
+    /// Lets everything through again; returns when clients can connect.
+    pub async fn restore(&self) {
+        self.shared.set_mode(Mode::Open);
+        let _ = self
+            .shared
+            .listening
+            .subscribe()
+            .wait_for(|&listening| listening)
+            .await;
+    }
+
+    /// Keeps connections open and passes nothing on, in either direction, until [`Proxy::restore`].
+    pub fn hold(&self) {
+        self.shared.set_mode(Mode::Held);
+    }
+
+    /// Delays every piece of data by this much.
+    pub fn delay(&self, to_server: Duration, to_client: Duration) {
+        self.shared.control.send_modify(|control| {
+            control.to_server = to_server;
+            control.to_client = to_client;
+        });
+    }
+
+    /// Arms a stop, in place of one that is armed.
+    pub fn stop(&self, stop: Stop) {
+        self.shared.stopped.send_replace(None);
+        *self.shared.stop.lock().unwrap() = Some(stop);
+    }
+
+    /// Waits until the armed stop has happened, and returns the message it happened at.
+    pub async fn stopped(&self) -> Message {
+        let mut stopped = self.shared.stopped.subscribe();
+        let message = stopped
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|message| message.clone());
+        message.expect("the proxy outlives its handle's borrow")
+    }
+
+    /// What it has seen so far.
+    pub fn seen(&self) -> Seen {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// Forgets what it has seen, except the connections that are open.
+    pub fn forget(&self) {
+        self.shared.seen(|seen| {
+            *seen = Seen {
+                open: seen.open,
+                most_open: seen.open,
+                ..Seen::default()
+            };
+        });
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, target: SocketAddr) {
+    let mut control = shared.control.subscribe();
+    let mut connections = JoinSet::new();
+    let mut listener = Some(listener);
+    let mut number = 0;
+    loop {
+        let mode = control.borrow_and_update().mode;
+        if mode == Mode::Cut(Cut::Refuse) {
+            listener = None;
+        } else if listener.is_none() {
+            listener = Some(bind_again(address).await);
+        }
+        shared.listening.send_replace(listener.is_some());
+        let accepted = async {
+            match &listener {
+                Some(listener) => listener.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = control.changed() => if changed.is_err() { return },
+            Some(_) = connections.join_next() => shared.count_open(-1),
+            Ok((client, _)) = accepted => {
+                shared.seen(|seen| seen.attempts.push(Instant::now()));
+                // Read again: the mode may have changed while we waited.
+                if !control.borrow().mode.is_cut() {
+                    shared.count_open(1);
+                    connections.spawn(connection::serve(shared.clone(), number, client, target));
+                    number += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The port was ours; somebody else may have been given it for a moment.
+async fn bind_again(address: SocketAddr) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Where the proxy stops: at which message, on which side of it, and what happens then.
+
+use std::fmt;
+
+use super::framing::Message;
+
+/// On which side of a message a connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The server never sees the message.
+    Before,
+    /// The server has processed the message; the client never sees the answer.
+    After,
+}
+
+/// Cuts a connection at a message that is counted from the moment of arming.
+pub struct Stop {
+    pub(super) nth: usize,
+    pub(super) point: Point,
+    pub(super) stay_cut: bool,
+    counts: Box<dyn Fn(&Message) -> bool + Send + Sync>,
+}
+
+impl Stop {
+    /// At the `nth` message, counted from 1.
+    pub fn at(nth: usize, point: Point) -> Self {
+        Self {
+            nth,
+            point,
+            stay_cut: false,
+            counts: Box::new(|_| true),
+        }
+    }
+
+    /// Counts only messages for which this holds.
+    #[must_use]
+    pub fn counting(mut self, counts: impl Fn(&Message) -> bool + Send + Sync + 'static) -> Self {
+        self.counts = Box::new(counts);
+        self
+    }
+
+    /// Afterwards closes every connection, old or new, until [`super::Proxy::restore`]. Otherwise only
+    /// the connection of the message is lost.
+    #[must_use]
+    pub fn and_stay_cut(mut self) -> Self {
+        self.stay_cut = true;
+        self
+    }
+
+    /// Whether `message` is the one; counts it if not.
+    pub(super) fn is_due(&mut self, message: &Message) -> bool {
+        if (self.counts)(message) {
+            self.nth = self.nth.saturating_sub(1);
+            return self.nth == 0;
+        }
+        false
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {} more messages", self.point, self.nth)
+    }
+}

@@ -1,0 +1,18 @@
+//! The test bed, tested: what it promises to every other suite.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod postgres;
+mod process;
+mod proxy;
+mod wait;
+
+use std::time::Duration;
+
+/// Long enough for a busy machine; nothing here takes a tenth of it.
+const DEADLINE: Duration = Duration::from_mins(1);
