@@ -3,4 +3,5 @@
 pub mod client;
 pub mod events;
 pub mod lease;
+pub mod redact;
 pub mod telemetry;

@@ -397,12 +397,12 @@ mod tests {
                 })
                 .get()
         };
-        metrics.moved(None, Some("Transient"));
-        metrics.moved(Some("Transient"), Some("Transient"));
-        assert_eq!((of("Transient"), of("Human")), (1, 0));
-        metrics.moved(Some("Transient"), Some("Human"));
-        assert_eq!((of("Transient"), of("Human")), (0, 1));
-        metrics.moved(Some("Human"), None);
-        assert_eq!((of("Transient"), of("Human")), (0, 0));
+        metrics.moved(None, Some("transient"));
+        metrics.moved(Some("transient"), Some("transient"));
+        assert_eq!((of("transient"), of("human")), (1, 0));
+        metrics.moved(Some("transient"), Some("human"));
+        assert_eq!((of("transient"), of("human")), (0, 1));
+        metrics.moved(Some("human"), None);
+        assert_eq!((of("transient"), of("human")), (0, 0));
     }
 }

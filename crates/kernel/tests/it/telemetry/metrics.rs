@@ -100,8 +100,8 @@ fn problems_leader_and_database_are_reported() {
     let metrics = Metrics::new("1");
     let user = metrics.controller("user");
     user.outcome(None, "Ready");
-    user.outcome(Some("Human"), "PrivilegeMissing");
-    user.moved(None, Some("Human"));
+    user.outcome(Some("human"), "PrivilegeMissing");
+    user.moved(None, Some("human"));
     metrics.set_leader("stanchion", true);
     metrics.postgres().statements(StatementKind::Read, 3);
     metrics.postgres().statements(StatementKind::Write, 2);
@@ -114,10 +114,10 @@ fn problems_leader_and_database_are_reported() {
             1,
         ),
         (
-            r#"stanchion_reconcile_outcome_total{controller="user",class="Human",reason="PrivilegeMissing"}"#,
+            r#"stanchion_reconcile_outcome_total{controller="user",class="human",reason="PrivilegeMissing"}"#,
             1,
         ),
-        (r#"stanchion_problems{controller="user",class="Human"}"#, 1),
+        (r#"stanchion_problems{controller="user",class="human"}"#, 1),
         (r#"leader_election_master_status{name="stanchion"}"#, 1),
         (r#"stanchion_postgres_statements_total{kind="read"}"#, 3),
         (r#"stanchion_postgres_statements_total{kind="write"}"#, 2),

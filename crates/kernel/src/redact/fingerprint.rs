@@ -1,0 +1,187 @@
+//! A mark that a status can carry to say which secret was applied, and that says nothing else.
+//!
+//! A status is read by many who may not read the Secret. A plain hash of a password, salted or not, would let each
+//! of them try a dictionary at home. So the mark is an HMAC under a key that stays in a Secret of the operator's own
+//! ([`install_key`](super::install_key)): without the key there is nothing to try, and whoever may read the key may
+//! read the password. The object's uid and the field's name are part of what is marked, so equal passwords of two
+//! objects have different marks.
+//!
+//! The mark survives a restart. If the key was lost and made anew, [`Verdict::Unknown`] says that nobody knows,
+//! which a controller treats as changed: it applies the secret once more, and nothing else happens.
+
+use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use rand::RngCore as _;
+use secrecy::{ExposeSecret as _, SecretBox, SecretSlice};
+use thiserror::Error;
+
+use super::SecretString;
+
+const KEY_BYTES: usize = 32;
+/// Half of the HMAC: 2^128 guesses are enough, and a status should be short.
+const MARK_BYTES: usize = 16;
+
+/// The key of this installation's marks.
+#[derive(Debug)]
+pub struct FingerprintKey(SecretBox<[u8; KEY_BYTES]>);
+
+/// A key has another length than it must have.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("a fingerprint key has {KEY_BYTES} bytes, this one has {0}")]
+pub struct KeyLength(usize);
+
+/// Whether a secret is the one that a mark was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Same,
+    /// It is another one.
+    Changed,
+    /// The mark was made under another key, or is no mark.
+    Unknown,
+}
+
+impl FingerprintKey {
+    /// A new key.
+    pub fn generate() -> Self {
+        Self(SecretBox::init_with_mut(|key: &mut [u8; KEY_BYTES]| {
+            rand::rng().fill_bytes(key);
+        }))
+    }
+
+    /// A key that was kept.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyLength> {
+        let key: [u8; KEY_BYTES] = bytes.try_into().map_err(|_| KeyLength(bytes.len()))?;
+        Ok(Self(SecretBox::new(Box::new(key))))
+    }
+
+    /// The key, to be kept in a Secret.
+    pub fn to_bytes(&self) -> SecretSlice<u8> {
+        self.0.expose_secret().to_vec().into()
+    }
+
+    /// The mark of the secrets that were applied to a field of the object with this uid.
+    pub fn mark(&self, uid: &str, field: &str, secrets: &[&SecretString]) -> String {
+        let mut input = Vec::new();
+        let parts = [uid, field]
+            .into_iter()
+            .chain(secrets.iter().map(|secret| secret.expose_secret()));
+        for part in parts {
+            // With its length before it, no part can pretend to be the end of the one before.
+            input.extend_from_slice(&part.len().to_be_bytes());
+            input.extend_from_slice(part.as_bytes());
+        }
+        let input = SecretSlice::from(input);
+        let mark = self.hmac(input.expose_secret());
+        format!(
+            "v1.{}.{}",
+            self.id(),
+            BASE64.encode(mark.get(..MARK_BYTES).unwrap_or(&mark))
+        )
+    }
+
+    /// Whether these secrets are those of the mark.
+    pub fn compare(&self, mark: &str, uid: &str, field: &str, secrets: &[&SecretString]) -> Verdict {
+        let ours = format!("v1.{}.", self.id());
+        if !mark.starts_with(&ours) {
+            return Verdict::Unknown;
+        }
+        match verify_slices_are_equal(self.mark(uid, field, secrets).as_bytes(), mark.as_bytes()) {
+            Ok(()) => Verdict::Same,
+            Err(_) => Verdict::Changed,
+        }
+    }
+
+    /// Tells keys apart without telling the key.
+    fn id(&self) -> String {
+        BASE64.encode(self.hmac(b"key id").get(..6).unwrap_or_default())
+    }
+
+    fn hmac(&self, input: &[u8]) -> Vec<u8> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.expose_secret());
+        hmac::sign(&key, input).as_ref().to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(value: &str) -> SecretString {
+        value.into()
+    }
+
+    #[test]
+    fn a_mark_survives_a_restart() {
+        let key = FingerprintKey::generate();
+        let mark = key.mark("uid-1", "password", &[&secret("hunter2")]);
+        let kept = key.to_bytes();
+        let after = FingerprintKey::from_bytes(kept.expose_secret()).unwrap();
+        assert_eq!(
+            after.compare(&mark, "uid-1", "password", &[&secret("hunter2")]),
+            Verdict::Same
+        );
+        assert_eq!(
+            after.compare(&mark, "uid-1", "password", &[&secret("hunter3")]),
+            Verdict::Changed
+        );
+    }
+
+    #[test]
+    fn a_mark_tells_nothing_about_the_secret() {
+        let key = FingerprintKey::generate();
+        let mark = |uid, field, value| key.mark(uid, field, &[&secret(value)]);
+        let one = mark("uid-1", "password", "hunter2");
+        assert_ne!(
+            one,
+            mark("uid-2", "password", "hunter2"),
+            "equal passwords of two objects look different"
+        );
+        assert_ne!(
+            one,
+            mark("uid-1", "token", "hunter2"),
+            "and so do two fields of one object"
+        );
+        assert_ne!(
+            one,
+            FingerprintKey::generate().mark("uid-1", "password", &[&secret("hunter2")])
+        );
+        assert_eq!(
+            one.len(),
+            mark("uid-1", "password", &"long".repeat(99)).len(),
+            "nor the length"
+        );
+    }
+
+    #[test]
+    fn a_lost_key_is_noticed() {
+        let mark = FingerprintKey::generate().mark("uid-1", "password", &[&secret("hunter2")]);
+        let new = FingerprintKey::generate();
+        assert_eq!(
+            new.compare(&mark, "uid-1", "password", &[&secret("hunter2")]),
+            Verdict::Unknown
+        );
+        assert_eq!(
+            new.compare("", "uid-1", "password", &[&secret("hunter2")]),
+            Verdict::Unknown
+        );
+    }
+
+    #[test]
+    fn secrets_do_not_run_into_each_other() {
+        let key = FingerprintKey::generate();
+        let mark = |values: &[&str]| {
+            let secrets: Vec<_> = values.iter().map(|value| secret(value)).collect();
+            key.mark("uid", "f", &secrets.iter().collect::<Vec<_>>())
+        };
+        assert_ne!(mark(&["ab", "c"]), mark(&["a", "bc"]));
+        assert_ne!(mark(&["ab"]), mark(&["ab", ""]));
+    }
+
+    #[test]
+    fn a_key_of_another_length_is_refused_and_never_shown() {
+        assert_eq!(FingerprintKey::from_bytes(b"short").unwrap_err(), KeyLength(5));
+        let shown = format!("{:?}", FingerprintKey::from_bytes(&[65; KEY_BYTES]).unwrap());
+        assert!(shown.contains("[REDACTED]") && !shown.contains("65"), "{shown}");
+    }
+}

@@ -1,0 +1,89 @@
+//! The key of the [fingerprints](super::fingerprint), kept in a Secret beside the operator.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    Api,
+    api::{ObjectMeta, PostParams},
+};
+use secrecy::ExposeSecret as _;
+use thiserror::Error;
+
+use super::{FingerprintKey, KeyLength};
+
+const DATA_KEY: &str = "key";
+
+/// Why there is no key.
+#[derive(Debug, Error)]
+pub enum InstallKeyError {
+    /// The API server refused, or did not answer.
+    #[error("cannot {verb} the Secret {name} with the key of the fingerprints: {source}")]
+    Api {
+        /// What was tried.
+        verb: &'static str,
+        /// The Secret.
+        name: String,
+        /// What came back.
+        source: Box<kube::Error>,
+    },
+    /// The Secret is there and is not what the operator wrote.
+    #[error("the Secret {name} holds no key of the fingerprints ({why}); delete it to have a new one made")]
+    Unusable {
+        /// The Secret.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Reads the key from the Secret of this name, or makes both. Two operators that start at once agree on one key:
+/// the second one's create is refused, and it reads the first one's.
+pub async fn install_key(secrets: &Api<Secret>, name: &str) -> Result<FingerprintKey, InstallKeyError> {
+    let failed = |verb| {
+        let name = name.to_owned();
+        move |source| InstallKeyError::Api {
+            verb,
+            name,
+            source: Box::new(source),
+        }
+    };
+    if let Some(secret) = secrets.get_opt(name).await.map_err(failed("read"))? {
+        return read(secret, name);
+    }
+    let key = FingerprintKey::generate();
+    match secrets.create(&PostParams::default(), &keep(&key, name)).await {
+        Ok(_) => Ok(key),
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            read(secrets.get(name).await.map_err(failed("read"))?, name)
+        }
+        Err(error) => Err(failed("create")(error)),
+    }
+}
+
+fn keep(key: &FingerprintKey, name: &str) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(
+            DATA_KEY.to_owned(),
+            ByteString(key.to_bytes().expose_secret().to_vec()),
+        )])),
+        immutable: Some(true),
+        ..Secret::default()
+    }
+}
+
+fn read(secret: Secret, name: &str) -> Result<FingerprintKey, InstallKeyError> {
+    let unusable = |why: String| InstallKeyError::Unusable {
+        name: name.to_owned(),
+        why,
+    };
+    let data = secret.data.unwrap_or_default();
+    let ByteString(bytes) = data
+        .get(DATA_KEY)
+        .ok_or_else(|| unusable(format!("it has no \"{DATA_KEY}\"")))?;
+    FingerprintKey::from_bytes(bytes).map_err(|length: KeyLength| unusable(length.to_string()))
+}

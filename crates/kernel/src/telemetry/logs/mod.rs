@@ -1,0 +1,144 @@
+//! Log lines: text for a person, JSON for a collector.
+//!
+//! A line that belongs to a reconcile carries the object's namespace, name and generation, the controller, and an id
+//! that all lines of this one reconcile share; they come from [`reconcile_span`].
+//!
+//! Our own types cannot print a secret. Two libraries can, at levels that a person turns on while searching for
+//! something else, so [`TALKATIVE`] holds them down whatever the filter says.
+
+mod json;
+
+use std::{
+    fmt,
+    io::{self, IsTerminal as _},
+    str::FromStr,
+};
+
+use thiserror::Error;
+use tracing::{Span, Subscriber, error_span, level_filters::LevelFilter};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::Targets,
+    fmt::{MakeWriter, format::JsonFields},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
+
+/// What is logged unless the user says otherwise. A request that failed becomes the problem of an object, which is
+/// logged with its reason; the client's own line about it would be a second one.
+pub const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off";
+
+/// Libraries that print what may hold a secret, and the most that they may say.
+const TALKATIVE: [(&str, LevelFilter); 3] = [
+    // An answer that cannot be parsed is printed as a whole: a Secret, too.
+    ("kube_client::client", LevelFilter::ERROR),
+    ("kube_client::client::builder", LevelFilter::TRACE),
+    // Statements with their parameters.
+    ("tokio_postgres", LevelFilter::WARN),
+];
+
+/// One more receiver of spans and events, beside the log.
+pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// The form of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Json,
+    /// For a person.
+    #[default]
+    Text,
+}
+
+impl FromStr for Format {
+    type Err = LogsError;
+
+    fn from_str(word: &str) -> Result<Self, LogsError> {
+        match word {
+            "json" => Ok(Self::Json),
+            "text" => Ok(Self::Text),
+            _ => Err(LogsError::Format(word.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        })
+    }
+}
+
+/// Why there is no log.
+#[derive(Debug, Error)]
+pub enum LogsError {
+    /// The format's name is not known.
+    #[error("\"{0}\" is not a log format; use json or text")]
+    Format(String),
+    /// The filter cannot be read.
+    #[error("\"{filter}\" is not a log filter: {source}; write it like info,stanchion_kernel=debug")]
+    Filter {
+        /// As it was given.
+        filter: String,
+        /// What is wrong with it.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// This process has a log already.
+    #[error("the log was started twice: {0}")]
+    Twice(#[from] tracing_subscriber::util::TryInitError),
+}
+
+/// Starts the log of this process, on standard error: standard output is for what a command was asked for.
+pub fn init(format: Format, filter: &str, extra: Vec<ExtraLayer>) -> Result<(), LogsError> {
+    let colours = io::stderr().is_terminal();
+    Ok(subscriber(format, filter, extra, io::stderr, colours)?.try_init()?)
+}
+
+/// The same log, not yet started, with lines that go elsewhere.
+pub fn subscriber<W>(
+    format: Format,
+    filter: &str,
+    extra: Vec<ExtraLayer>,
+    writer: W,
+    colours: bool,
+) -> Result<impl Subscriber + Send + Sync + 'static, LogsError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let filter = EnvFilter::builder()
+        .parse(filter)
+        .map_err(|source| LogsError::Filter {
+            filter: filter.to_owned(),
+            source,
+        })?;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        .with_ansi(colours);
+    let lines = match format {
+        Format::Json => lines
+            .event_format(json::FlatJson)
+            .fmt_fields(JsonFields::new())
+            .boxed(),
+        Format::Text => lines.boxed(),
+    };
+    let talkative = Targets::new()
+        .with_default(LevelFilter::TRACE)
+        .with_targets(TALKATIVE);
+    Ok(Registry::default()
+        .with(extra)
+        .with(lines.with_filter(filter))
+        .with(talkative))
+}
+
+/// The span of one reconcile. It is an error span so that no filter that lets a line through takes its object away.
+pub fn reconcile_span(
+    controller: &'static str,
+    namespace: Option<&str>,
+    name: &str,
+    generation: Option<i64>,
+) -> Span {
+    let reconcile_id = format!("{:08x}", rand::random::<u32>());
+    error_span!("reconcile", controller, namespace, name, generation, reconcile_id)
+}
