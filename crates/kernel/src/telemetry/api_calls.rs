@@ -72,10 +72,8 @@ impl Call {
     /// Reads a request's method, path and query. Names of objects and namespaces are dropped.
     pub fn of<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default();
-        let (resource, named) = resource_of(request.uri().path()).map_or_else(
-            || ("nonresource".to_owned(), true),
-            |(resource, named)| (resource, named),
-        );
+        let (resource, named) =
+            resource_of(request.uri().path()).unwrap_or_else(|| ("nonresource".to_owned(), true));
         let verb = match *request.method() {
             Method::GET if asks(query, "watch") => Verb::Watch,
             Method::GET if named => Verb::Get,

@@ -4,7 +4,7 @@
 //! that all lines of this one reconcile share; they come from [`reconcile_span`].
 //!
 //! Our own types cannot print a secret. Two libraries can, at levels that a person turns on while searching for
-//! something else, so [`TALKATIVE`] holds them down whatever the filter says.
+//! something else, so `TALKATIVE` holds them down whatever the filter says.
 
 mod json;
 
