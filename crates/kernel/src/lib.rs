@@ -1,7 +1,27 @@
 //! The kernel: everything a controller needs and that is not its subject.
+//!
+//! A controller's crate implements [`Reconciler`], five steps of which three are pure; the
+//! [`driver`] runs them. Requeues, retries, finalizers, status writes, events, metrics and
+//! deadlines are decided here, once, so that no controller contains any of it.
 
+pub mod apply;
 pub mod client;
+pub mod condition;
+pub mod context;
+pub mod driver;
 pub mod events;
+pub mod finalizer;
 pub mod lease;
+pub mod problem;
+pub mod rbac;
+pub mod reconciler;
 pub mod redact;
+pub mod scope;
+pub mod status;
 pub mod telemetry;
+pub mod watch;
+
+pub use context::{Reader, Writer};
+pub use problem::{Class, Problem};
+pub use reconciler::{Outcome, Reconciler, Report};
+pub use scope::Scope;

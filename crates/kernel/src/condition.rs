@@ -1,0 +1,179 @@
+//! Conditions: a list-map by type, whose transition time moves only when the status flips.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::problem::Problem;
+
+/// kstatus: the object is on its way to what the spec says.
+pub const RECONCILING: &str = "Reconciling";
+/// kstatus: nothing will happen without a person.
+pub const STALLED: &str = "Stalled";
+
+/// Longest condition message that every API server accepts (`metav1.Condition`).
+const MESSAGE_LIMIT: usize = 32_768;
+
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// Observed to be so.
+    True,
+    /// Observed not to be so.
+    False,
+    /// Not observed.
+    Unknown,
+}
+
+impl Truth {
+    /// As it is written in a condition.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(value: bool) -> Self {
+        if value { Self::True } else { Self::False }
+    }
+}
+
+/// The conditions of one object while a report is written: what was, and what is said now.
+///
+/// What is not said again keeps its last value, except that a condition with an older
+/// `observedGeneration` then speaks of an older spec, and says so by that number.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    list: Vec<Condition>,
+    generation: Option<i64>,
+    now: Timestamp,
+}
+
+impl Conditions {
+    /// Starts from the conditions that the object has.
+    pub fn new(previous: &[Condition], generation: Option<i64>, now: Timestamp) -> Self {
+        Self { list: previous.to_vec(), generation, now }
+    }
+
+    /// States one condition.
+    pub fn set(&mut self, kind: &str, status: Truth, reason: &str, message: &str) {
+        let previous = self.list.iter().find(|condition| condition.type_ == kind);
+        let flipped = previous.is_none_or(|condition| condition.status != status.as_str());
+        let since = match previous {
+            Some(condition) if !flipped => condition.last_transition_time.clone(),
+            _ => Time(self.now),
+        };
+        let condition = Condition {
+            type_: kind.into(),
+            status: status.as_str().into(),
+            reason: reason.into(),
+            message: shorten(message, MESSAGE_LIMIT),
+            observed_generation: self.generation,
+            last_transition_time: since,
+        };
+        match self.list.iter_mut().find(|condition| condition.type_ == kind) {
+            Some(slot) => *slot = condition,
+            None => self.list.push(condition),
+        }
+    }
+
+    /// Takes a condition back, where nothing can be said about it any more.
+    pub fn clear(&mut self, kind: &str) {
+        self.list.retain(|condition| condition.type_ != kind);
+    }
+
+    /// States `Reconciling` and `Stalled` from the class of a problem; the one that is not so has the reason
+    /// `settled`.
+    pub fn settle(&mut self, problem: Option<&Problem>, settled: &str) {
+        let reaction = problem.map(Problem::reaction);
+        let values = [
+            (RECONCILING, reaction.is_some_and(|reaction| reaction.reconciling)),
+            (STALLED, reaction.is_some_and(|reaction| reaction.stalled)),
+        ];
+        for (kind, value) in values {
+            match problem {
+                Some(problem) if value => self.set(kind, Truth::True, problem.reason, &problem.message),
+                _ => self.set(kind, Truth::False, settled, ""),
+            }
+        }
+    }
+
+    /// The finished list, in a stable order.
+    pub fn finish(self) -> Vec<Condition> {
+        self.list
+    }
+}
+
+/// Looks a condition up by its type.
+pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
+}
+
+/// Whether a condition is True and speaks of this generation.
+pub fn is_true(conditions: &[Condition], kind: &str, generation: Option<i64>) -> bool {
+    find(conditions, kind)
+        .is_some_and(|condition| condition.status == "True" && condition.observed_generation == generation)
+}
+
+/// Cuts a text to at most `limit` bytes on a character boundary, and shows that it was cut.
+pub fn shorten(text: &str, limit: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let mut end = limit.saturating_sub(MARK.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{MARK}", text.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn set(previous: &[Condition], status: Truth, reason: &str, second: i64) -> Vec<Condition> {
+        let mut conditions = Conditions::new(previous, Some(1), at(second));
+        conditions.set("Ready", status, reason, "m");
+        conditions.finish()
+    }
+
+    #[test]
+    fn the_transition_time_moves_only_on_a_flip() {
+        let first = set(&[], Truth::False, "A", 1);
+        let same = set(&first, Truth::False, "B", 2);
+        assert_eq!(same[0].last_transition_time, Time(at(1)));
+        assert_eq!(same[0].reason, "B");
+        let flipped = set(&same, Truth::True, "C", 3);
+        assert_eq!(flipped[0].last_transition_time, Time(at(3)));
+    }
+
+    #[test]
+    fn stalled_and_reconciling_follow_the_class() {
+        let mut conditions = Conditions::new(&[], Some(1), at(1));
+        conditions.settle(Some(&Problem::permanent("InvalidSpec", "no")), "Settled");
+        let list = conditions.finish();
+        assert!(is_true(&list, STALLED, Some(1)));
+        assert!(!is_true(&list, RECONCILING, Some(1)));
+    }
+
+    #[test]
+    fn an_old_generation_is_not_believed() {
+        let list = set(&[], Truth::True, "A", 1);
+        assert!(is_true(&list, "Ready", Some(1)));
+        assert!(!is_true(&list, "Ready", Some(2)));
+    }
+
+    #[test]
+    fn shortening_keeps_characters_whole() {
+        assert_eq!(shorten("abc", 3), "abc");
+        assert_eq!(shorten("ééé", 5), "é…");
+    }
+}

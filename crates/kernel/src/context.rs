@@ -1,0 +1,154 @@
+//! The two hands of a reconcile: one that can only read, and one that writes.
+//!
+//! `observe` gets a [`Reader`] and `apply` a [`Writer`], so that a write in the wrong step does not compile.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::{ApiResource, NamespaceResourceScope, ObjectMeta};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+use crate::apply::Intent;
+use crate::problem::Problem;
+use crate::reconciler::Object;
+use crate::watch::references::{Key, Known, Reference, References};
+
+/// The object under reconciliation, as far as reads and writes need to know it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its name as a key.
+    pub key: Key,
+    /// Its uid: a child is ours when it names this one.
+    pub uid: String,
+    /// How children refer to it.
+    pub owner: OwnerReference,
+}
+
+impl Subject {
+    /// The subject that an object is.
+    pub fn of<O: Object>(object: &O) -> Self {
+        let uid = object.uid().unwrap_or_default();
+        let owner = OwnerReference {
+            api_version: O::api_version(&()).into(),
+            kind: O::kind(&()).into(),
+            name: object.name_any(),
+            uid: uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        };
+        Self { key: crate::watch::primary::key(object.meta()), uid, owner }
+    }
+}
+
+/// Reads, and remembers what was read: a change of it wakes the object.
+pub struct Reader {
+    client: Client,
+    subject: Subject,
+    references: Arc<References>,
+    read: Mutex<HashSet<Reference>>,
+}
+
+impl Reader {
+    /// A reader for one pass over one object.
+    pub fn new(client: Client, subject: Subject, references: Arc<References>) -> Self {
+        Self { client, subject, references, read: Mutex::default() }
+    }
+
+    /// The object that is reconciled.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// Reads an object of the same namespace.
+    pub async fn get<K>(&self, name: &str) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        self.get_in(&self.subject.key.namespace, name).await
+    }
+
+    /// Reads an object of any namespace.
+    pub async fn get_in<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let what = Reference::new(&ApiResource::erase::<K>(&()), Some(namespace), name);
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(what.clone());
+        self.references.about_to_read(&self.subject.key, &what);
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await?;
+        self.references.have_read(&self.subject.key, &what, Known::from_read(found.as_ref().map(K::meta)));
+        Ok(found)
+    }
+
+    /// Ends the pass: what was not read in it wakes the object no longer.
+    pub fn finish(self) {
+        let read = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.references.keep(&self.subject.key, &read);
+    }
+}
+
+/// Writes children.
+pub struct Writer {
+    client: Client,
+    subject: Subject,
+    references: Arc<References>,
+    field_manager: String,
+}
+
+impl Writer {
+    /// A writer for one pass over one object.
+    pub fn new(client: Client, subject: Subject, references: Arc<References>, field_manager: String) -> Self {
+        Self { client, subject, references, field_manager }
+    }
+
+    /// The object that is reconciled.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// Applies a child as [`crate::apply::decide`] has decided.
+    pub async fn apply<K>(&self, intent: &Intent) -> Result<K, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Serialize
+            + Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &self.subject.key.namespace);
+        let params = PatchParams::apply(&self.field_manager).force();
+        let written = api
+            .patch(intent.name(), &params, &Patch::Apply(intent.body()))
+            .await
+            .map_err(|error| Problem::from(error).while_doing(&format!("{} {}", K::kind(&()), intent.name())))?;
+        self.wrote::<K>(written.meta());
+        Ok(written)
+    }
+
+    /// Deletes a child, if it is still the one that was observed.
+    pub async fn delete<K>(&self, child: &ObjectMeta) -> Result<(), Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &self.subject.key.namespace);
+        let preconditions = Preconditions { uid: child.uid.clone(), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match api.delete(child.name.as_deref().unwrap_or_default(), &params).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The echo of this write on a watch is no news.
+    fn wrote<K: Resource<DynamicType = ()>>(&self, meta: &ObjectMeta) {
+        let what = Reference::of(&crate::watch::references::kind_key(&ApiResource::erase::<K>(&())), meta);
+        self.references.have_read(&self.subject.key, &what, Known::from_read(Some(meta)));
+    }
+}

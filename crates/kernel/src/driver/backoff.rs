@@ -1,0 +1,71 @@
+//! When to look at an object again.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::problem::Retry;
+
+/// How long to wait after the nth failure in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: Duration,
+    /// At most. It bounds how long a cure goes unnoticed, so it is short.
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), most: Duration::from_secs(30) }
+    }
+}
+
+impl Backoff {
+    /// The delay after `failures` failures in a row, without jitter.
+    pub fn delay(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        self.first.saturating_mul(1 << doublings).min(self.most)
+    }
+
+    /// When to retry, if at all.
+    pub fn after(&self, retry: Retry, failures: u32) -> Option<Duration> {
+        match retry {
+            Retry::Backoff => Some(jitter(self.delay(failures))),
+            Retry::After(delay) => Some(jitter(delay)),
+            Retry::Never => None,
+        }
+    }
+}
+
+/// Adds up to a fifth, so that objects which failed together do not come back together. Never less than
+/// asked for: a delay is also a promise to leave a troubled server alone.
+pub fn jitter(delay: Duration) -> Duration {
+    delay + delay.mul_f64(rand::rng().random_range(0.0..0.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_doubles_up_to_the_cap() {
+        let backoff = Backoff::default();
+        let seconds: Vec<u64> = (1..=8).map(|n| backoff.delay(n).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30]);
+        assert_eq!(backoff.delay(u32::MAX), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn jitter_only_adds() {
+        for _ in 0..1000 {
+            let delay = jitter(Duration::from_secs(10));
+            assert!((Duration::from_secs(10)..Duration::from_secs(12)).contains(&delay));
+        }
+    }
+
+    #[test]
+    fn never_means_never() {
+        assert_eq!(Backoff::default().after(Retry::Never, 3), None);
+    }
+}

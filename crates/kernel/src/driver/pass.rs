@@ -1,0 +1,263 @@
+//! One pass over one object: the five steps, and what follows from how they end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::FutureExt;
+use jiff::Timestamp;
+use kube::core::object::HasStatus;
+use kube::runtime::controller::Action;
+use kube::{Api, Resource, ResourceExt};
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use super::backoff::jitter;
+use super::{Guarded, Shared};
+use crate::condition::Conditions;
+use crate::context::{Reader, Subject, Writer};
+use crate::problem::Problem;
+use crate::reconciler::{Notice, Outcome, Reconciler, Report, StatusOf};
+use crate::status::Status;
+use crate::{finalizer, status};
+
+/// Reconciles one object and says when to look again.
+pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guarded<R>>) -> Action {
+    static PASSES: AtomicU64 = AtomicU64::new(1);
+    let meta = guarded.meta();
+    let span = info_span!(
+        "reconcile",
+        controller = R::NAME,
+        namespace = meta.namespace,
+        name = meta.name,
+        generation = meta.generation,
+        reconcile = PASSES.fetch_add(1, Ordering::Relaxed),
+    );
+    async move {
+        match &guarded.0 {
+            Ok(object) => Pass::new(&shared, shared.memory.newest(Arc::new(object.clone()))).run().await,
+            Err(invalid) => {
+                // The schema keeps such objects out; an older schema may have let one in. It stops nothing else.
+                warn!(error = invalid.error, "the object cannot be read as {}", R::Object::kind(&()));
+                Action::await_change()
+            }
+        }
+    }
+    .instrument(span)
+    .await
+}
+
+/// How far the pass has come.
+struct Pass<'a, R: Reconciler> {
+    shared: &'a Shared<R>,
+    api: Api<R::Object>,
+    object: Arc<R::Object>,
+    step: &'static str,
+    target: Option<R::Target>,
+    observed: Option<R::Observed>,
+    applied: R::Applied,
+}
+
+impl<'a, R: Reconciler> Pass<'a, R> {
+    fn new(shared: &'a Shared<R>, object: Arc<R::Object>) -> Self {
+        Self {
+            shared,
+            api: Api::namespaced(shared.client.clone(), &object.namespace().unwrap_or_default()),
+            object,
+            step: "validate",
+            target: None,
+            observed: None,
+            applied: R::Applied::default(),
+        }
+    }
+
+    async fn run(mut self) -> Action {
+        if self.is_deleting() && !self.has_finalizer() {
+            // Our part is done, or was never begun; others may still hold the object.
+            return Action::await_change();
+        }
+        let mut problem = self.guarded_steps().await.err();
+        if self.is_deleting() && problem.is_none() {
+            match self.release().await {
+                Ok(()) => return Action::await_change(),
+                Err(failed) => problem = Some(failed),
+            }
+        }
+        self.conclude(problem).await
+    }
+
+    /// The steps under a deadline; a panic in them is this object's problem and nobody else's.
+    async fn guarded_steps(&mut self) -> Result<(), Problem> {
+        let deadline = self.shared.settings.deadline;
+        let steps = AssertUnwindSafe(self.steps()).catch_unwind();
+        match tokio::time::timeout(deadline, steps).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(panicked(self.step, panic.as_ref())),
+            Err(_) => Err(Problem::transient(
+                "DeadlineExceeded",
+                format!("{} took longer than {} s", self.step, deadline.as_secs()),
+            )),
+        }
+    }
+
+    async fn steps(&mut self) -> Result<(), Problem> {
+        let target =
+            if self.is_deleting() { R::farewell(&self.object) } else { R::validate(&self.object)? };
+        let target = self.target.insert(target);
+        if let Some(finalizer) = R::FINALIZER
+            && self.object.meta().deletion_timestamp.is_none()
+            && !finalizer::has(self.object.as_ref(), finalizer)
+        {
+            self.step = "adding the finalizer";
+            let object =
+                finalizer::add(&self.api, self.object.as_ref(), finalizer, &self.shared.field_manager).await?;
+            self.shared.fingerprints.expect::<R>(object.meta());
+            self.shared.memory.wrote(&object);
+            self.object = Arc::new(object);
+        }
+        if let Some(status) = R::announce(&self.object, target, Timestamp::now()) {
+            self.step = "announcing";
+            if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
+                self.object = Arc::new(object);
+            }
+        }
+        let subject = Subject::of(self.object.as_ref());
+        let (client, references) = (&self.shared.client, &self.shared.references);
+        let read = Reader::new(client.clone(), subject.clone(), Arc::clone(references));
+        self.step = "observe";
+        let observed = self.shared.reconciler.observe(&read, target).await;
+        read.finish();
+        let observed = self.observed.insert(observed?);
+        self.step = "plan";
+        let plan = R::plan(target, observed)?;
+        self.step = "apply";
+        let manager = self.shared.field_manager.clone();
+        let write = Writer::new(client.clone(), subject, Arc::clone(references), manager);
+        self.shared.reconciler.apply(&write, target, plan, &mut self.applied).await
+    }
+
+    /// Gives the object back to Kubernetes: everything outside is cleaned up.
+    async fn release(&mut self) -> Result<(), Problem> {
+        let Some(finalizer) = R::FINALIZER else { return Ok(()) };
+        self.step = "removing the finalizer";
+        finalizer::remove(&self.api, self.object.as_ref(), finalizer, &self.shared.field_manager).await?;
+        info!("cleaned up; the finalizer is removed");
+        Ok(())
+    }
+
+    /// Reports, writes what changed, and decides when to look again.
+    async fn conclude(self, problem: Option<Problem>) -> Action {
+        let (mut problem, report) = self.report(problem);
+        let again = report.again;
+        match self.publish(report, problem.as_ref()).await {
+            Ok(()) => {}
+            // Deleted meanwhile, or deleted and made again: nobody is left to tell.
+            Err(gone) if matches!(gone.reason, "NotFound" | "Conflict") => {
+                debug!(reason = gone.reason, "the object is gone");
+            }
+            // The first problem is the one to act on.
+            Err(unwritten) => problem = problem.or(Some(unwritten)),
+        }
+        self.shared.requeue(&self.object, problem.as_ref(), again)
+    }
+
+    fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {
+        let now = Timestamp::now();
+        let report = |problem: Option<&Problem>| {
+            let outcome = Outcome {
+                target: self.target.as_ref(),
+                observed: self.observed.as_ref(),
+                applied: &self.applied,
+                problem,
+            };
+            std::panic::catch_unwind(AssertUnwindSafe(|| R::report(&self.object, &outcome, now)))
+        };
+        let (problem, mut report) = match report(problem.as_ref()) {
+            Ok(report) => (problem, report),
+            Err(panic) => {
+                let status = self.object.status().cloned().unwrap_or_default();
+                (Some(panicked("report", panic.as_ref())), Report::new(status))
+            }
+        };
+        let generation = self.object.meta().generation;
+        report.status.set_observed_generation(generation);
+        let mut conditions = Conditions::new(report.status.conditions(), generation, now);
+        conditions.settle(problem.as_ref(), report.settled);
+        *report.status.conditions_mut() = conditions.finish();
+        (problem, report)
+    }
+
+    async fn publish(&self, report: Report<StatusOf<R>>, problem: Option<&Problem>) -> Result<(), Problem> {
+        write_status::<R>(self.shared, &self.api, &self.object, report.status).await?;
+        for Notice { reason, note, .. } in report.notices {
+            info!(reason, note);
+        }
+        Ok(())
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.object.meta().deletion_timestamp.is_some()
+    }
+
+    fn has_finalizer(&self) -> bool {
+        R::FINALIZER.is_some_and(|finalizer| finalizer::has(self.object.as_ref(), finalizer))
+    }
+}
+
+impl<R: Reconciler> Shared<R> {
+    fn requeue(
+        &self,
+        object: &R::Object,
+        problem: Option<&Problem>,
+        again: Option<std::time::Duration>,
+    ) -> Action {
+        let delay = if let Some(problem) = problem {
+            let failures = self.memory.failed(object);
+            let delay = self.settings.backoff.after(problem.reaction().retry, failures);
+            if self.memory.ended(object, problem.reason) {
+                warn!(problem = ?problem, retry = ?delay, "not reconciled");
+            } else {
+                debug!(problem = ?problem, failures, retry = ?delay, "not reconciled");
+            }
+            delay
+        } else {
+            self.memory.succeeded(object);
+            if self.memory.ended(object, "") {
+                info!("reconciled");
+            } else {
+                debug!("reconciled");
+            }
+            again.map(jitter)
+        };
+        delay.map_or_else(Action::await_change, Action::requeue)
+    }
+}
+
+/// Writes a status that is not shown yet; `None` when there was nothing to write.
+async fn write_status<R: Reconciler>(
+    shared: &Shared<R>,
+    api: &Api<R::Object>,
+    object: &R::Object,
+    status: StatusOf<R>,
+) -> Result<Option<R::Object>, Problem> {
+    let ours: Vec<&str> = [crate::condition::RECONCILING, crate::condition::STALLED]
+        .into_iter()
+        .chain(R::CONDITIONS.iter().copied())
+        .collect();
+    if status::is_shown(object, &status, &ours) {
+        return Ok(None);
+    }
+    let written = status::write(api, object, &status, &ours, &shared.field_manager).await?;
+    shared.memory.wrote(&written);
+    Ok(Some(written))
+}
+
+fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".into());
+    // The text may quote anything, so it goes to the log and not into the status.
+    tracing::error!(step, panic = text, "a reconcile panicked");
+    Problem::transient("Panicked", format!("the operator failed in {step}; its log says more"))
+}

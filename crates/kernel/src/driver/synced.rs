@@ -1,0 +1,69 @@
+//! What has to be known before the operator may call itself ready.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// Named things that are waited for, and why each is still missing.
+#[derive(Clone)]
+pub struct Synced {
+    missing: Arc<Mutex<BTreeMap<String, String>>>,
+    count: watch::Sender<usize>,
+}
+
+impl Default for Synced {
+    fn default() -> Self {
+        Self { missing: Arc::default(), count: watch::Sender::new(0) }
+    }
+}
+
+impl Synced {
+    /// Waits for one more thing. The returned function is told that it is there (`None`), or why it is not.
+    pub fn expect(&self, name: &str) -> impl Fn(Option<String>) + Send + Sync + use<> {
+        let (this, name) = (self.clone(), name.to_owned());
+        this.set(&name, Some("not read yet".into()));
+        move |missing| this.set(&name, missing)
+    }
+
+    /// What is missing: name and why.
+    pub fn missing(&self) -> Vec<(String, String)> {
+        self.lock().iter().map(|(name, why)| (name.clone(), why.clone())).collect()
+    }
+
+    /// Returns once nothing is missing.
+    pub async fn wait(&self) {
+        // The sender lives in `self`, so the channel cannot close under us.
+        let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    fn set(&self, name: &str, missing: Option<String>) {
+        let mut all = self.lock();
+        match missing {
+            Some(why) => all.insert(name.into(), why),
+            None => all.remove(name),
+        };
+        self.count.send_replace(all.len());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn ready_when_all_are_there_and_not_before() {
+        let synced = Synced::default();
+        let (one, two) = (synced.expect("one"), synced.expect("two"));
+        one(None);
+        two(Some("403".into()));
+        assert_eq!(synced.missing(), [("two".into(), "403".into())]);
+        assert!(tokio::time::timeout(std::time::Duration::from_secs(1), synced.wait()).await.is_err());
+        two(None);
+        synced.wait().await;
+    }
+}

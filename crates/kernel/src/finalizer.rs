@@ -1,0 +1,93 @@
+//! Finalizers: added before any outside work, removed one entry at a time, foreign ones untouched.
+//!
+//! Both writes are JSON patches whose `test` names the entry that they touch, so that they neither
+//! overwrite what another controller wrote nor depend on the rest of the object.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::reconciler::Object;
+
+/// How often a removal that lost a race is tried again in the same pass.
+const ATTEMPTS: usize = 5;
+
+/// Whether the object carries the finalizer.
+pub fn has<O: Object>(object: &O, finalizer: &str) -> bool {
+    object.finalizers().iter().any(|entry| entry == finalizer)
+}
+
+/// Adds the finalizer and returns the object with it. The API server refuses it on an object that is being
+/// deleted, so a stale read cannot hold a deletion up.
+pub async fn add<O: Object>(
+    api: &Api<O>,
+    object: &O,
+    finalizer: &str,
+    field_manager: &str,
+) -> Result<O, Problem> {
+    let present = object.finalizers();
+    let add = if present.is_empty() {
+        vec![test(&["metadata", "finalizers"], Value::Null), insert(&["metadata", "finalizers"], json!([finalizer]))]
+    } else {
+        vec![
+            test(&["metadata", "finalizers"], json!(present)),
+            insert(&["metadata", "finalizers", "-"], json!(finalizer)),
+        ]
+    };
+    patch(api, object, add, field_manager).await
+}
+
+/// Removes the finalizer. Done when it is gone, by whomever; an object that is gone is fine, too.
+pub async fn remove<O: Object>(
+    api: &Api<O>,
+    object: &O,
+    finalizer: &str,
+    field_manager: &str,
+) -> Result<(), Problem> {
+    let mut current = object.clone();
+    for attempt in 1.. {
+        let Some(index) = current.finalizers().iter().position(|entry| entry == finalizer) else { return Ok(()) };
+        let index = index.to_string();
+        let entry = ["metadata", "finalizers", index.as_str()];
+        let removal = vec![
+            test(&entry, json!(finalizer)),
+            PatchOperation::Remove(RemoveOperation { path: PointerBuf::from_tokens(entry) }),
+        ];
+        match patch(api, &current, removal, field_manager).await {
+            Ok(_) => return Ok(()),
+            Err(problem) if problem.reason == "NotFound" => return Ok(()),
+            Err(problem) if problem.reason == "Conflict" && attempt < ATTEMPTS => {
+                match api.get_opt(&object.name_any()).await? {
+                    Some(newer) if newer.uid() == object.uid() => current = newer,
+                    // Gone, or gone and made again: this one is no longer ours to touch.
+                    _ => return Ok(()),
+                }
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(())
+}
+
+async fn patch<O: Object>(
+    api: &Api<O>,
+    object: &O,
+    mut operations: Vec<PatchOperation>,
+    field_manager: &str,
+) -> Result<O, Problem> {
+    operations.insert(0, test(&["metadata", "uid"], json!(object.uid())));
+    let params = PatchParams { field_manager: Some(field_manager.into()), ..PatchParams::default() };
+    let patch = Patch::Json::<()>(json_patch::Patch(operations));
+    Ok(api.patch(&object.name_any(), &params, &patch).await?)
+}
+
+fn test(path: &[&str], value: Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(path.iter().copied()), value })
+}
+
+fn insert(path: &[&str], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path.iter().copied()), value })
+}

@@ -1,0 +1,191 @@
+//! Kubernetes' errors as problems: the one place that reads status codes.
+
+use std::time::Duration;
+
+use kube::core::Status;
+use kube::core::response::StatusSummary;
+
+use super::{Class, Problem, Retry};
+
+impl From<kube::Error> for Problem {
+    fn from(error: kube::Error) -> Self {
+        let (class, reason, message) = match &error {
+            kube::Error::Api(status) => from_status(status),
+            kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => {
+                // Our own object could not be written down, or theirs not be read: no retry changes that.
+                (Class::Human, "UnreadableAnswer", "Kubernetes' answer could not be read".into())
+            }
+            // Everything else is transport: refused, reset, TLS, a body cut short, our own deadline.
+            _ => (Class::Transient, "ApiUnreachable", "the Kubernetes API did not answer".into()),
+        };
+        let retry = retry_after(&error);
+        let mut problem = Self::new(class, reason, message).caused_by(error);
+        problem.retry = retry;
+        problem
+    }
+}
+
+fn from_status(status: &Status) -> (Class, &'static str, String) {
+    let said = said(status);
+    match status.code {
+        // The object changed under us: the next pass reads it anew.
+        409 => (Class::Transient, "Conflict", format!("the object changed meanwhile: {said}")),
+        // A JSON patch whose `test` failed answers 422 and not 409: another controller touched the finalizers.
+        422 if is_lost_race(status) => {
+            (Class::Transient, "Conflict", format!("the object changed meanwhile: {said}"))
+        }
+        422 if let Some(fields) = immutable_fields(status) => (
+            Class::Human,
+            "ImmutableField",
+            format!("{fields} cannot be changed on an existing object; delete it, and it is made anew: {said}"),
+        ),
+        400 | 422 => (Class::Human, "Rejected", format!("Kubernetes rejected the object: {said}")),
+        401 => (Class::Human, "Unauthorized", format!("the operator is not logged in: {said}")),
+        403 if is_terminating(status) => {
+            (Class::Transient, "NamespaceTerminating", format!("the namespace is being deleted: {said}"))
+        }
+        403 if said.contains("exceeded quota") => {
+            (Class::Human, "QuotaExceeded", format!("the namespace's quota is used up: {said}"))
+        }
+        403 => (
+            Class::Human,
+            "Forbidden",
+            format!("the operator lacks a right; `stanchion rbac` prints what it needs: {said}"),
+        ),
+        // A 404 without details is a path that is not served: the kind's CRD is not installed.
+        404 if status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
+            (Class::Dependency, "KindMissing", format!("the kind is not installed in this cluster: {said}"))
+        }
+        404 => (Class::Dependency, "NotFound", said),
+        429 => (Class::Transient, "TooManyRequests", format!("Kubernetes asks to slow down: {said}")),
+        _ if status.code >= 500 => (Class::Transient, "ApiFailed", format!("Kubernetes failed: {said}")),
+        _ => (Class::Transient, "ApiFailed", format!("Kubernetes answered {}: {said}", status.code)),
+    }
+}
+
+/// The server's own words, or its code when it gave none.
+fn said(status: &Status) -> String {
+    if status.message.is_empty() {
+        format!("code {} {}", status.code, status.reason)
+    } else {
+        status.message.clone()
+    }
+}
+
+/// Whether a 422 says that somebody else was faster, rather than that the object is wrong.
+fn is_lost_race(status: &Status) -> bool {
+    status.message.contains("testing value")
+        || status.message.contains("test operation")
+        || status.message.contains("no new finalizers can be added if the object is being deleted")
+        || (status.message.contains("remove operation") && status.message.contains("/metadata/finalizers"))
+}
+
+fn is_terminating(status: &Status) -> bool {
+    causes(status).any(|(reason, _)| reason == "NamespaceTerminating")
+}
+
+/// The fields that the server will not change, from its own list of causes.
+fn immutable_fields(status: &Status) -> Option<String> {
+    let fields: Vec<&str> = status
+        .details
+        .iter()
+        .flat_map(|details| &details.causes)
+        .filter(|cause| cause.message.contains("immutable") || cause.message.contains("Forbidden: updates to"))
+        .map(|cause| cause.field.as_str())
+        .collect();
+    (!fields.is_empty()).then(|| fields.join(", "))
+}
+
+fn causes(status: &Status) -> impl Iterator<Item = (&str, &str)> {
+    status
+        .details
+        .iter()
+        .flat_map(|details| &details.causes)
+        .map(|cause| (cause.reason.as_str(), cause.field.as_str()))
+}
+
+/// A server that names a time is believed, within reason.
+fn retry_after(error: &kube::Error) -> Option<Retry> {
+    let kube::Error::Api(status) = error else { return None };
+    let seconds = status.details.as_ref().map(|details| details.retry_after_seconds).filter(|s| *s > 0)?;
+    (status.code == 429 && status.status == Some(StatusSummary::Failure))
+        .then(|| Retry::After(Duration::from_secs(u64::from(seconds.min(60)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::response::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    fn status(code: u16, message: &str) -> Status {
+        Status::failure(message, "").with_code(code)
+    }
+
+    fn with_cause(mut status: Status, reason: &str, field: &str, message: &str) -> Status {
+        let cause = StatusCause { reason: reason.into(), field: field.into(), message: message.into() };
+        status.details =
+            Some(StatusDetails { name: "it".into(), causes: vec![cause], ..StatusDetails::default() });
+        status
+    }
+
+    fn classify(status: Status) -> Problem {
+        Problem::from(kube::Error::Api(status.boxed()))
+    }
+
+    #[test]
+    fn every_code_has_its_class() {
+        let named = |code, message: &str| with_cause(status(code, message), "", "", "");
+        let cases = [
+            (named(409, "please apply your changes to the latest version"), Class::Transient, "Conflict"),
+            (
+                named(422, "the server rejected our request: testing value /metadata/finalizers/0 failed"),
+                Class::Transient,
+                "Conflict",
+            ),
+            (
+                named(422, "no new finalizers can be added if the object is being deleted, found new finalizers"),
+                Class::Transient,
+                "Conflict",
+            ),
+            (named(422, "spec.replicas: Invalid value"), Class::Human, "Rejected"),
+            (
+                with_cause(status(422, "no"), "FieldValueInvalid", "spec.selector", "field is immutable"),
+                Class::Human,
+                "ImmutableField",
+            ),
+            (named(429, "slow"), Class::Transient, "TooManyRequests"),
+            (named(500, "etcd"), Class::Transient, "ApiFailed"),
+            (named(503, "starting"), Class::Transient, "ApiFailed"),
+            (named(504, "timeout"), Class::Transient, "ApiFailed"),
+            (named(403, "User cannot list secrets"), Class::Human, "Forbidden"),
+            (named(403, "exceeded quota: pods"), Class::Human, "QuotaExceeded"),
+            (
+                with_cause(status(403, "being terminated"), "NamespaceTerminating", "", ""),
+                Class::Transient,
+                "NamespaceTerminating",
+            ),
+            (named(401, "Unauthorized"), Class::Human, "Unauthorized"),
+            (named(404, "secrets \"it\" not found"), Class::Dependency, "NotFound"),
+            (status(404, "404 page not found"), Class::Dependency, "KindMissing"),
+        ];
+        for (status, class, reason) in cases {
+            let shown = format!("{} {}", status.code, status.message);
+            let problem = classify(status);
+            assert_eq!((problem.class, problem.reason), (class, reason), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_immutable_field_is_named() {
+        let problem = classify(with_cause(status(422, "no"), "", "spec.clusterIP", "field is immutable"));
+        assert!(problem.message.starts_with("spec.clusterIP cannot be changed"), "{problem}");
+    }
+
+    #[test]
+    fn the_servers_retry_after_is_believed_but_bounded() {
+        let mut slow = with_cause(status(429, "slow"), "", "", "");
+        slow.details.as_mut().unwrap().retry_after_seconds = 3600;
+        assert_eq!(classify(slow).reaction().retry, Retry::After(Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,242 @@
+//! What went wrong with one object, and what the kernel does about it.
+//!
+//! A step of a reconcile fails with a [`Problem`]. Its [`Class`] alone decides the rest: when the
+//! object is looked at again, which phase and conditions its status shows, whether an event is
+//! sent. [`Class::reaction`] is that decision, as one table.
+
+mod kubernetes;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+/// Who or what has to move before a retry can succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Nobody: the network, a conflict, an overload. It passes by itself.
+    Transient,
+    /// Something that the object refers to and that is not there yet. Its appearance wakes the object.
+    Dependency,
+    /// A person, outside this object: a missing right, an object in the way.
+    Human,
+    /// A person, in this object: the spec itself is wrong.
+    Permanent,
+}
+
+/// When an object with a problem is looked at again without being woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Soon, and ever more seldom while it keeps failing.
+    Backoff,
+    /// After about this long: a safety net below the watches.
+    After(Duration),
+    /// Only when the object changes.
+    Never,
+}
+
+/// What the kernel does about a [`Class`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    /// When to look again.
+    pub retry: Retry,
+    /// Whether the object's phase says `Failed`. A transient problem never does: a user would act on it.
+    pub failed: bool,
+    /// kstatus: the object is still on its way (`Reconciling`).
+    pub reconciling: bool,
+    /// kstatus: nothing will happen without a person (`Stalled`).
+    pub stalled: bool,
+    /// The value of the metrics label `result`, in controller-runtime's words.
+    pub result: &'static str,
+}
+
+impl Class {
+    /// The one table from a class to the kernel's behaviour.
+    pub const fn reaction(self) -> Reaction {
+        const MINUTE: u64 = 60;
+        match self {
+            Self::Transient => Reaction {
+                retry: Retry::Backoff,
+                failed: false,
+                reconciling: true,
+                stalled: false,
+                result: "error",
+            },
+            Self::Dependency => Reaction {
+                retry: Retry::After(Duration::from_secs(2 * MINUTE)),
+                failed: true,
+                reconciling: true,
+                stalled: false,
+                result: "requeue_after",
+            },
+            Self::Human => Reaction {
+                retry: Retry::After(Duration::from_secs(5 * MINUTE)),
+                failed: true,
+                reconciling: false,
+                stalled: true,
+                result: "requeue_after",
+            },
+            Self::Permanent => Reaction {
+                retry: Retry::Never,
+                failed: true,
+                reconciling: false,
+                stalled: true,
+                result: "error",
+            },
+        }
+    }
+
+    /// The class as a metrics label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Dependency => "dependency",
+            Self::Human => "human",
+            Self::Permanent => "permanent",
+        }
+    }
+}
+
+/// A failure of one object: its class, a CamelCase reason, and a message for a person.
+///
+/// The message says what happened, to which object, and what to do next. It ends up in status,
+/// events and logs, so it never holds a secret; the source chain is for the log only.
+pub struct Problem {
+    /// Who has to move.
+    pub class: Class,
+    /// A stable CamelCase word: the reason of conditions and events, and a metrics label.
+    pub reason: &'static str,
+    /// For a person.
+    pub message: String,
+    /// Overrides the class's usual retry, where the cause is known to pass sooner or later than most.
+    pub retry: Option<Retry>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Problem {
+    /// A problem of the given class.
+    pub fn new(class: Class, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { class, reason, message: message.into(), retry: None, source: None }
+    }
+
+    /// It passes by itself.
+    pub fn transient(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Transient, reason, message)
+    }
+
+    /// Something that the object refers to is not there yet.
+    pub fn dependency(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Dependency, reason, message)
+    }
+
+    /// A person has to act, outside the object.
+    pub fn human(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Human, reason, message)
+    }
+
+    /// The spec is wrong.
+    pub fn permanent(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Permanent, reason, message)
+    }
+
+    /// Keeps the cause for the log.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// Puts what was being done before the message: `cannot read password secret: …`.
+    #[must_use]
+    pub fn while_doing(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// The same problem under another reason, where a controller's API names it.
+    #[must_use]
+    pub fn with_reason(mut self, reason: &'static str) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    /// Looks again at another time than the class says.
+    #[must_use]
+    pub fn with_retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// The whole reaction, with this problem's own retry in it.
+    pub fn reaction(&self) -> Reaction {
+        let table = self.class.reaction();
+        Reaction { retry: self.retry.unwrap_or(table.retry), ..table }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}/{}: {}", self.class, self.reason, chain(self))
+    }
+}
+
+/// An error with all its causes on one line, for a log.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Many errors repeat their cause in their own text.
+        if !line.ends_with(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        cause = error.source();
+    }
+    line
+}
+
+impl StdError for Problem {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table as a reader of the documentation sees it; a change here is a change of behaviour.
+    #[test]
+    fn the_reaction_table() {
+        let rows = [Class::Transient, Class::Dependency, Class::Human, Class::Permanent].map(|class| {
+            let Reaction { retry, failed, reconciling, stalled, result } = class.reaction();
+            format!("{class:?}: {retry:?} failed={failed} reconciling={reconciling} stalled={stalled} {result}")
+        });
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        Transient: Backoff failed=false reconciling=true stalled=false error
+        Dependency: After(120s) failed=true reconciling=true stalled=false requeue_after
+        Human: After(300s) failed=true reconciling=false stalled=true requeue_after
+        Permanent: Never failed=true reconciling=false stalled=true error
+        ");
+    }
+
+    #[test]
+    fn the_cause_is_in_debug_and_not_in_the_message() {
+        let problem = Problem::transient("X", "cannot connect").caused_by(std::io::Error::other("refused"));
+        assert_eq!(problem.to_string(), "cannot connect");
+        assert_eq!(format!("{problem:?}"), "Transient/X: cannot connect: refused");
+    }
+
+    #[test]
+    fn a_problem_may_choose_its_own_retry() {
+        let problem = Problem::transient("LockBusy", "busy").with_retry(Retry::After(Duration::from_secs(1)));
+        assert_eq!(problem.reaction().retry, Retry::After(Duration::from_secs(1)));
+        assert!(problem.reaction().reconciling);
+    }
+}

@@ -1,0 +1,80 @@
+//! The least rights, declared beside the code that uses them and rendered from there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+/// Verbs for a kind that is only looked at.
+pub const READ: &[&str] = &["get", "list", "watch"];
+/// Verbs for children that a controller owns.
+pub const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// Some verbs on some resources of one group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Plural resource names, with `/subresource` where meant.
+    pub resources: Vec<String>,
+    /// Verbs.
+    pub verbs: &'static [&'static str],
+}
+
+impl Rule {
+    /// A rule for one group.
+    pub fn new(group: &'static str, resources: &[&str], verbs: &'static [&'static str]) -> Self {
+        Self { group, resources: resources.iter().map(ToString::to_string).collect(), verbs }
+    }
+}
+
+/// Joins rules into the shortest list that grants the same: one rule for each group and set of verbs.
+pub fn merge(rules: &[Rule]) -> Vec<PolicyRule> {
+    let mut verbs_of: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for rule in rules {
+        for resource in &rule.resources {
+            verbs_of.entry((rule.group, resource)).or_default().extend(rule.verbs);
+        }
+    }
+    let mut resources_of: BTreeMap<(&str, Vec<&str>), Vec<String>> = BTreeMap::new();
+    for ((group, resource), verbs) in verbs_of {
+        resources_of.entry((group, verbs.into_iter().collect())).or_default().push(resource.into());
+    }
+    resources_of
+        .into_iter()
+        .map(|((group, verbs), resources)| PolicyRule {
+            api_groups: Some(vec![group.into()]),
+            resources: Some(resources),
+            verbs: verbs.into_iter().map(Into::into).collect(),
+            ..PolicyRule::default()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_joined_without_granting_more() {
+        let merged = merge(&[
+            Rule::new("", &["secrets"], READ),
+            Rule::new("", &["secrets", "configmaps"], &["get"]),
+            Rule::new("apps", &["deployments"], READ),
+        ]);
+        let shown: Vec<String> = merged
+            .iter()
+            .map(|rule| {
+                let groups = rule.api_groups.clone().unwrap_or_default();
+                format!("{groups:?} {:?} {:?}", rule.resources.clone().unwrap_or_default(), rule.verbs)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                r#"[""] ["configmaps"] ["get"]"#,
+                r#"[""] ["secrets"] ["get", "list", "watch"]"#,
+                r#"["apps"] ["deployments"] ["get", "list", "watch"]"#,
+            ]
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! What a controller is: five steps, two of them pure by their signatures.
+//!
+//! ```text
+//! validate   object → a target that cannot be invalid, or a Problem        pure
+//! observe    read what is there                                            I/O, reads only
+//! plan       (target, observed) → what to do                               pure
+//! apply      do it, in order, each step idempotent                         I/O, writes only
+//! report     (object, outcome) → status, events, when to look again        pure
+//! ```
+//!
+//! `validate`, `plan` and `report` are associated functions without `self` and without a client:
+//! they cannot do I/O, so they are tested with plain values.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use kube::core::object::HasStatus;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::{Reader, Writer};
+use crate::problem::Problem;
+use crate::rbac::Rule;
+use crate::status::Status;
+use crate::watch::Watch;
+
+/// What every custom resource of ours is; implemented for all of them at once.
+pub trait Object:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + HasStatus<Status: Status>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Serialize
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<T> Object for T where
+    T: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus<Status: Status>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// The status type of a controller's objects.
+pub type StatusOf<R> = <<R as Reconciler>::Object as HasStatus>::Status;
+
+/// A controller of one kind.
+pub trait Reconciler: Send + Sync + Sized + 'static {
+    /// The kind that it reconciles.
+    type Object: Object;
+    /// A validated target: what shall be there, or that nothing shall be there any more.
+    type Target: Send + Sync;
+    /// What was read.
+    type Observed: Send + Sync;
+    /// What is to be done.
+    type Plan: Send + Sync;
+    /// What was done, filled in as it is done, so that a failure half-way reports the first half.
+    type Applied: Default + Send + Sync;
+
+    /// The controller's short name: log field, metrics label, suffix of the field manager.
+    const NAME: &'static str;
+    /// Set by a controller that makes things outside Kubernetes, which nobody else would clean up.
+    const FINALIZER: Option<&'static str>;
+    /// Annotations of the object whose change wakes it; every other one is the user's own business.
+    const ANNOTATIONS: &'static [&'static str] = &[];
+    /// The condition types that this controller writes: others in the list belong to others.
+    const CONDITIONS: &'static [&'static str];
+
+    /// The kinds, beside its own, that wake its objects.
+    fn watches() -> Vec<Watch>;
+
+    /// The rights that the controller needs, beside those that every controller needs for its own kind.
+    fn rules() -> Vec<Rule>;
+
+    /// The target of a living object.
+    fn validate(object: &Self::Object) -> Result<Self::Target, Problem>;
+
+    /// The target of an object that is being deleted. It cannot fail: an invalid object must be deletable.
+    fn farewell(object: &Self::Object) -> Self::Target;
+
+    /// A status to show before the work begins, for work that a person may watch; `None` for no such write.
+    fn announce(object: &Self::Object, target: &Self::Target, now: Timestamp) -> Option<StatusOf<Self>> {
+        let _ = (object, target, now);
+        None
+    }
+
+    /// Reads what is there. It must not write anything.
+    fn observe(
+        &self,
+        read: &Reader,
+        target: &Self::Target,
+    ) -> impl Future<Output = Result<Self::Observed, Problem>> + Send;
+
+    /// Decides what to do.
+    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem>;
+
+    /// Does it. Each step may be repeated: the process can be killed between any two.
+    fn apply(
+        &self,
+        write: &Writer,
+        target: &Self::Target,
+        plan: Self::Plan,
+        applied: &mut Self::Applied,
+    ) -> impl Future<Output = Result<(), Problem>> + Send;
+
+    /// Says how it went.
+    fn report(object: &Self::Object, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<StatusOf<Self>>;
+}
+
+/// How far a reconcile came: each step's value, as far as it was reached, and the problem that ended it.
+pub struct Outcome<'a, R: Reconciler> {
+    /// After `validate`.
+    pub target: Option<&'a R::Target>,
+    /// After `observe`.
+    pub observed: Option<&'a R::Observed>,
+    /// What `apply` did; empty when it was not reached.
+    pub applied: &'a R::Applied,
+    /// What ended the reconcile; `None` when all steps succeeded.
+    pub problem: Option<&'a Problem>,
+}
+
+/// What a reconcile has to say.
+#[derive(Clone, Debug)]
+pub struct Report<S> {
+    /// The whole status. The driver writes it only when it differs from what is there.
+    pub status: S,
+    /// What happened that no condition says, for a person who runs `kubectl describe`.
+    pub notices: Vec<Notice>,
+    /// Why nothing is under way, where it is not simply done: the reason of `Reconciling=False`.
+    pub settled: &'static str,
+    /// When to look again although nothing changed; the driver adds jitter. A problem's own retry comes first.
+    pub again: Option<Duration>,
+}
+
+impl<S> Report<S> {
+    /// A report of a status alone.
+    pub fn new(status: S) -> Self {
+        Self { status, notices: Vec::new(), settled: "Settled", again: None }
+    }
+}
+
+/// Whether an event tells of something good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tone {
+    /// `Normal`
+    Normal,
+    /// `Warning`
+    Warning,
+}
+
+/// An event about one object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Notice {
+    /// `Normal` or `Warning`.
+    pub tone: Tone,
+    /// CamelCase reason.
+    pub reason: String,
+    /// For a person; never a secret.
+    pub note: String,
+}
+
+impl Notice {
+    /// Something went as it should.
+    pub fn normal(reason: &str, note: impl Into<String>) -> Self {
+        Self { tone: Tone::Normal, reason: reason.into(), note: note.into() }
+    }
+
+    /// Something that a person should look at.
+    pub fn warning(reason: &str, note: impl Into<String>) -> Self {
+        Self { tone: Tone::Warning, reason: reason.into(), note: note.into() }
+    }
+}

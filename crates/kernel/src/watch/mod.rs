@@ -1,0 +1,44 @@
+//! What wakes an object: its own change, and a change of what it owns or refers to.
+//!
+//! Three files, three questions. [`primary`]: has this object itself changed in a way that matters?
+//! [`references`]: which objects read this Secret? [`related`]: the watches of other kinds, as metadata
+//! and without a cache, shared by all controllers.
+
+pub mod primary;
+pub mod references;
+pub mod related;
+
+use kube::Resource;
+use kube::core::ApiResource;
+
+/// The label on everything that the operator makes, and the selector of its watches.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stanchion");
+
+/// A kind, beside its own, that wakes a controller's objects.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Watch {
+    /// The kind.
+    pub resource: ApiResource,
+    /// Whether only objects that carry [`MANAGED_BY`] are watched. A kind of which users' objects are
+    /// referred to must be watched whole.
+    pub only_ours: bool,
+    /// Whether the kind is namespaced; cluster-scoped kinds are watched whole whatever the operator's scope.
+    pub namespaced: bool,
+}
+
+impl Watch {
+    /// Objects of the user's that ours refer to by name: they wake whoever read them.
+    pub fn referred<K: Resource<DynamicType = ()>>() -> Self {
+        Self { resource: ApiResource::erase::<K>(&()), only_ours: false, namespaced: true }
+    }
+
+    /// Children that the controller makes: they wake their owner.
+    pub fn owned<K: Resource<DynamicType = ()>>() -> Self {
+        Self { only_ours: true, ..Self::referred::<K>() }
+    }
+
+    /// A cluster-scoped kind that ours refer to by name.
+    pub fn cluster_wide<K: Resource<DynamicType = ()>>() -> Self {
+        Self { namespaced: false, ..Self::referred::<K>() }
+    }
+}

@@ -1,0 +1,253 @@
+//! The index from what was read to who read it.
+//!
+//! A controller does not declare which Secret wakes which object: what a reconcile reads through its
+//! [`Reader`](crate::Reader) is what wakes it. An entry is made *before* the read, so a change
+//! between the read and the end of the reconcile is never missed; the version that was read is noted
+//! after it, so that a watch which tells an old story again wakes nobody.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kube::core::{ApiResource, ObjectMeta};
+
+/// The name of an object of any kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reference {
+    /// `group/Kind`; the version does not matter for identity.
+    pub kind: String,
+    /// Empty for a cluster-scoped kind.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Reference {
+    /// A reference by kind and name.
+    pub fn new(resource: &ApiResource, namespace: Option<&str>, name: &str) -> Self {
+        Self { kind: kind_key(resource), namespace: namespace.unwrap_or_default().into(), name: name.into() }
+    }
+
+    /// The reference that an event about this object is about.
+    pub fn of(kind: &str, meta: &ObjectMeta) -> Self {
+        Self {
+            kind: kind.into(),
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// A kind without its version.
+pub fn kind_key(resource: &ApiResource) -> String {
+    format!("{}/{}", resource.group, resource.kind)
+}
+
+/// One of our objects, as a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// What a reader knows of the thing that it read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The read is under way: any news may have come too late for it.
+    Nothing,
+    /// It was not there.
+    Absent,
+    /// It was there, at this resource version.
+    At(u64),
+}
+
+impl Known {
+    /// What a read returned.
+    pub fn from_read(meta: Option<&ObjectMeta>) -> Self {
+        meta.map_or(Self::Absent, |meta| version(meta).map_or(Self::Nothing, Self::At))
+    }
+}
+
+/// A resource version as a number. Kubernetes promises since 1.35 what has always been so: they are ordered.
+pub fn version(meta: &ObjectMeta) -> Option<u64> {
+    meta.resource_version.as_deref()?.parse().ok()
+}
+
+#[derive(Default)]
+struct Index {
+    readers: HashMap<Reference, HashMap<Key, Known>>,
+    reads: HashMap<Key, HashSet<Reference>>,
+}
+
+/// The index of one controller. Its size grows with our own objects, not with the cluster.
+#[derive(Default)]
+pub struct References(Mutex<Index>);
+
+impl References {
+    /// Notes that `reader` is about to read `what`.
+    pub fn about_to_read(&self, reader: &Key, what: &Reference) {
+        let mut index = self.lock();
+        index.readers.entry(what.clone()).or_default().insert(reader.clone(), Known::Nothing);
+        index.reads.entry(reader.clone()).or_default().insert(what.clone());
+    }
+
+    /// Notes what the read returned.
+    pub fn have_read(&self, reader: &Key, what: &Reference, known: Known) {
+        if let Some(slot) = self.lock().readers.get_mut(what).and_then(|readers| readers.get_mut(reader)) {
+            *slot = known;
+        }
+    }
+
+    /// Keeps only what the reader read in the pass that has just ended.
+    pub fn keep(&self, reader: &Key, read: &HashSet<Reference>) {
+        let mut index = self.lock();
+        let Some(before) = index.reads.get_mut(reader) else { return };
+        let stale: Vec<Reference> = before.difference(read).cloned().collect();
+        before.retain(|reference| read.contains(reference));
+        if before.is_empty() {
+            index.reads.remove(reader);
+        }
+        for reference in stale {
+            index.drop_reader(reader, &reference);
+        }
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, reader: &Key) {
+        self.keep(reader, &HashSet::new());
+    }
+
+    /// A watch saw the thing as it is now: who read something older?
+    pub fn changed(&self, what: &Reference, version: Option<u64>) -> Vec<Key> {
+        self.readers_where(what, |known| match (known, version) {
+            (Known::At(read), Some(now)) => now > read,
+            _ => true,
+        })
+    }
+
+    /// A watch saw the thing go: who believes that it is there?
+    pub fn gone(&self, what: &Reference, version: Option<u64>) -> Vec<Key> {
+        self.readers_where(what, |known| match (known, version) {
+            (Known::At(read), Some(now)) => now > read,
+            (Known::Absent, _) => false,
+            _ => true,
+        })
+    }
+
+    /// Whether this reader knows the thing at this version or a newer one.
+    pub fn is_current(&self, reader: &Key, what: &Reference, version: Option<u64>) -> bool {
+        let index = self.lock();
+        let known = index.readers.get(what).and_then(|readers| readers.get(reader));
+        matches!((known, version), (Some(Known::At(read)), Some(now)) if *read >= now)
+    }
+
+    /// A watch has listed its kind anew: who believes in something that is not in `present`?
+    pub fn relisted(&self, kind: &str, namespace: Option<&str>, present: &HashSet<Reference>) -> Vec<Key> {
+        let covered = |reference: &Reference| {
+            reference.kind == kind && namespace.is_none_or(|namespace| reference.namespace == namespace)
+        };
+        self.lock()
+            .readers
+            .iter()
+            .filter(|(reference, _)| covered(reference) && !present.contains(reference))
+            .flat_map(|(_, readers)| readers)
+            .filter(|(_, known)| matches!(known, Known::At(_)))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    fn readers_where(&self, what: &Reference, is_stale: impl Fn(Known) -> bool) -> Vec<Key> {
+        let index = self.lock();
+        let readers = index.readers.get(what).into_iter().flatten();
+        readers.filter(|(_, known)| is_stale(**known)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        // The index is consistent after every statement above: a panic elsewhere cannot have broken it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Index {
+    fn drop_reader(&mut self, reader: &Key, reference: &Reference) {
+        if let Some(readers) = self.readers.get_mut(reference) {
+            readers.remove(reader);
+            if readers.is_empty() {
+                self.readers.remove(reference);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key { namespace: "ns".into(), name: name.into() }
+    }
+
+    fn secret(name: &str) -> Reference {
+        Reference { kind: "/Secret".into(), namespace: "ns".into(), name: name.into() }
+    }
+
+    fn read(index: &References, reader: &str, what: &str, known: Known) {
+        index.about_to_read(&key(reader), &secret(what));
+        index.have_read(&key(reader), &secret(what), known);
+    }
+
+    #[test]
+    fn only_readers_of_something_older_are_woken() {
+        let index = References::default();
+        read(&index, "a", "one", Known::At(3));
+        read(&index, "b", "one", Known::At(5));
+        read(&index, "c", "two", Known::At(1));
+        assert_eq!(index.changed(&secret("one"), Some(3)), []);
+        assert_eq!(index.changed(&secret("one"), Some(5)), [key("a")]);
+        assert_eq!(index.gone(&secret("two"), Some(2)), [key("c")]);
+        assert_eq!(index.changed(&secret("three"), Some(9)), []);
+        let elsewhere = Reference { namespace: "other".into(), ..secret("one") };
+        assert_eq!(index.changed(&elsewhere, Some(9)), []);
+    }
+
+    #[test]
+    fn a_change_during_the_read_wakes() {
+        let index = References::default();
+        index.about_to_read(&key("a"), &secret("one"));
+        assert_eq!(index.changed(&secret("one"), Some(1)), [key("a")]);
+    }
+
+    #[test]
+    fn what_was_missing_wakes_when_it_appears_and_not_when_it_goes() {
+        let index = References::default();
+        read(&index, "a", "one", Known::Absent);
+        assert_eq!(index.gone(&secret("one"), Some(4)), []);
+        assert_eq!(index.changed(&secret("one"), Some(5)), [key("a")]);
+    }
+
+    #[test]
+    fn what_is_no_longer_read_no_longer_wakes() {
+        let index = References::default();
+        read(&index, "a", "old", Known::At(1));
+        read(&index, "a", "new", Known::At(1));
+        index.keep(&key("a"), &HashSet::from([secret("new")]));
+        assert_eq!(index.changed(&secret("old"), Some(2)), []);
+        assert_eq!(index.changed(&secret("new"), Some(2)), [key("a")]);
+        index.forget(&key("a"));
+        assert!(index.lock().readers.is_empty());
+        assert!(index.lock().reads.is_empty());
+    }
+
+    #[test]
+    fn a_deletion_in_a_gap_of_the_watch_is_noticed() {
+        let index = References::default();
+        read(&index, "a", "gone", Known::At(1));
+        read(&index, "b", "there", Known::At(1));
+        read(&index, "c", "never", Known::Absent);
+        let present = HashSet::from([secret("there")]);
+        assert_eq!(index.relisted("/Secret", None, &present), [key("a")]);
+        assert_eq!(index.relisted("/Secret", Some("other"), &present), []);
+        assert_eq!(index.relisted("/ConfigMap", None, &HashSet::new()), []);
+    }
+}

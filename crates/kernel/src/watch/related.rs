@@ -1,0 +1,180 @@
+//! Watches of the kinds that wake our objects: metadata only, no cache, one for all controllers.
+//!
+//! kube's shared streams forget deletions and can lose a wake-up, so what is shared here is the watch
+//! itself: each event is handed to every subscriber by a plain call.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, TryStreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use tracing::warn;
+
+use super::references::{Key, Reference, References, kind_key, version};
+use super::{MANAGED_BY, Watch};
+use crate::driver::Synced;
+use crate::scope::Scope;
+
+/// A controller, as far as a watch of another kind needs to know it.
+#[derive(Clone)]
+pub struct Subscriber {
+    /// Group and kind of its objects, to find them in ownerReferences.
+    pub owner: (String, String),
+    /// Who read what.
+    pub references: Arc<References>,
+    /// Puts an object into the controller's queue.
+    pub wake: Arc<dyn Fn(Key) + Send + Sync>,
+}
+
+/// The watches that the controllers ask for, each opened once.
+#[derive(Default)]
+pub struct Related {
+    watches: HashMap<(Watch, Scope), Vec<Subscriber>>,
+}
+
+impl Related {
+    /// Adds a controller's watches.
+    pub fn subscribe(&mut self, watches: Vec<Watch>, scope: &Scope, subscriber: &Subscriber) {
+        for watch in watches {
+            let scope = if watch.namespaced { scope.clone() } else { Scope::Cluster };
+            self.watches.entry((watch, scope)).or_default().push(subscriber.clone());
+        }
+    }
+
+    /// One endless future a watch. A kind that is watched whole needs no second watch for those of ours.
+    pub fn into_futures(
+        mut self,
+        client: &Client,
+        config: &watcher::Config,
+        synced: &Synced,
+    ) -> Vec<impl Future<Output = ()> + Send + use<>> {
+        let partial: Vec<(Watch, Scope)> = self.watches.keys().filter(|(w, _)| w.only_ours).cloned().collect();
+        for key in partial {
+            let whole = (Watch { only_ours: false, ..key.0.clone() }, key.1.clone());
+            if self.watches.contains_key(&whole) {
+                let subscribers = self.watches.remove(&key).unwrap_or_default();
+                self.watches.entry(whole).or_default().extend(subscribers);
+            }
+        }
+        self.watches
+            .into_iter()
+            .map(|((watch, scope), subscribers)| {
+                let name = format!("watch of {} in {scope}", watch.resource.plural);
+                let done = synced.expect(&name);
+                let hearing = Hearing::new(&watch, &scope, subscribers);
+                let events = open(client.clone(), &watch, &scope, config.clone());
+                listen(name, events, hearing, done)
+            })
+            .collect()
+    }
+}
+
+type Metadata = PartialObjectMeta<DynamicObject>;
+
+fn open(
+    client: Client,
+    watch: &Watch,
+    scope: &Scope,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<Metadata>>> + Send + use<> {
+    let api: Api<Metadata> = match scope {
+        Scope::Cluster => Api::all_with(client, &watch.resource),
+        Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, &watch.resource),
+    };
+    let config =
+        if watch.only_ours { config.labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)) } else { config };
+    watcher(api, config).default_backoff()
+}
+
+async fn listen(
+    name: String,
+    events: impl Stream<Item = watcher::Result<Event<Metadata>>> + Send,
+    mut hearing: Hearing,
+    synced: impl Fn(Option<String>) + Send,
+) {
+    let mut events = std::pin::pin!(events.into_stream());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                let done = matches!(event, Event::InitDone);
+                hearing.hear(&event);
+                if done {
+                    synced(None);
+                }
+            }
+            // The watcher backs off and starts again; /readyz shows what is wrong meanwhile.
+            Err(error) => {
+                warn!(watch = name, error = %crate::problem::chain(&error), "watch interrupted");
+                synced(Some(crate::problem::chain(&error)));
+            }
+        }
+    }
+}
+
+/// Turns the events of one watch into wake-ups.
+struct Hearing {
+    kind: String,
+    namespace: Option<String>,
+    subscribers: Vec<Subscriber>,
+    /// What the list under way has told of so far.
+    listing: HashSet<Reference>,
+}
+
+impl Hearing {
+    fn new(watch: &Watch, scope: &Scope, subscribers: Vec<Subscriber>) -> Self {
+        let namespace = match scope {
+            Scope::Cluster => None,
+            Scope::Namespace(namespace) => Some(namespace.clone()),
+        };
+        Self { kind: kind_key(&watch.resource), namespace, subscribers, listing: HashSet::new() }
+    }
+
+    fn hear(&mut self, event: &Event<Metadata>) {
+        match event {
+            Event::Init => self.listing.clear(),
+            Event::InitApply(object) => {
+                self.listing.insert(Reference::of(&self.kind, &object.metadata));
+                self.tell(&object.metadata, false);
+            }
+            Event::Apply(object) => self.tell(&object.metadata, false),
+            Event::Delete(object) => self.tell(&object.metadata, true),
+            Event::InitDone => {
+                let listing = std::mem::take(&mut self.listing);
+                for subscriber in &self.subscribers {
+                    let woken =
+                        subscriber.references.relisted(&self.kind, self.namespace.as_deref(), &listing);
+                    woken.into_iter().for_each(|key| (subscriber.wake)(key));
+                }
+            }
+        }
+    }
+
+    fn tell(&self, meta: &ObjectMeta, gone: bool) {
+        let reference = Reference::of(&self.kind, meta);
+        for subscriber in &self.subscribers {
+            let readers = if gone {
+                subscriber.references.gone(&reference, version(meta))
+            } else {
+                subscriber.references.changed(&reference, version(meta))
+            };
+            let owners = meta
+                .owner_references
+                .iter()
+                .flatten()
+                .filter(|owner| is_ours(owner, &subscriber.owner))
+                .map(|owner| Key { namespace: reference.namespace.clone(), name: owner.name.clone() })
+                // The echo of the owner's own write is no news to it.
+                .filter(|owner| !subscriber.references.is_current(owner, &reference, version(meta)));
+            readers.into_iter().chain(owners).for_each(|key| (subscriber.wake)(key));
+        }
+    }
+}
+
+fn is_ours(owner: &OwnerReference, (group, kind): &(String, String)) -> bool {
+    let of_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+    owner.controller == Some(true) && of_group == group && owner.kind == *kind
+}
