@@ -36,7 +36,9 @@ pub struct Intent {
 impl Intent {
     /// The intent to have this child. `child` must be a whole object with `apiVersion` and `kind`.
     pub fn new(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
-        let unreadable = |error| Problem::permanent("Unserializable", "a child could not be written down").caused_by(error);
+        let unreadable = |error| {
+            Problem::permanent("Unserializable", "a child could not be written down").caused_by(error)
+        };
         let mut body = serde_json::to_value(child).map_err(unreadable)?;
         let owner = serde_json::to_value(&subject.owner).map_err(unreadable)?;
         let metadata = entry(&mut body, "metadata");
@@ -50,7 +52,10 @@ impl Intent {
 
     /// The child's name.
     pub fn name(&self) -> &str {
-        self.body["metadata"]["name"].as_str().unwrap_or_default()
+        self.body
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// The body of the apply patch.
@@ -70,14 +75,21 @@ pub fn decide<K: Serialize + kube::Resource<DynamicType = ()>>(
     check_owner::<K>(live.meta(), subject, takeover)?;
     let live = serde_json::to_value(live)
         .map_err(|error| Problem::human("UnreadableAnswer", "a child could not be read").caused_by(error))?;
-    let same_intent =
-        live["metadata"]["annotations"][INTENT] == intent.body["metadata"]["annotations"][INTENT];
+    let same_intent = annotated(&live) == annotated(&intent.body);
     Ok((!(same_intent && contains(&live, &intent.body))).then_some(intent))
+}
+
+/// The hash that an object carries.
+fn annotated(body: &Value) -> Option<&str> {
+    body.pointer("/metadata/annotations")?.get(INTENT)?.as_str()
 }
 
 /// Whether the subject controls this object.
 pub fn is_owned(meta: &ObjectMeta, subject: &Subject) -> bool {
-    meta.owner_references.iter().flatten().any(|owner| owner.uid == subject.uid && owner.controller == Some(true))
+    meta.owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.uid == subject.uid && owner.controller == Some(true))
 }
 
 fn check_owner<K: kube::Resource<DynamicType = ()>>(
@@ -85,7 +97,11 @@ fn check_owner<K: kube::Resource<DynamicType = ()>>(
     subject: &Subject,
     takeover: Takeover,
 ) -> Result<(), Problem> {
-    let controlled = meta.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
+    let controlled = meta
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.controller == Some(true));
     if is_owned(meta, subject) || (takeover == Takeover::Adopt && !controlled) {
         return Ok(());
     }
@@ -106,7 +122,11 @@ fn check_owner<K: kube::Resource<DynamicType = ()>>(
 fn hash(body: &Value) -> String {
     let mut hasher = Sha256::new();
     feed(&mut hasher, body, body["kind"] == "Secret");
-    BASE64_URL_SAFE_NO_PAD.encode(hasher.finalize()).chars().take(22).collect()
+    BASE64_URL_SAFE_NO_PAD
+        .encode(hasher.finalize())
+        .chars()
+        .take(22)
+        .collect()
 }
 
 fn feed(hasher: &mut Sha256, value: &Value, secret: bool) {
@@ -128,7 +148,9 @@ fn feed(hasher: &mut Sha256, value: &Value, secret: bool) {
         }
         Value::Array(items) => {
             hasher.update(b"[");
-            items.iter().for_each(|item| feed(hasher, item, false));
+            for item in items {
+                feed(hasher, item, false);
+            }
             hasher.update(b"]");
         }
         scalar => {
@@ -154,13 +176,25 @@ fn contains(live: &Value, intent: &Value) -> bool {
 
 /// Lists of named things are compared by name, for servers and others add to them; all others as they stand.
 fn contains_list(live: &[Value], intent: &[Value]) -> bool {
-    let named = |key| intent.iter().all(|item| item.get(key).is_some_and(Value::is_string));
-    let Some(key) = ["name", "uid", "mountPath", "ip"].into_iter().find(|key| !intent.is_empty() && named(*key))
+    let named = |key| {
+        intent
+            .iter()
+            .all(|item| item.get(key).is_some_and(Value::is_string))
+    };
+    let Some(key) = ["name", "uid", "mountPath", "ip"]
+        .into_iter()
+        .find(|key| !intent.is_empty() && named(*key))
     else {
-        return live.len() == intent.len() && live.iter().zip(intent).all(|(live, intent)| contains(live, intent));
+        return live.len() == intent.len()
+            && live
+                .iter()
+                .zip(intent)
+                .all(|(live, intent)| contains(live, intent));
     };
     intent.iter().all(|item| {
-        live.iter().filter(|candidate| candidate.get(key) == item.get(key)).any(|found| contains(found, item))
+        live.iter()
+            .filter(|candidate| candidate.get(key) == item.get(key))
+            .any(|found| contains(found, item))
     })
 }
 

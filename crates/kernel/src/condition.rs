@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::problem::Problem;
+use crate::text::shorten;
 
 /// kstatus: the object is on its way to what the spec says.
 pub const RECONCILING: &str = "Reconciling";
@@ -55,7 +56,11 @@ pub struct Conditions {
 impl Conditions {
     /// Starts from the conditions that the object has.
     pub fn new(previous: &[Condition], generation: Option<i64>, now: Timestamp) -> Self {
-        Self { list: previous.to_vec(), generation, now }
+        Self {
+            list: previous.to_vec(),
+            generation,
+            now,
+        }
     }
 
     /// States one condition.
@@ -118,19 +123,6 @@ pub fn is_true(conditions: &[Condition], kind: &str, generation: Option<i64>) ->
         .is_some_and(|condition| condition.status == "True" && condition.observed_generation == generation)
 }
 
-/// Cuts a text to at most `limit` bytes on a character boundary, and shows that it was cut.
-pub fn shorten(text: &str, limit: usize) -> String {
-    const MARK: &str = "…";
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let mut end = limit.saturating_sub(MARK.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}{MARK}", text.get(..end).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,11 +161,5 @@ mod tests {
         let list = set(&[], Truth::True, "A", 1);
         assert!(is_true(&list, "Ready", Some(1)));
         assert!(!is_true(&list, "Ready", Some(2)));
-    }
-
-    #[test]
-    fn shortening_keeps_characters_whole() {
-        assert_eq!(shorten("abc", 3), "abc");
-        assert_eq!(shorten("ééé", 5), "é…");
     }
 }

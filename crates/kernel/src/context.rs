@@ -41,7 +41,11 @@ impl Subject {
             controller: Some(true),
             block_owner_deletion: Some(true),
         };
-        Self { key: crate::watch::primary::key(object.meta()), uid, owner }
+        Self {
+            key: crate::watch::primary::key(object.meta()),
+            uid,
+            owner,
+        }
     }
 }
 
@@ -56,7 +60,12 @@ pub struct Reader {
 impl Reader {
     /// A reader for one pass over one object.
     pub fn new(client: Client, subject: Subject, references: Arc<References>) -> Self {
-        Self { client, subject, references, read: Mutex::default() }
+        Self {
+            client,
+            subject,
+            references,
+            read: Mutex::default(),
+        }
     }
 
     /// The object that is reconciled.
@@ -78,11 +87,18 @@ impl Reader {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let what = Reference::new(&ApiResource::erase::<K>(&()), Some(namespace), name);
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(what.clone());
+        self.read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(what.clone());
         self.references.about_to_read(&self.subject.key, &what);
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await?;
-        self.references.have_read(&self.subject.key, &what, Known::from_read(found.as_ref().map(K::meta)));
+        self.references.have_read(
+            &self.subject.key,
+            &what,
+            Known::from_read(found.as_ref().map(K::meta)),
+        );
         Ok(found)
     }
 
@@ -104,7 +120,12 @@ pub struct Writer {
 impl Writer {
     /// A writer for one pass over one object.
     pub fn new(client: Client, subject: Subject, references: Arc<References>, field_manager: String) -> Self {
-        Self { client, subject, references, field_manager }
+        Self {
+            client,
+            subject,
+            references,
+            field_manager,
+        }
     }
 
     /// The object that is reconciled.
@@ -126,7 +147,9 @@ impl Writer {
         let written = api
             .patch(intent.name(), &params, &Patch::Apply(intent.body()))
             .await
-            .map_err(|error| Problem::from(error).while_doing(&format!("{} {}", K::kind(&()), intent.name())))?;
+            .map_err(|error| {
+                Problem::from(error).while_doing(&format!("{} {}", K::kind(&()), intent.name()))
+            })?;
         self.wrote::<K>(written.meta());
         Ok(written)
     }
@@ -137,9 +160,18 @@ impl Writer {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &self.subject.key.namespace);
-        let preconditions = Preconditions { uid: child.uid.clone(), resource_version: None };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match api.delete(child.name.as_deref().unwrap_or_default(), &params).await {
+        let preconditions = Preconditions {
+            uid: child.uid.clone(),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        match api
+            .delete(child.name.as_deref().unwrap_or_default(), &params)
+            .await
+        {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(error.into()),
@@ -148,7 +180,11 @@ impl Writer {
 
     /// The echo of this write on a watch is no news.
     fn wrote<K: Resource<DynamicType = ()>>(&self, meta: &ObjectMeta) {
-        let what = Reference::of(&crate::watch::references::kind_key(&ApiResource::erase::<K>(&())), meta);
-        self.references.have_read(&self.subject.key, &what, Known::from_read(Some(meta)));
+        let what = Reference::of(
+            &crate::watch::references::kind_key(&ApiResource::erase::<K>(&())),
+            meta,
+        );
+        self.references
+            .have_read(&self.subject.key, &what, Known::from_read(Some(meta)));
     }
 }

@@ -30,7 +30,10 @@ pub async fn add<O: Object>(
 ) -> Result<O, Problem> {
     let present = object.finalizers();
     let add = if present.is_empty() {
-        vec![test(&["metadata", "finalizers"], Value::Null), insert(&["metadata", "finalizers"], json!([finalizer]))]
+        vec![
+            test(&["metadata", "finalizers"], Value::Null),
+            insert(&["metadata", "finalizers"], json!([finalizer])),
+        ]
     } else {
         vec![
             test(&["metadata", "finalizers"], json!(present)),
@@ -49,12 +52,16 @@ pub async fn remove<O: Object>(
 ) -> Result<(), Problem> {
     let mut current = object.clone();
     for attempt in 1.. {
-        let Some(index) = current.finalizers().iter().position(|entry| entry == finalizer) else { return Ok(()) };
+        let Some(index) = current.finalizers().iter().position(|entry| entry == finalizer) else {
+            return Ok(());
+        };
         let index = index.to_string();
         let entry = ["metadata", "finalizers", index.as_str()];
         let removal = vec![
             test(&entry, json!(finalizer)),
-            PatchOperation::Remove(RemoveOperation { path: PointerBuf::from_tokens(entry) }),
+            PatchOperation::Remove(RemoveOperation {
+                path: PointerBuf::from_tokens(entry),
+            }),
         ];
         match patch(api, &current, removal, field_manager).await {
             Ok(_) => return Ok(()),
@@ -79,15 +86,24 @@ async fn patch<O: Object>(
     field_manager: &str,
 ) -> Result<O, Problem> {
     operations.insert(0, test(&["metadata", "uid"], json!(object.uid())));
-    let params = PatchParams { field_manager: Some(field_manager.into()), ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(field_manager.into()),
+        ..PatchParams::default()
+    };
     let patch = Patch::Json::<()>(json_patch::Patch(operations));
     Ok(api.patch(&object.name_any(), &params, &patch).await?)
 }
 
 fn test(path: &[&str], value: Value) -> PatchOperation {
-    PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(path.iter().copied()), value })
+    PatchOperation::Test(TestOperation {
+        path: PointerBuf::from_tokens(path.iter().copied()),
+        value,
+    })
 }
 
 fn insert(path: &[&str], value: Value) -> PatchOperation {
-    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path.iter().copied()), value })
+    PatchOperation::Add(AddOperation {
+        path: PointerBuf::from_tokens(path.iter().copied()),
+        value,
+    })
 }

@@ -19,6 +19,7 @@ pub mod redact;
 pub mod scope;
 pub mod status;
 pub mod telemetry;
+pub mod text;
 pub mod watch;
 
 pub use context::{Reader, Writer};

@@ -23,7 +23,11 @@ pub struct Rule {
 impl Rule {
     /// A rule for one group.
     pub fn new(group: &'static str, resources: &[&str], verbs: &'static [&'static str]) -> Self {
-        Self { group, resources: resources.iter().map(ToString::to_string).collect(), verbs }
+        Self {
+            group,
+            resources: resources.iter().map(ToString::to_string).collect(),
+            verbs,
+        }
     }
 }
 
@@ -32,12 +36,18 @@ pub fn merge(rules: &[Rule]) -> Vec<PolicyRule> {
     let mut verbs_of: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for rule in rules {
         for resource in &rule.resources {
-            verbs_of.entry((rule.group, resource)).or_default().extend(rule.verbs);
+            verbs_of
+                .entry((rule.group, resource))
+                .or_default()
+                .extend(rule.verbs);
         }
     }
     let mut resources_of: BTreeMap<(&str, Vec<&str>), Vec<String>> = BTreeMap::new();
     for ((group, resource), verbs) in verbs_of {
-        resources_of.entry((group, verbs.into_iter().collect())).or_default().push(resource.into());
+        resources_of
+            .entry((group, verbs.into_iter().collect()))
+            .or_default()
+            .push(resource.into());
     }
     resources_of
         .into_iter()
@@ -65,7 +75,11 @@ mod tests {
             .iter()
             .map(|rule| {
                 let groups = rule.api_groups.clone().unwrap_or_default();
-                format!("{groups:?} {:?} {:?}", rule.resources.clone().unwrap_or_default(), rule.verbs)
+                format!(
+                    "{groups:?} {:?} {:?}",
+                    rule.resources.clone().unwrap_or_default(),
+                    rule.verbs
+                )
             })
             .collect();
         assert_eq!(

@@ -12,7 +12,6 @@
 //! they cannot do I/O, so they are tested with plain values.
 
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::{Reader, Writer};
+use crate::events::{Announcement, Notice};
 use crate::problem::Problem;
 use crate::rbac::Rule;
 use crate::status::Status;
@@ -79,6 +79,8 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     const ANNOTATIONS: &'static [&'static str] = &[];
     /// The condition types that this controller writes: others in the list belong to others.
     const CONDITIONS: &'static [&'static str];
+    /// Which changes of conditions are worth an event.
+    const ANNOUNCEMENTS: &'static [Announcement];
 
     /// The kinds, beside its own, that wake its objects.
     fn watches() -> Vec<Watch>;
@@ -149,38 +151,11 @@ pub struct Report<S> {
 impl<S> Report<S> {
     /// A report of a status alone.
     pub fn new(status: S) -> Self {
-        Self { status, notices: Vec::new(), settled: "Settled", again: None }
-    }
-}
-
-/// Whether an event tells of something good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tone {
-    /// `Normal`
-    Normal,
-    /// `Warning`
-    Warning,
-}
-
-/// An event about one object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Notice {
-    /// `Normal` or `Warning`.
-    pub tone: Tone,
-    /// CamelCase reason.
-    pub reason: String,
-    /// For a person; never a secret.
-    pub note: String,
-}
-
-impl Notice {
-    /// Something went as it should.
-    pub fn normal(reason: &str, note: impl Into<String>) -> Self {
-        Self { tone: Tone::Normal, reason: reason.into(), note: note.into() }
-    }
-
-    /// Something that a person should look at.
-    pub fn warning(reason: &str, note: impl Into<String>) -> Self {
-        Self { tone: Tone::Warning, reason: reason.into(), note: note.into() }
+        Self {
+            status,
+            notices: Vec::new(),
+            settled: "Settled",
+            again: None,
+        }
     }
 }

@@ -47,7 +47,9 @@ pub fn is_shown<O: Object>(object: &O, status: &O::Status, ours: &[&str]) -> boo
 }
 
 fn owned_part<S: Status>(mut status: S, ours: &[&str]) -> S {
-    status.conditions_mut().retain(|condition| ours.contains(&condition.type_.as_str()));
+    status
+        .conditions_mut()
+        .retain(|condition| ours.contains(&condition.type_.as_str()));
     status.conditions_mut().sort_by(|a, b| a.type_.cmp(&b.type_));
     status
 }
@@ -65,7 +67,9 @@ pub async fn write<O: Object>(
 ) -> Result<O, Problem> {
     let patch = patch(object, &owned_part(status.clone(), ours));
     let params = PatchParams::apply(field_manager).force();
-    Ok(api.patch_status(&object.name_any(), &params, &Patch::Apply(&patch)).await?)
+    Ok(api
+        .patch_status(&object.name_any(), &params, &Patch::Apply(&patch))
+        .await?)
 }
 
 fn patch<O: Object>(object: &O, status: &O::Status) -> Value {

@@ -17,7 +17,10 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { first: Duration::from_secs(1), most: Duration::from_secs(30) }
+        Self {
+            first: Duration::from_secs(1),
+            most: Duration::from_secs(30),
+        }
     }
 }
 

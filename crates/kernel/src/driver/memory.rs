@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::Resource;
-
+use crate::problem::Class;
 use crate::reconciler::Object;
 use crate::watch::primary::key;
 use crate::watch::references::{Key, version};
+
+/// How a pass ended: with a problem's class and reason, or well.
+pub type Ended = Option<(Class, &'static str)>;
 
 /// Memory of all objects of a controller.
 pub struct Memory<O>(Mutex<HashMap<Key, Slot<O>>>);
@@ -19,8 +21,8 @@ struct Slot<O> {
     generation: Option<i64>,
     /// The object as our own last write returned it.
     written: Option<Arc<O>>,
-    /// What the last pass ended with, so that only a change of it is worth a line in the log.
-    last: Option<&'static str>,
+    /// What the last pass ended with.
+    ended: Ended,
 }
 
 impl<O> Default for Memory<O> {
@@ -34,7 +36,9 @@ impl<O: Object> Memory<O> {
     /// Without this a pass right after a status write would decide on the status before it.
     pub fn newest(&self, cached: Arc<O>) -> Arc<O> {
         let mut memory = self.lock();
-        let Some(slot) = memory.get_mut(&key(cached.meta())) else { return cached };
+        let Some(slot) = memory.get_mut(&key(cached.meta())) else {
+            return cached;
+        };
         match &slot.written {
             Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Arc::clone(written),
             _ => {
@@ -62,14 +66,14 @@ impl<O: Object> Memory<O> {
         self.slot(object, |slot| slot.failures = 0);
     }
 
-    /// Whether the pass ended otherwise than the one before.
-    pub fn ended(&self, object: &O, with: &'static str) -> bool {
-        self.slot(object, |slot| slot.last.replace(with) != Some(with))
+    /// Remembers how the pass ended and returns how the one before did.
+    pub fn ended(&self, object: &O, how: Ended) -> Ended {
+        self.slot(object, |slot| std::mem::replace(&mut slot.ended, how))
     }
 
-    /// Forgets an object that is gone.
-    pub fn forget(&self, key: &Key) {
-        self.lock().remove(key);
+    /// Forgets an object that is gone and returns how its last pass ended.
+    pub fn forget(&self, key: &Key) -> Ended {
+        self.lock().remove(key).and_then(|slot| slot.ended)
     }
 
     fn slot<T>(&self, object: &O, change: impl FnOnce(&mut Slot<O>) -> T) -> T {
@@ -80,7 +84,7 @@ impl<O: Object> Memory<O> {
             failures: 0,
             generation: meta.generation,
             written: None,
-            last: None,
+            ended: None,
         };
         let slot = memory.entry(key(meta)).or_insert_with(fresh);
         if slot.uid != meta.uid {

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -12,13 +13,20 @@ use kube::{Api, Resource, ResourceExt};
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use super::backoff::jitter;
-use super::{Guarded, Shared};
+use super::controller::{Guarded, Shared};
+use super::memory::Ended;
 use crate::condition::Conditions;
 use crate::context::{Reader, Subject, Writer};
-use crate::problem::Problem;
-use crate::reconciler::{Notice, Outcome, Reconciler, Report, StatusOf};
+use crate::events::{Notice, transitions};
+use crate::problem::{Class, Problem};
+use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
 use crate::status::Status;
+use crate::telemetry::metrics::Finish;
+use crate::watch::primary::key;
 use crate::{finalizer, status};
+
+/// The reason of a problem that is a defect of ours.
+const PANICKED: &str = "Panicked";
 
 /// Reconciles one object and says when to look again.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guarded<R>>) -> Action {
@@ -33,14 +41,27 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guar
         reconcile = PASSES.fetch_add(1, Ordering::Relaxed),
     );
     async move {
-        match &guarded.0 {
-            Ok(object) => Pass::new(&shared, shared.memory.newest(Arc::new(object.clone()))).run().await,
+        let running = shared.queue.started(&key(guarded.meta()));
+        let (action, finish) = match &guarded.0 {
+            Ok(object) => {
+                Pass::new(&shared, shared.memory.newest(Arc::new(object.clone())))
+                    .run()
+                    .await
+            }
             Err(invalid) => {
                 // The schema keeps such objects out; an older schema may have let one in. It stops nothing else.
-                warn!(error = invalid.error, "the object cannot be read as {}", R::Object::kind(&()));
-                Action::await_change()
+                let notice = Notice::warning("Malformed", "Read", &invalid.error);
+                warn!(
+                    error = invalid.error,
+                    "the object cannot be read as {}",
+                    R::Object::kind(&())
+                );
+                shared.recorder.publish(&guarded.object_ref(&()), &notice).await;
+                (Action::await_change(), Finish::Terminal)
             }
-        }
+        };
+        running.finish(finish);
+        action
     }
     .instrument(span)
     .await
@@ -70,15 +91,15 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
     }
 
-    async fn run(mut self) -> Action {
+    async fn run(mut self) -> (Action, Finish) {
         if self.is_deleting() && !self.has_finalizer() {
             // Our part is done, or was never begun; others may still hold the object.
-            return Action::await_change();
+            return (Action::await_change(), Finish::Success);
         }
         let mut problem = self.guarded_steps().await.err();
         if self.is_deleting() && problem.is_none() {
             match self.release().await {
-                Ok(()) => return Action::await_change(),
+                Ok(()) => return (Action::await_change(), Finish::Success),
                 Err(failed) => problem = Some(failed),
             }
         }
@@ -100,16 +121,24 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     }
 
     async fn steps(&mut self) -> Result<(), Problem> {
-        let target =
-            if self.is_deleting() { R::farewell(&self.object) } else { R::validate(&self.object)? };
+        let target = if self.is_deleting() {
+            R::farewell(&self.object)
+        } else {
+            R::validate(&self.object)?
+        };
         let target = self.target.insert(target);
         if let Some(finalizer) = R::FINALIZER
             && self.object.meta().deletion_timestamp.is_none()
             && !finalizer::has(self.object.as_ref(), finalizer)
         {
             self.step = "adding the finalizer";
-            let object =
-                finalizer::add(&self.api, self.object.as_ref(), finalizer, &self.shared.field_manager).await?;
+            let object = finalizer::add(
+                &self.api,
+                self.object.as_ref(),
+                finalizer,
+                &self.shared.field_manager,
+            )
+            .await?;
             self.shared.fingerprints.expect::<R>(object.meta());
             self.shared.memory.wrote(&object);
             self.object = Arc::new(object);
@@ -132,23 +161,34 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         self.step = "apply";
         let manager = self.shared.field_manager.clone();
         let write = Writer::new(client.clone(), subject, Arc::clone(references), manager);
-        self.shared.reconciler.apply(&write, target, plan, &mut self.applied).await
+        self.shared
+            .reconciler
+            .apply(&write, target, plan, &mut self.applied)
+            .await
     }
 
     /// Gives the object back to Kubernetes: everything outside is cleaned up.
     async fn release(&mut self) -> Result<(), Problem> {
-        let Some(finalizer) = R::FINALIZER else { return Ok(()) };
+        let Some(finalizer) = R::FINALIZER else {
+            return Ok(());
+        };
         self.step = "removing the finalizer";
-        finalizer::remove(&self.api, self.object.as_ref(), finalizer, &self.shared.field_manager).await?;
+        finalizer::remove(
+            &self.api,
+            self.object.as_ref(),
+            finalizer,
+            &self.shared.field_manager,
+        )
+        .await?;
         info!("cleaned up; the finalizer is removed");
         Ok(())
     }
 
     /// Reports, writes what changed, and decides when to look again.
-    async fn conclude(self, problem: Option<Problem>) -> Action {
+    async fn conclude(self, problem: Option<Problem>) -> (Action, Finish) {
         let (mut problem, report) = self.report(problem);
         let again = report.again;
-        match self.publish(report, problem.as_ref()).await {
+        match self.publish(report).await {
             Ok(()) => {}
             // Deleted meanwhile, or deleted and made again: nobody is left to tell.
             Err(gone) if matches!(gone.reason, "NotFound" | "Conflict") => {
@@ -157,7 +197,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             // The first problem is the one to act on.
             Err(unwritten) => problem = problem.or(Some(unwritten)),
         }
-        self.shared.requeue(&self.object, problem.as_ref(), again)
+        self.shared.end(&self.object, problem.as_ref(), again)
     }
 
     fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {
@@ -186,10 +226,14 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         (problem, report)
     }
 
-    async fn publish(&self, report: Report<StatusOf<R>>, problem: Option<&Problem>) -> Result<(), Problem> {
+    /// Writes the status and tells of what changed in it.
+    async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
+        let before = self.object.status().cloned().unwrap_or_default();
+        let told = transitions(before.conditions(), report.status.conditions(), R::ANNOUNCEMENTS);
         write_status::<R>(self.shared, &self.api, &self.object, report.status).await?;
-        for Notice { reason, note, .. } in report.notices {
-            info!(reason, note);
+        let regarding = self.object.object_ref(&());
+        for notice in told.iter().chain(&report.notices) {
+            self.shared.recorder.publish(&regarding, notice).await;
         }
         Ok(())
     }
@@ -204,31 +248,49 @@ impl<'a, R: Reconciler> Pass<'a, R> {
 }
 
 impl<R: Reconciler> Shared<R> {
-    fn requeue(
+    /// Counts, logs what is news, and decides when to look again.
+    fn end(
         &self,
         object: &R::Object,
         problem: Option<&Problem>,
-        again: Option<std::time::Duration>,
-    ) -> Action {
-        let delay = if let Some(problem) = problem {
+        again: Option<Duration>,
+    ) -> (Action, Finish) {
+        let ended = problem.map(|problem| (problem.class, problem.reason));
+        let before = self.memory.ended(object, ended);
+        let class = |ended: Ended| ended.map(|(class, _)| class.as_str());
+        self.metrics.moved(class(before), class(ended));
+        self.metrics
+            .outcome(class(ended), problem.map_or("", |problem| problem.reason));
+        let (delay, finish) = if let Some(problem) = problem {
             let failures = self.memory.failed(object);
             let delay = self.settings.backoff.after(problem.reaction().retry, failures);
-            if self.memory.ended(object, problem.reason) {
-                warn!(problem = ?problem, retry = ?delay, "not reconciled");
-            } else {
+            if before == ended {
                 debug!(problem = ?problem, failures, retry = ?delay, "not reconciled");
+            } else {
+                warn!(problem = ?problem, retry = ?delay, "not reconciled");
             }
-            delay
+            self.metrics.retried();
+            (delay, finish(problem))
         } else {
             self.memory.succeeded(object);
-            if self.memory.ended(object, "") {
-                info!("reconciled");
+            debug!("reconciled");
+            let finish = if again.is_some() {
+                Finish::RequeueAfter
             } else {
-                debug!("reconciled");
-            }
-            again.map(jitter)
+                Finish::Success
+            };
+            (again.map(jitter), finish)
         };
-        delay.map_or_else(Action::await_change, Action::requeue)
+        (delay.map_or_else(Action::await_change, Action::requeue), finish)
+    }
+}
+
+fn finish(problem: &Problem) -> Finish {
+    match problem.class {
+        _ if problem.reason == PANICKED => Finish::Panic,
+        Class::Transient => Finish::Error,
+        Class::Dependency | Class::Human => Finish::RequeueAfter,
+        Class::Permanent => Finish::Terminal,
     }
 }
 
@@ -259,5 +321,8 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
         .unwrap_or_else(|| "no message".into());
     // The text may quote anything, so it goes to the log and not into the status.
     tracing::error!(step, panic = text, "a reconcile panicked");
-    Problem::transient("Panicked", format!("the operator failed in {step}; its log says more"))
+    Problem::transient(
+        PANICKED,
+        format!("the operator failed in {step}; its log says more"),
+    )
 }

@@ -14,7 +14,10 @@ pub struct Synced {
 
 impl Default for Synced {
     fn default() -> Self {
-        Self { missing: Arc::default(), count: watch::Sender::new(0) }
+        Self {
+            missing: Arc::default(),
+            count: watch::Sender::new(0),
+        }
     }
 }
 
@@ -28,7 +31,10 @@ impl Synced {
 
     /// What is missing: name and why.
     pub fn missing(&self) -> Vec<(String, String)> {
-        self.lock().iter().map(|(name, why)| (name.clone(), why.clone())).collect()
+        self.lock()
+            .iter()
+            .map(|(name, why)| (name.clone(), why.clone()))
+            .collect()
     }
 
     /// Returns once nothing is missing.
@@ -62,7 +68,11 @@ mod tests {
         one(None);
         two(Some("403".into()));
         assert_eq!(synced.missing(), [("two".into(), "403".into())]);
-        assert!(tokio::time::timeout(std::time::Duration::from_secs(1), synced.wait()).await.is_err());
+        assert!(
+            tokio::time::timeout(std::time::Duration::from_secs(1), synced.wait())
+                .await
+                .is_err()
+        );
         two(None);
         synced.wait().await;
     }

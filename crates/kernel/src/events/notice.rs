@@ -1,5 +1,7 @@
 //! What an event says, within the limits of the API.
 
+use crate::text::shorten;
+
 /// The API's limits, in bytes: a longer text is refused, and with it the whole event.
 const MAX_NOTE: usize = 1024;
 const MAX_WORD: usize = 128;
@@ -36,6 +38,24 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// Good news.
+    pub fn normal(reason: &str, action: &str, note: impl Into<String>) -> Self {
+        Self {
+            kind: Severity::Normal,
+            reason: reason.into(),
+            action: action.into(),
+            note: note.into(),
+        }
+    }
+
+    /// Somebody may want to look.
+    pub fn warning(reason: &str, action: &str, note: impl Into<String>) -> Self {
+        Self {
+            kind: Severity::Warning,
+            ..Self::normal(reason, action, note)
+        }
+    }
+
     /// The same, short enough for the API.
     pub(super) fn shortened(&self) -> Self {
         Self {
@@ -45,18 +65,6 @@ impl Notice {
             note: shorten(&self.note, MAX_NOTE),
         }
     }
-}
-
-/// Cuts at a character and shows that it was cut.
-fn shorten(text: &str, max: usize) -> String {
-    const ELLIPSIS: &str = "…";
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(max.saturating_sub(ELLIPSIS.len()));
-    let mut short = text.get(..end).unwrap_or_default().trim_end().to_owned();
-    short.push_str(ELLIPSIS);
-    short
 }
 
 /// A name for [`Event.metadata.name`] that nothing else has: the object's name and 64 random bits.
@@ -78,29 +86,7 @@ pub(super) fn instance(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn a_note_never_exceeds_the_limit_and_loses_only_its_end(note in "\\PC{0,1400}") {
-            let short = shorten(&note, MAX_NOTE);
-            prop_assert!(short.len() <= MAX_NOTE);
-            match short.strip_suffix('…') {
-                Some(kept) if note.len() > MAX_NOTE => prop_assert!(note.starts_with(kept)),
-                _ => prop_assert_eq!(short, note),
-            }
-        }
-    }
-
-    #[test]
-    fn multibyte_text_is_cut_between_characters() {
-        let short = shorten(&"ä".repeat(600), MAX_NOTE);
-        assert_eq!(short.chars().filter(|c| *c == 'ä').count(), 510);
-        assert!(short.ends_with("ä…"));
-        assert_eq!(shorten(&"a".repeat(1024), MAX_NOTE).len(), 1024);
-    }
 
     #[test]
     fn event_names_fit_and_differ() {

@@ -13,10 +13,18 @@ impl From<kube::Error> for Problem {
             kube::Error::Api(status) => from_status(status),
             kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => {
                 // Our own object could not be written down, or theirs not be read: no retry changes that.
-                (Class::Human, "UnreadableAnswer", "Kubernetes' answer could not be read".into())
+                (
+                    Class::Human,
+                    "UnreadableAnswer",
+                    "Kubernetes' answer could not be read".into(),
+                )
             }
             // Everything else is transport: refused, reset, TLS, a body cut short, our own deadline.
-            _ => (Class::Transient, "ApiUnreachable", "the Kubernetes API did not answer".into()),
+            _ => (
+                Class::Transient,
+                "ApiUnreachable",
+                "the Kubernetes API did not answer".into(),
+            ),
         };
         let retry = retry_after(&error);
         let mut problem = Self::new(class, reason, message).caused_by(error);
@@ -29,37 +37,77 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
     let said = said(status);
     match status.code {
         // The object changed under us: the next pass reads it anew.
-        409 => (Class::Transient, "Conflict", format!("the object changed meanwhile: {said}")),
+        409 => (
+            Class::Transient,
+            "Conflict",
+            format!("the object changed meanwhile: {said}"),
+        ),
         // A JSON patch whose `test` failed answers 422 and not 409: another controller touched the finalizers.
-        422 if is_lost_race(status) => {
-            (Class::Transient, "Conflict", format!("the object changed meanwhile: {said}"))
-        }
+        422 if is_lost_race(status) => (
+            Class::Transient,
+            "Conflict",
+            format!("the object changed meanwhile: {said}"),
+        ),
         422 if let Some(fields) = immutable_fields(status) => (
             Class::Human,
             "ImmutableField",
-            format!("{fields} cannot be changed on an existing object; delete it, and it is made anew: {said}"),
+            format!(
+                "{fields} cannot be changed on an existing object; delete it, and it is made anew: {said}"
+            ),
         ),
-        400 | 422 => (Class::Human, "Rejected", format!("Kubernetes rejected the object: {said}")),
-        401 => (Class::Human, "Unauthorized", format!("the operator is not logged in: {said}")),
-        403 if is_terminating(status) => {
-            (Class::Transient, "NamespaceTerminating", format!("the namespace is being deleted: {said}"))
-        }
-        403 if said.contains("exceeded quota") => {
-            (Class::Human, "QuotaExceeded", format!("the namespace's quota is used up: {said}"))
-        }
+        400 | 422 => (
+            Class::Human,
+            "Rejected",
+            format!("Kubernetes rejected the object: {said}"),
+        ),
+        401 => (
+            Class::Human,
+            "Unauthorized",
+            format!("the operator is not logged in: {said}"),
+        ),
+        403 if is_terminating(status) => (
+            Class::Transient,
+            "NamespaceTerminating",
+            format!("the namespace is being deleted: {said}"),
+        ),
+        403 if said.contains("exceeded quota") => (
+            Class::Human,
+            "QuotaExceeded",
+            format!("the namespace's quota is used up: {said}"),
+        ),
         403 => (
             Class::Human,
             "Forbidden",
             format!("the operator lacks a right; `stanchion rbac` prints what it needs: {said}"),
         ),
         // A 404 without details is a path that is not served: the kind's CRD is not installed.
-        404 if status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
-            (Class::Dependency, "KindMissing", format!("the kind is not installed in this cluster: {said}"))
+        404 if status
+            .details
+            .as_ref()
+            .is_none_or(|details| details.name.is_empty()) =>
+        {
+            (
+                Class::Dependency,
+                "KindMissing",
+                format!("the kind is not installed in this cluster: {said}"),
+            )
         }
         404 => (Class::Dependency, "NotFound", said),
-        429 => (Class::Transient, "TooManyRequests", format!("Kubernetes asks to slow down: {said}")),
-        _ if status.code >= 500 => (Class::Transient, "ApiFailed", format!("Kubernetes failed: {said}")),
-        _ => (Class::Transient, "ApiFailed", format!("Kubernetes answered {}: {said}", status.code)),
+        429 => (
+            Class::Transient,
+            "TooManyRequests",
+            format!("Kubernetes asks to slow down: {said}"),
+        ),
+        _ if status.code >= 500 => (
+            Class::Transient,
+            "ApiFailed",
+            format!("Kubernetes failed: {said}"),
+        ),
+        _ => (
+            Class::Transient,
+            "ApiFailed",
+            format!("Kubernetes answered {}: {said}", status.code),
+        ),
     }
 }
 
@@ -76,7 +124,9 @@ fn said(status: &Status) -> String {
 fn is_lost_race(status: &Status) -> bool {
     status.message.contains("testing value")
         || status.message.contains("test operation")
-        || status.message.contains("no new finalizers can be added if the object is being deleted")
+        || status
+            .message
+            .contains("no new finalizers can be added if the object is being deleted")
         || (status.message.contains("remove operation") && status.message.contains("/metadata/finalizers"))
 }
 
@@ -90,7 +140,9 @@ fn immutable_fields(status: &Status) -> Option<String> {
         .details
         .iter()
         .flat_map(|details| &details.causes)
-        .filter(|cause| cause.message.contains("immutable") || cause.message.contains("Forbidden: updates to"))
+        .filter(|cause| {
+            cause.message.contains("immutable") || cause.message.contains("Forbidden: updates to")
+        })
         .map(|cause| cause.field.as_str())
         .collect();
     (!fields.is_empty()).then(|| fields.join(", "))
@@ -106,8 +158,14 @@ fn causes(status: &Status) -> impl Iterator<Item = (&str, &str)> {
 
 /// A server that names a time is believed, within reason.
 fn retry_after(error: &kube::Error) -> Option<Retry> {
-    let kube::Error::Api(status) = error else { return None };
-    let seconds = status.details.as_ref().map(|details| details.retry_after_seconds).filter(|s| *s > 0)?;
+    let kube::Error::Api(status) = error else {
+        return None;
+    };
+    let seconds = status
+        .details
+        .as_ref()
+        .map(|details| details.retry_after_seconds)
+        .filter(|s| *s > 0)?;
     (status.code == 429 && status.status == Some(StatusSummary::Failure))
         .then(|| Retry::After(Duration::from_secs(u64::from(seconds.min(60)))))
 }
@@ -123,9 +181,19 @@ mod tests {
     }
 
     fn with_cause(mut status: Status, reason: &str, field: &str, message: &str) -> Status {
-        let cause = StatusCause { reason: reason.into(), field: field.into(), message: message.into() };
-        status.details =
-            Some(StatusDetails { name: "it".into(), causes: vec![cause], ..StatusDetails::default() });
+        let cause = StatusCause {
+            reason: reason.into(),
+            field: field.into(),
+            message: message.into(),
+        };
+        status.details = Some(StatusDetails {
+            name: "it".into(),
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            causes: vec![cause],
+            retry_after_seconds: 0,
+        });
         status
     }
 
@@ -137,20 +205,39 @@ mod tests {
     fn every_code_has_its_class() {
         let named = |code, message: &str| with_cause(status(code, message), "", "", "");
         let cases = [
-            (named(409, "please apply your changes to the latest version"), Class::Transient, "Conflict"),
             (
-                named(422, "the server rejected our request: testing value /metadata/finalizers/0 failed"),
+                named(409, "please apply your changes to the latest version"),
                 Class::Transient,
                 "Conflict",
             ),
             (
-                named(422, "no new finalizers can be added if the object is being deleted, found new finalizers"),
+                named(
+                    422,
+                    "the server rejected our request: testing value /metadata/finalizers/0 failed",
+                ),
                 Class::Transient,
                 "Conflict",
             ),
-            (named(422, "spec.replicas: Invalid value"), Class::Human, "Rejected"),
             (
-                with_cause(status(422, "no"), "FieldValueInvalid", "spec.selector", "field is immutable"),
+                named(
+                    422,
+                    "no new finalizers can be added if the object is being deleted, found new finalizers",
+                ),
+                Class::Transient,
+                "Conflict",
+            ),
+            (
+                named(422, "spec.replicas: Invalid value"),
+                Class::Human,
+                "Rejected",
+            ),
+            (
+                with_cause(
+                    status(422, "no"),
+                    "FieldValueInvalid",
+                    "spec.selector",
+                    "field is immutable",
+                ),
                 Class::Human,
                 "ImmutableField",
             ),
@@ -166,8 +253,16 @@ mod tests {
                 "NamespaceTerminating",
             ),
             (named(401, "Unauthorized"), Class::Human, "Unauthorized"),
-            (named(404, "secrets \"it\" not found"), Class::Dependency, "NotFound"),
-            (status(404, "404 page not found"), Class::Dependency, "KindMissing"),
+            (
+                named(404, "secrets \"it\" not found"),
+                Class::Dependency,
+                "NotFound",
+            ),
+            (
+                status(404, "404 page not found"),
+                Class::Dependency,
+                "KindMissing",
+            ),
         ];
         for (status, class, reason) in cases {
             let shown = format!("{} {}", status.code, status.message);
@@ -178,14 +273,25 @@ mod tests {
 
     #[test]
     fn an_immutable_field_is_named() {
-        let problem = classify(with_cause(status(422, "no"), "", "spec.clusterIP", "field is immutable"));
-        assert!(problem.message.starts_with("spec.clusterIP cannot be changed"), "{problem}");
+        let problem = classify(with_cause(
+            status(422, "no"),
+            "",
+            "spec.clusterIP",
+            "field is immutable",
+        ));
+        assert!(
+            problem.message.starts_with("spec.clusterIP cannot be changed"),
+            "{problem}"
+        );
     }
 
     #[test]
     fn the_servers_retry_after_is_believed_but_bounded() {
         let mut slow = with_cause(status(429, "slow"), "", "", "");
         slow.details.as_mut().unwrap().retry_after_seconds = 3600;
-        assert_eq!(classify(slow).reaction().retry, Retry::After(Duration::from_secs(60)));
+        assert_eq!(
+            classify(slow).reaction().retry,
+            Retry::After(Duration::from_mins(1))
+        );
     }
 }

@@ -45,8 +45,6 @@ pub struct Reaction {
     pub reconciling: bool,
     /// kstatus: nothing will happen without a person (`Stalled`).
     pub stalled: bool,
-    /// The value of the metrics label `result`, in controller-runtime's words.
-    pub result: &'static str,
 }
 
 impl Class {
@@ -59,28 +57,24 @@ impl Class {
                 failed: false,
                 reconciling: true,
                 stalled: false,
-                result: "error",
             },
             Self::Dependency => Reaction {
                 retry: Retry::After(Duration::from_secs(2 * MINUTE)),
                 failed: true,
                 reconciling: true,
                 stalled: false,
-                result: "requeue_after",
             },
             Self::Human => Reaction {
                 retry: Retry::After(Duration::from_secs(5 * MINUTE)),
                 failed: true,
                 reconciling: false,
                 stalled: true,
-                result: "requeue_after",
             },
             Self::Permanent => Reaction {
                 retry: Retry::Never,
                 failed: true,
                 reconciling: false,
                 stalled: true,
-                result: "error",
             },
         }
     }
@@ -115,7 +109,13 @@ pub struct Problem {
 impl Problem {
     /// A problem of the given class.
     pub fn new(class: Class, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { class, reason, message: message.into(), retry: None, source: None }
+        Self {
+            class,
+            reason,
+            message: message.into(),
+            retry: None,
+            source: None,
+        }
     }
 
     /// It passes by itself.
@@ -169,7 +169,10 @@ impl Problem {
     /// The whole reaction, with this problem's own retry in it.
     pub fn reaction(&self) -> Reaction {
         let table = self.class.reaction();
-        Reaction { retry: self.retry.unwrap_or(table.retry), ..table }
+        Reaction {
+            retry: self.retry.unwrap_or(table.retry),
+            ..table
+        }
     }
 }
 
@@ -203,7 +206,9 @@ pub fn chain(error: &dyn StdError) -> String {
 
 impl StdError for Problem {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
     }
 }
 
@@ -214,15 +219,26 @@ mod tests {
     /// The table as a reader of the documentation sees it; a change here is a change of behaviour.
     #[test]
     fn the_reaction_table() {
-        let rows = [Class::Transient, Class::Dependency, Class::Human, Class::Permanent].map(|class| {
-            let Reaction { retry, failed, reconciling, stalled, result } = class.reaction();
-            format!("{class:?}: {retry:?} failed={failed} reconciling={reconciling} stalled={stalled} {result}")
+        let rows = [
+            Class::Transient,
+            Class::Dependency,
+            Class::Human,
+            Class::Permanent,
+        ]
+        .map(|class| {
+            let Reaction {
+                retry,
+                failed,
+                reconciling,
+                stalled,
+            } = class.reaction();
+            format!("{class:?}: {retry:?} failed={failed} reconciling={reconciling} stalled={stalled}")
         });
         insta::assert_snapshot!(rows.join("\n"), @r"
-        Transient: Backoff failed=false reconciling=true stalled=false error
-        Dependency: After(120s) failed=true reconciling=true stalled=false requeue_after
-        Human: After(300s) failed=true reconciling=false stalled=true requeue_after
-        Permanent: Never failed=true reconciling=false stalled=true error
+        Transient: Backoff failed=false reconciling=true stalled=false
+        Dependency: After(120s) failed=true reconciling=true stalled=false
+        Human: After(300s) failed=true reconciling=false stalled=true
+        Permanent: Never failed=true reconciling=false stalled=true
         ");
     }
 

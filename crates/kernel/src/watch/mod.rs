@@ -29,16 +29,26 @@ pub struct Watch {
 impl Watch {
     /// Objects of the user's that ours refer to by name: they wake whoever read them.
     pub fn referred<K: Resource<DynamicType = ()>>() -> Self {
-        Self { resource: ApiResource::erase::<K>(&()), only_ours: false, namespaced: true }
+        Self {
+            resource: ApiResource::erase::<K>(&()),
+            only_ours: false,
+            namespaced: true,
+        }
     }
 
     /// Children that the controller makes: they wake their owner.
     pub fn owned<K: Resource<DynamicType = ()>>() -> Self {
-        Self { only_ours: true, ..Self::referred::<K>() }
+        Self {
+            only_ours: true,
+            ..Self::referred::<K>()
+        }
     }
 
     /// A cluster-scoped kind that ours refer to by name.
     pub fn cluster_wide<K: Resource<DynamicType = ()>>() -> Self {
-        Self { namespaced: false, ..Self::referred::<K>() }
+        Self {
+            namespaced: false,
+            ..Self::referred::<K>()
+        }
     }
 }

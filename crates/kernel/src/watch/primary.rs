@@ -59,7 +59,9 @@ fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
     meta.generation.hash(&mut hasher);
     meta.deletion_timestamp.is_some().hash(&mut hasher);
     let finalizers = meta.finalizers.iter().flatten();
-    R::FINALIZER.map(|ours| finalizers.filter(|entry| *entry == ours).count()).hash(&mut hasher);
+    R::FINALIZER
+        .map(|ours| finalizers.filter(|entry| *entry == ours).count())
+        .hash(&mut hasher);
     let annotation = |name| meta.annotations.as_ref().and_then(|all| all.get(name));
     for name in R::ANNOTATIONS {
         annotation(*name).hash(&mut hasher);
@@ -78,7 +80,11 @@ pub struct Primary<R: Reconciler> {
 impl<R: Reconciler> Primary<R> {
     /// Starts without having seen anything.
     pub fn new(fingerprints: Fingerprints) -> Self {
-        Self { fingerprints, listing: None, reconciler: std::marker::PhantomData }
+        Self {
+            fingerprints,
+            listing: None,
+            reconciler: std::marker::PhantomData,
+        }
     }
 
     /// The news in one event.
@@ -94,7 +100,11 @@ impl<R: Reconciler> Primary<R> {
                 if let (Event::InitApply(_), Some(listing)) = (event, &mut self.listing) {
                     listing.insert(key.clone());
                 }
-                self.fingerprints.changed::<R>(meta).then_some(News::Changed(key)).into_iter().collect()
+                self.fingerprints
+                    .changed::<R>(meta)
+                    .then_some(News::Changed(key))
+                    .into_iter()
+                    .collect()
             }
             Event::Delete(object) => {
                 let key = key(kube::Resource::meta(object));
@@ -104,7 +114,11 @@ impl<R: Reconciler> Primary<R> {
             Event::InitDone => {
                 let listed = self.listing.take().unwrap_or_default();
                 let mut known = self.fingerprints.lock();
-                let gone: Vec<Key> = known.keys().filter(|key| !listed.contains(*key)).cloned().collect();
+                let gone: Vec<Key> = known
+                    .keys()
+                    .filter(|key| !listed.contains(*key))
+                    .cloned()
+                    .collect();
                 known.retain(|key, _| listed.contains(key));
                 vec![News::Gone(gone), News::Synced]
             }

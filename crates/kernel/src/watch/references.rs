@@ -24,7 +24,11 @@ pub struct Reference {
 impl Reference {
     /// A reference by kind and name.
     pub fn new(resource: &ApiResource, namespace: Option<&str>, name: &str) -> Self {
-        Self { kind: kind_key(resource), namespace: namespace.unwrap_or_default().into(), name: name.into() }
+        Self {
+            kind: kind_key(resource),
+            namespace: namespace.unwrap_or_default().into(),
+            name: name.into(),
+        }
     }
 
     /// The reference that an event about this object is about.
@@ -88,13 +92,26 @@ impl References {
     /// Notes that `reader` is about to read `what`.
     pub fn about_to_read(&self, reader: &Key, what: &Reference) {
         let mut index = self.lock();
-        index.readers.entry(what.clone()).or_default().insert(reader.clone(), Known::Nothing);
-        index.reads.entry(reader.clone()).or_default().insert(what.clone());
+        index
+            .readers
+            .entry(what.clone())
+            .or_default()
+            .insert(reader.clone(), Known::Nothing);
+        index
+            .reads
+            .entry(reader.clone())
+            .or_default()
+            .insert(what.clone());
     }
 
     /// Notes what the read returned.
     pub fn have_read(&self, reader: &Key, what: &Reference, known: Known) {
-        if let Some(slot) = self.lock().readers.get_mut(what).and_then(|readers| readers.get_mut(reader)) {
+        if let Some(slot) = self
+            .lock()
+            .readers
+            .get_mut(what)
+            .and_then(|readers| readers.get_mut(reader))
+        {
             *slot = known;
         }
     }
@@ -102,7 +119,9 @@ impl References {
     /// Keeps only what the reader read in the pass that has just ended.
     pub fn keep(&self, reader: &Key, read: &HashSet<Reference>) {
         let mut index = self.lock();
-        let Some(before) = index.reads.get_mut(reader) else { return };
+        let Some(before) = index.reads.get_mut(reader) else {
+            return;
+        };
         let stale: Vec<Reference> = before.difference(read).cloned().collect();
         before.retain(|reference| read.contains(reference));
         if before.is_empty() {
@@ -160,7 +179,10 @@ impl References {
     fn readers_where(&self, what: &Reference, is_stale: impl Fn(Known) -> bool) -> Vec<Key> {
         let index = self.lock();
         let readers = index.readers.get(what).into_iter().flatten();
-        readers.filter(|(_, known)| is_stale(**known)).map(|(key, _)| key.clone()).collect()
+        readers
+            .filter(|(_, known)| is_stale(**known))
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {
@@ -185,11 +207,18 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> Key {
-        Key { namespace: "ns".into(), name: name.into() }
+        Key {
+            namespace: "ns".into(),
+            name: name.into(),
+        }
     }
 
     fn secret(name: &str) -> Reference {
-        Reference { kind: "/Secret".into(), namespace: "ns".into(), name: name.into() }
+        Reference {
+            kind: "/Secret".into(),
+            namespace: "ns".into(),
+            name: name.into(),
+        }
     }
 
     fn read(index: &References, reader: &str, what: &str, known: Known) {
@@ -207,7 +236,10 @@ mod tests {
         assert_eq!(index.changed(&secret("one"), Some(5)), [key("a")]);
         assert_eq!(index.gone(&secret("two"), Some(2)), [key("c")]);
         assert_eq!(index.changed(&secret("three"), Some(9)), []);
-        let elsewhere = Reference { namespace: "other".into(), ..secret("one") };
+        let elsewhere = Reference {
+            namespace: "other".into(),
+            ..secret("one")
+        };
         assert_eq!(index.changed(&elsewhere, Some(9)), []);
     }
 

@@ -40,8 +40,15 @@ impl Related {
     /// Adds a controller's watches.
     pub fn subscribe(&mut self, watches: Vec<Watch>, scope: &Scope, subscriber: &Subscriber) {
         for watch in watches {
-            let scope = if watch.namespaced { scope.clone() } else { Scope::Cluster };
-            self.watches.entry((watch, scope)).or_default().push(subscriber.clone());
+            let scope = if watch.namespaced {
+                scope.clone()
+            } else {
+                Scope::Cluster
+            };
+            self.watches
+                .entry((watch, scope))
+                .or_default()
+                .push(subscriber.clone());
         }
     }
 
@@ -52,9 +59,20 @@ impl Related {
         config: &watcher::Config,
         synced: &Synced,
     ) -> Vec<impl Future<Output = ()> + Send + use<>> {
-        let partial: Vec<(Watch, Scope)> = self.watches.keys().filter(|(w, _)| w.only_ours).cloned().collect();
+        let partial: Vec<(Watch, Scope)> = self
+            .watches
+            .keys()
+            .filter(|(w, _)| w.only_ours)
+            .cloned()
+            .collect();
         for key in partial {
-            let whole = (Watch { only_ours: false, ..key.0.clone() }, key.1.clone());
+            let whole = (
+                Watch {
+                    only_ours: false,
+                    ..key.0.clone()
+                },
+                key.1.clone(),
+            );
             if self.watches.contains_key(&whole) {
                 let subscribers = self.watches.remove(&key).unwrap_or_default();
                 self.watches.entry(whole).or_default().extend(subscribers);
@@ -85,8 +103,11 @@ fn open(
         Scope::Cluster => Api::all_with(client, &watch.resource),
         Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, &watch.resource),
     };
-    let config =
-        if watch.only_ours { config.labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)) } else { config };
+    let config = if watch.only_ours {
+        config.labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1))
+    } else {
+        config
+    };
     watcher(api, config).default_backoff()
 }
 
@@ -130,7 +151,12 @@ impl Hearing {
             Scope::Cluster => None,
             Scope::Namespace(namespace) => Some(namespace.clone()),
         };
-        Self { kind: kind_key(&watch.resource), namespace, subscribers, listing: HashSet::new() }
+        Self {
+            kind: kind_key(&watch.resource),
+            namespace,
+            subscribers,
+            listing: HashSet::new(),
+        }
     }
 
     fn hear(&mut self, event: &Event<Metadata>) {
@@ -146,8 +172,12 @@ impl Hearing {
                 let listing = std::mem::take(&mut self.listing);
                 for subscriber in &self.subscribers {
                     let woken =
-                        subscriber.references.relisted(&self.kind, self.namespace.as_deref(), &listing);
-                    woken.into_iter().for_each(|key| (subscriber.wake)(key));
+                        subscriber
+                            .references
+                            .relisted(&self.kind, self.namespace.as_deref(), &listing);
+                    for key in woken {
+                        (subscriber.wake)(key);
+                    }
                 }
             }
         }
@@ -169,7 +199,10 @@ impl Hearing {
                 .map(|owner| Key { namespace: reference.namespace.clone(), name: owner.name.clone() })
                 // The echo of the owner's own write is no news to it.
                 .filter(|owner| !subscriber.references.is_current(owner, &reference, version(meta)));
-            readers.into_iter().chain(owners).for_each(|key| (subscriber.wake)(key));
+            readers
+                .into_iter()
+                .chain(owners)
+                .for_each(|key| (subscriber.wake)(key));
         }
     }
 }

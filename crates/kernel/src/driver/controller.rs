@@ -1,0 +1,165 @@
+//! One controller: its watch feeds the queue, the queue feeds the passes.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use futures::channel::mpsc;
+use futures::{Stream, StreamExt};
+use kube::core::DeserializeGuard;
+use kube::runtime::controller::{self, Action};
+use kube::runtime::reflector::{self, ObjectRef};
+use kube::runtime::watcher::{self, watcher};
+use kube::runtime::{WatchStreamExt, applier};
+use kube::{Client, Resource, ResourceExt};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, error, warn};
+
+use super::memory::Memory;
+use super::queue::Queue;
+use super::{Environment, Settings, Synced, pass};
+use crate::events::Recorder;
+use crate::problem::chain;
+use crate::reconciler::Reconciler;
+use crate::scope::Scope;
+use crate::telemetry::metrics::ControllerMetrics;
+use crate::watch::primary::{Fingerprints, News, Primary};
+use crate::watch::references::{Key, References};
+use crate::watch::related::Subscriber;
+
+/// An object that may not be readable as what it should be; the watch goes on either way.
+pub(super) type Guarded<R> = DeserializeGuard<<R as Reconciler>::Object>;
+
+/// Everything a pass needs that outlives it.
+pub(super) struct Shared<R: Reconciler> {
+    pub(super) reconciler: R,
+    pub(super) client: Client,
+    pub(super) settings: Settings,
+    pub(super) metrics: ControllerMetrics,
+    pub(super) recorder: Recorder,
+    pub(super) queue: Queue,
+    pub(super) references: Arc<References>,
+    pub(super) fingerprints: Fingerprints,
+    pub(super) memory: Memory<R::Object>,
+    pub(super) field_manager: String,
+}
+
+impl<R: Reconciler> Shared<R> {
+    fn forget(&self, key: &Key) {
+        let ended = self.memory.forget(key);
+        self.metrics.moved(ended.map(|(class, _)| class.as_str()), None);
+        self.references.forget(key);
+        self.queue.forget(key);
+    }
+}
+
+/// A controller that is not running yet, and how watches of other kinds reach it.
+pub(super) fn new<R: Reconciler>(
+    reconciler: R,
+    scope: &Scope,
+    environment: &Environment,
+    synced: &Synced,
+) -> (impl Future<Output = ()> + Send + use<R>, Subscriber) {
+    let Environment {
+        client,
+        metrics,
+        instance,
+        settings,
+        shutdown,
+    } = environment.clone();
+    let metrics = metrics.controller(R::NAME);
+    metrics.set_max_concurrent(settings.concurrency.into());
+    let (queue, requests) = Queue::new(metrics.clone());
+    let shared = Arc::new(Shared {
+        reconciler,
+        recorder: Recorder::new(client.clone(), format!("stanchion/{}", R::NAME), &instance),
+        client,
+        settings,
+        metrics,
+        queue: queue.clone(),
+        references: Arc::default(),
+        fingerprints: Fingerprints::default(),
+        memory: Memory::default(),
+        field_manager: format!("stanchion-{}", R::NAME),
+    });
+    let subscriber = Subscriber {
+        owner: (R::Object::group(&()).into(), R::Object::kind(&()).into()),
+        references: Arc::clone(&shared.references),
+        wake: Arc::new(move |key| queue.wake(key)),
+    };
+    let listed = synced.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
+    (run(shared, requests, scope.clone(), listed, shutdown), subscriber)
+}
+
+async fn run<R: Reconciler>(
+    shared: Arc<Shared<R>>,
+    requests: mpsc::UnboundedReceiver<Key>,
+    scope: Scope,
+    listed: impl Fn(Option<String>),
+    shutdown: CancellationToken,
+) {
+    let (store, writer) = reflector::store();
+    let events = watcher(scope.api::<Guarded<R>>(&shared.client), shared.settings.watcher())
+        .default_backoff()
+        // Four fifths of a small object are managedFields, and nobody here reads them.
+        .modify(|object| object.managed_fields_mut().clear())
+        .reflect(writer);
+    let listening = listen(Arc::clone(&shared), events, listed);
+    let backstop = shared.settings.backoff.most;
+    let config = controller::Config::default().concurrency(shared.settings.concurrency);
+    let requests = requests
+        .map(|key| Ok::<_, Infallible>(ObjectRef::<Guarded<R>>::new(&key.name).within(&key.namespace)))
+        .take_until(shutdown.cancelled_owned());
+    let passes = applier(
+        // A task of its own, so that passes use all cores; dropped with the controller, so that a lost
+        // lease stops them in the middle.
+        |object, shared| AbortOnDropHandle::new(tokio::spawn(pass::run(shared, object))),
+        // Passes guard themselves; what arrives here is a defect of the driver.
+        move |_, defect, _| {
+            error!(error = %chain(defect), "a reconcile ended abnormally");
+            Action::requeue(backstop)
+        },
+        shared,
+        store,
+        requests,
+        config,
+    )
+    .for_each(|ended| {
+        if let Err(error) = ended {
+            // Mostly an object that was deleted while it waited.
+            debug!(error = %chain(&error), "not reconciled");
+        }
+        std::future::ready(())
+    });
+    tokio::select! {
+        () = passes => {}
+        () = listening => {}
+    }
+}
+
+async fn listen<R: Reconciler>(
+    shared: Arc<Shared<R>>,
+    events: impl Stream<Item = watcher::Result<watcher::Event<Guarded<R>>>>,
+    listed: impl Fn(Option<String>),
+) {
+    let mut events = std::pin::pin!(events);
+    let mut primary = Primary::<R>::new(shared.fingerprints.clone());
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            // The watcher backs off and starts again; /readyz shows what is wrong meanwhile.
+            Err(error) => {
+                warn!(controller = R::NAME, error = %chain(&error), "watch interrupted");
+                listed(Some(chain(&error)));
+                continue;
+            }
+        };
+        for news in primary.hear(&event) {
+            match news {
+                News::Changed(key) => shared.queue.wake(key),
+                News::Gone(keys) => keys.iter().for_each(|key| shared.forget(key)),
+                News::Synced => listed(None),
+            }
+        }
+    }
+}
