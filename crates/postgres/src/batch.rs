@@ -1,0 +1,278 @@
+//! Many statements in one transaction and one round trip, with the failing one known.
+//!
+//! The whole transaction is one message of the simple query protocol. The server runs it statement by statement and
+//! stops at the first that fails, so counting its answers tells which one that was, and nothing after it can have
+//! run: not even if BEGIN itself failed. Each [`Statement`] must therefore be exactly one statement.
+//!
+//! A batch with secrets takes a second round trip. What keeps its text out of the server's log must be in force
+//! before the text arrives, and is undone by any error, so it is waited for.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::error::{Error, FailedStatement, Kind, Secrets};
+use crate::lock::AdvisoryKey;
+use crate::session::{Answer, Lost, Session, Timeouts};
+use crate::sqlstate::Doing;
+use crate::statement::Statement;
+use crate::target::Target;
+
+/// Longer statements are cut in error messages, which end up in conditions and events.
+const MAX_SHOWN: usize = 500;
+
+/// Switches off everything that writes a statement's text somewhere, as far as the role may: a superuser, or one
+/// with `GRANT SET ON PARAMETER`. For others nothing happens, and the server's log may contain verifiers (never
+/// passwords). Holds until the end of the transaction.
+pub(crate) const GUARDS: &str = "\
+SELECT pg_catalog.set_config(name, value, true) FROM (VALUES \
+('log_statement', 'none'), ('log_min_error_statement', 'panic'), ('log_min_duration_statement', '-1'), \
+('log_min_duration_sample', '-1'), ('log_transaction_sample_rate', '0'), \
+('pg_stat_statements.track_utility', 'off')) AS guard (name, value) \
+WHERE pg_catalog.has_parameter_privilege(name, 'SET')";
+
+/// What a transaction sees of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// What was committed before each statement.
+    #[default]
+    ReadCommitted,
+    /// What was committed before the first.
+    RepeatableRead,
+}
+
+/// How a transaction begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Begin {
+    /// What it sees of others.
+    pub isolation: Isolation,
+    /// Whether it only reads.
+    pub read_only: bool,
+    /// A lock to take before anything else, and to hold until the end.
+    pub lock: Option<AdvisoryKey>,
+    /// How long to wait for that lock, if not as long as for any other.
+    pub lock_wait: Option<Duration>,
+}
+
+/// Statements that succeed or fail together.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// How the transaction begins.
+    pub begin: Begin,
+    /// What it does.
+    pub statements: Vec<Statement>,
+}
+
+impl Batch {
+    /// A batch without a lock.
+    pub fn new(statements: Vec<Statement>) -> Self {
+        Self { begin: Begin::default(), statements }
+    }
+
+    /// Takes the lock first.
+    #[must_use]
+    pub fn locked(mut self, lock: AdvisoryKey) -> Self {
+        self.begin.lock = Some(lock);
+        self
+    }
+}
+
+impl Session {
+    /// Runs the batch. Returns how many rows each statement affected.
+    pub async fn apply(&mut self, batch: &Batch) -> Result<Vec<u64>, Error> {
+        let Batch { begin, statements } = batch;
+        let secret = statements.iter().any(Statement::is_secret);
+        let prologue = begin.prologue(self.timeouts(), secret);
+        if !secret {
+            return self.finish(&prologue, statements, true).await;
+        }
+        let answer = self.send(join(prologue.lines()), prologue.len()).await;
+        if let Some(lost) = answer.lost {
+            let error = prologue.error(&answer.affected, lost, self.target());
+            self.roll_back().await;
+            return Err(error);
+        }
+        self.finish(&Prologue::default(), statements, true).await
+    }
+
+    /// Sends what is left of a transaction in one message; rolls it back if that fails.
+    pub(crate) async fn finish(
+        &self,
+        prologue: &Prologue,
+        statements: &[Statement],
+        commit: bool,
+    ) -> Result<Vec<u64>, Error> {
+        for statement in statements {
+            tracing::debug!(server = %self.target(), database = self.target().database(), %statement, "apply");
+        }
+        let texts = statements.iter().map(Statement::expose_sql);
+        let text = join(prologue.lines().chain(texts).chain(commit.then_some("COMMIT")));
+        let count = prologue.len() + statements.len() + usize::from(commit);
+        let Answer { mut affected, lost, .. } = self.send(text, count).await;
+        // An error after the last answer (the server shuts down) does not undo what it confirmed.
+        let Some(lost) = lost.filter(|_| affected.len() < count) else {
+            affected.truncate(prologue.len() + statements.len());
+            return Ok(affected.split_off(prologue.len().min(affected.len())));
+        };
+        let outcome_unknown = commit && lost.may_have_run();
+        let error = match affected.len().checked_sub(prologue.len()) {
+            None => prologue.error(&affected, lost, self.target()),
+            Some(index) => blame(statements, index, lost, self.target()),
+        };
+        self.roll_back().await;
+        Err(if outcome_unknown { error.with_kind(Kind::CommitUnknown) } else { error })
+    }
+
+    /// Leaves a failed transaction. A session that cannot is not used again.
+    pub(crate) async fn roll_back(&self) {
+        if self.send("ROLLBACK".to_owned(), 1).await.lost.is_some() {
+            self.condemn();
+        }
+    }
+}
+
+/// The error of the statement at `index`, or of COMMIT after the last.
+fn blame(statements: &[Statement], index: usize, lost: Lost, target: &Target) -> Error {
+    // All secrets, not only those of the one: a server's message is not bound to the statement's limits.
+    let secrets = Secrets::new(statements.iter().flat_map(Statement::secrets));
+    match statements.get(index) {
+        None => lost.into_error(Doing::Committing, target, &secrets),
+        Some(statement) => {
+            let mut text = statement.to_string();
+            if let Some((end, _)) = text.char_indices().nth(MAX_SHOWN) {
+                text.truncate(end);
+                text.push('…');
+            }
+            let failed = FailedStatement { index, of: statements.len(), text };
+            lost.into_error(statement.what(), target, &secrets).with_statement(failed)
+        }
+    }
+}
+
+/// A line break after each semicolon, so that a comment at a statement's end cannot swallow the next one.
+fn join<'a>(statements: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for statement in statements {
+        text.push_str(statement);
+        text.push_str("\n;\n");
+    }
+    text
+}
+
+/// The statements at the beginning of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Prologue {
+    statements: Vec<Cow<'static, str>>,
+    /// Which of them wait for the lock.
+    locks: Vec<usize>,
+}
+
+impl Prologue {
+    pub(crate) fn len(&self) -> usize {
+        self.statements.len()
+    }
+
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.statements.iter().map(AsRef::as_ref)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        join(self.lines())
+    }
+
+    fn push(&mut self, statement: impl Into<Cow<'static, str>>) {
+        self.statements.push(statement.into());
+    }
+
+    fn push_lock(&mut self, statement: String) {
+        self.locks.push(self.statements.len());
+        self.push(statement);
+    }
+
+    /// Why the transaction did not begin, given the answers before the failure.
+    pub(crate) fn error(&self, completed: &[u64], lost: Lost, target: &Target) -> Error {
+        let locking = self.locks.contains(&completed.len());
+        let doing = if locking { Doing::Locking } else { Doing::Altering };
+        let error = lost.into_error(doing, target, &Secrets::default());
+        let timed_out = matches!(error.sqlstate(), Some("55P03" | "57014"));
+        if locking && timed_out { error.with_kind(Kind::Contended) } else { error }
+    }
+}
+
+impl Begin {
+    /// Not the beginning of a transaction, but a whole one: the lock it takes outlives it.
+    pub(crate) fn session_lock(key: AdvisoryKey, wait: Duration) -> Prologue {
+        let mut prologue = Prologue::default();
+        prologue.push("BEGIN");
+        prologue.push(format!("SET LOCAL lock_timeout = {}", wait.as_millis()));
+        prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_lock({key})"));
+        prologue.push("COMMIT");
+        prologue
+    }
+
+    pub(crate) fn prologue(&self, timeouts: &Timeouts, guards: bool) -> Prologue {
+        let mut prologue = Prologue::default();
+        let begin = match (self.isolation, self.read_only) {
+            (Isolation::ReadCommitted, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            (Isolation::ReadCommitted, true) => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            (Isolation::RepeatableRead, false) => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+            (Isolation::RepeatableRead, true) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        let wait = self.lock_wait.unwrap_or(timeouts.lock);
+        match (self.lock, self.isolation) {
+            (None, _) => prologue.push(begin),
+            (Some(key), Isolation::ReadCommitted) => {
+                prologue.push(begin);
+                prologue.push(format!("SET LOCAL lock_timeout = {}", wait.as_millis()));
+                prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_xact_lock({key})"));
+                prologue.push(format!("SET LOCAL lock_timeout = {}", timeouts.lock.as_millis()));
+            }
+            // The statement that waits for the lock would already fix what the transaction sees, and a
+            // predecessor's work would be missing from it. So the lock is taken before the transaction, and
+            // handed over to it.
+            (Some(key), Isolation::RepeatableRead) => {
+                prologue = Self::session_lock(key, wait);
+                prologue.push(begin);
+                prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_xact_lock({key})"));
+                prologue.push(format!("SELECT pg_catalog.pg_advisory_unlock({key})"));
+            }
+        }
+        if guards {
+            prologue.push(GUARDS);
+        }
+        prologue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_comes_before_the_snapshot() {
+        let key = AdvisoryKey::named("test");
+        let begin = Begin { isolation: Isolation::RepeatableRead, lock: Some(key), ..Begin::default() };
+        let prologue = begin.prologue(&Timeouts::default(), false);
+        let lines: Vec<_> = prologue.lines().collect();
+        let position = |word: &str| lines.iter().position(|line| line.contains(word)).unwrap();
+        assert!(position("pg_advisory_lock") < position("REPEATABLE READ"));
+        assert!(position("pg_advisory_xact_lock") < position("pg_advisory_unlock"));
+    }
+
+    #[test]
+    fn the_limit_of_the_lock_holds_for_the_lock_only() {
+        let begin = Begin {
+            lock: Some(AdvisoryKey::named("test")),
+            lock_wait: Some(Duration::from_millis(250)),
+            ..Begin::default()
+        };
+        let text = begin.prologue(&Timeouts::default(), false).text();
+        let (before, after) = text.split_once("pg_advisory_xact_lock").unwrap();
+        assert!(before.contains("lock_timeout = 250"));
+        assert!(after.contains("lock_timeout = 10000"));
+    }
+
+    #[test]
+    fn a_comment_cannot_swallow_the_next_statement() {
+        assert_eq!(join(["SELECT 1 -- one", "SELECT 2"]), "SELECT 1 -- one\n;\nSELECT 2\n;\n");
+    }
+}

@@ -1,0 +1,209 @@
+//! The one error of this crate: what was done, where, what the server said; never a secret.
+//!
+//! The driver's own errors are taken apart here and not kept. They would show the statement's text, which may
+//! contain a verifier, and servers repeat parts of a statement in their messages ("syntax error at or near …"), so
+//! a message about a statement with secrets is searched for them before it is kept.
+
+mod driver;
+mod redact;
+
+use std::fmt;
+
+pub(crate) use redact::Secrets;
+
+use crate::sqlstate::{Class, Doing, classify};
+use crate::target::Target;
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Nobody listens there.
+    Refused,
+    /// The name is unknown, the network is down, the connection broke.
+    Unreachable,
+    /// No answer in time.
+    TimedOut,
+    /// TLS was asked for and the server does not offer it.
+    TlsRefused,
+    /// The server's certificate is not signed by the CA, or has expired.
+    CertificateUntrusted,
+    /// The server's certificate is for another name.
+    CertificateName,
+    /// TLS failed otherwise, or could not be set up.
+    Tls,
+    /// The server answered with an error; see [`Error::sqlstate`].
+    Server,
+    /// Somebody else holds the lock.
+    Contended,
+    /// All connections to this server are in use.
+    Exhausted,
+    /// The connection broke when COMMIT was under way: the work may be done or not. Look before doing it again.
+    CommitUnknown,
+    /// The request could not be sent or its answer not be understood.
+    Protocol,
+}
+
+/// What the server said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerMessage {
+    /// The SQLSTATE.
+    pub code: String,
+    /// The message.
+    pub message: String,
+    /// DETAIL, if any: for a DROP that fails, what depends on the object.
+    pub detail: Option<String>,
+    /// HINT, if any.
+    pub hint: Option<String>,
+}
+
+/// The statement that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedStatement {
+    /// Its place in the batch, from 0.
+    pub index: usize,
+    /// How many there were.
+    pub of: usize,
+    /// Its text without secrets.
+    pub text: String,
+}
+
+/// Something went wrong with PostgreSQL.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    kind: Kind,
+    doing: Doing,
+    server: String,
+    database: String,
+    /// Our own words, or those of the network or TLS library.
+    cause: String,
+    message: Option<ServerMessage>,
+    statement: Option<FailedStatement>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, doing: Doing, target: &Target, cause: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            doing,
+            server: target.to_string(),
+            database: target.database().to_owned(),
+            cause: cause.into(),
+            message: None,
+            statement: None,
+        }))
+    }
+
+    pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    pub(crate) fn with_statement(mut self, statement: FailedStatement) -> Self {
+        self.0.statement = Some(statement);
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// What was being done.
+    pub fn doing(&self) -> Doing {
+        self.0.doing
+    }
+
+    /// `host:port`.
+    pub fn server(&self) -> &str {
+        &self.0.server
+    }
+
+    /// The database.
+    pub fn database(&self) -> &str {
+        &self.0.database
+    }
+
+    /// The SQLSTATE, if the server gave one.
+    pub fn sqlstate(&self) -> Option<&str> {
+        self.0.message.as_ref().map(|message| message.code.as_str())
+    }
+
+    /// What the server said, if it said anything.
+    pub fn message(&self) -> Option<&ServerMessage> {
+        self.0.message.as_ref()
+    }
+
+    /// The statement that failed, if it is known.
+    pub fn statement(&self) -> Option<&FailedStatement> {
+        self.0.statement.as_ref()
+    }
+
+    /// Is it about the way to the server, and not about what was asked of it?
+    pub fn is_connectivity(&self) -> bool {
+        match self.0.kind {
+            Kind::Server => self.0.doing == Doing::Connecting || self.code_starts(&["08", "57P0"]),
+            Kind::Contended | Kind::Exhausted | Kind::Protocol => false,
+            Kind::Refused
+            | Kind::Unreachable
+            | Kind::TimedOut
+            | Kind::TlsRefused
+            | Kind::CertificateUntrusted
+            | Kind::CertificateName
+            | Kind::Tls
+            | Kind::CommitUnknown => true,
+        }
+    }
+
+    /// Who can do something about it, and when to try again.
+    pub fn class(&self) -> Class {
+        match self.0.kind {
+            Kind::Server => classify(self.sqlstate().unwrap_or_default(), self.0.doing),
+            Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Protocol => Class::Human,
+            Kind::Refused
+            | Kind::Unreachable
+            | Kind::TimedOut
+            | Kind::Tls
+            | Kind::Contended
+            | Kind::Exhausted
+            | Kind::CommitUnknown => Class::Transient,
+        }
+    }
+
+    fn code_starts(&self, prefixes: &[&str]) -> bool {
+        self.sqlstate().is_some_and(|code| prefixes.iter().any(|prefix| code.starts_with(prefix)))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { doing, server, database, cause, message, statement, .. } = &*self.0;
+        write!(f, "PostgreSQL at {server}, database {database:?}, while {}", doing.phrase())?;
+        if let Some(FailedStatement { index, of, .. }) = statement {
+            write!(f, " (statement {} of {of})", index + 1)?;
+        }
+        write!(f, ": {cause}")?;
+        if let Some(ServerMessage { code, message, detail, hint }) = message {
+            write!(f, "{message} (SQLSTATE {code})")?;
+            for (name, text) in [("detail", detail), ("hint", hint)] {
+                if let Some(text) = text {
+                    write!(f, "; {name}: {text}")?;
+                }
+            }
+        }
+        if let Some(FailedStatement { text, .. }) = statement {
+            write!(f, "; statement: {text}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}

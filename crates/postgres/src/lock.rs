@@ -1,0 +1,191 @@
+//! One writer a database at a time: first among ourselves, then among everybody.
+//!
+//! Without it, writers meet in the catalogs and lose their work ("tuple concurrently updated"). Among the tasks of
+//! this process a queue decides, first come first served, before any connection is taken; against other processes an
+//! advisory lock in the database does, which PostgreSQL also grants in order. Both waits are limited, and end in
+//! [`Kind::Contended`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use crate::batch::Begin;
+use crate::error::{Error, Kind};
+use crate::identity::Identity;
+use crate::session::Session;
+use crate::sqlstate::Doing;
+use crate::target::Target;
+
+/// The number of an advisory lock. Such locks belong to one database each, so the number names the purpose only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AdvisoryKey(i64);
+
+impl AdvisoryKey {
+    /// The lock of a purpose, the same in every version of this program (FNV-1a).
+    pub const fn named(purpose: &str) -> Self {
+        let bytes = purpose.as_bytes();
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        let mut rest = bytes;
+        while let [byte, tail @ ..] = rest {
+            hash = (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+            rest = tail;
+        }
+        Self(hash.cast_signed())
+    }
+}
+
+/// The lock for changing roles and privileges, which all of this program's writers take.
+pub const ROLES: AdvisoryKey = AdvisoryKey::named("stanchion:roles");
+
+impl fmt::Display for AdvisoryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+type Queue = AsyncMutex<()>;
+
+/// The queues of this process, one a database. Clones share them.
+#[derive(Clone, Default)]
+pub struct Locks {
+    queues: Arc<Mutex<HashMap<Identity, Weak<Queue>>>>,
+}
+
+/// It is our turn, until this is dropped.
+#[must_use]
+pub struct Turn {
+    _guard: OwnedMutexGuard<()>,
+}
+
+impl Locks {
+    /// Waits for our turn at a database.
+    pub async fn acquire(&self, identity: &Identity, target: &Target, wait: Duration) -> Result<Turn, Error> {
+        match tokio::time::timeout(wait, self.queue(identity).lock_owned()).await {
+            Ok(guard) => Ok(Turn { _guard: guard }),
+            Err(_) => {
+                let cause = format!("others were busy with it for {} seconds", wait.as_secs_f32());
+                Err(Error::new(Kind::Contended, Doing::Locking, target, cause))
+            }
+        }
+    }
+
+    fn queue(&self, identity: &Identity) -> Arc<Queue> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get(identity).and_then(Weak::upgrade) {
+            return queue;
+        }
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::new(Queue::default());
+        queues.insert(identity.clone(), Arc::downgrade(&queue));
+        queue
+    }
+}
+
+/// An advisory lock that is held across transactions. Give it back with [`SessionLock::release`]; dropped
+/// otherwise, its session is not used again, and the lock goes with the connection.
+#[must_use]
+pub struct SessionLock<'s> {
+    session: &'s mut Session,
+    key: AdvisoryKey,
+    held: bool,
+}
+
+impl Session {
+    /// Takes an advisory lock for work of more than one transaction.
+    pub async fn lock(&mut self, key: AdvisoryKey, wait: Duration) -> Result<SessionLock<'_>, Error> {
+        let prologue = Begin::session_lock(key, wait);
+        let answer = self.send(prologue.text(), prologue.len()).await;
+        if let Some(lost) = answer.lost {
+            let error = prologue.error(&answer.affected, lost, self.target());
+            self.roll_back().await;
+            return Err(error);
+        }
+        Ok(SessionLock { session: self, key, held: true })
+    }
+}
+
+impl SessionLock<'_> {
+    /// The session that holds the lock, for the work.
+    pub fn session(&mut self) -> &mut Session {
+        self.session
+    }
+
+    /// Gives the lock back.
+    pub async fn release(mut self) {
+        let unlock = format!("SELECT pg_catalog.pg_advisory_unlock({})", self.key);
+        self.held = self.session.send(unlock, 1).await.lost.is_some();
+    }
+}
+
+impl Drop for SessionLock<'_> {
+    fn drop(&mut self) {
+        if self.held {
+            self.session.condemn();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str) -> (Identity, Target) {
+        let target = Target::new("h", 1, name, "u").unwrap();
+        (Identity::unknown(&target), target)
+    }
+
+    #[test]
+    fn keys_never_change() {
+        assert_eq!(AdvisoryKey::named("stanchion:roles").to_string(), ROLES.to_string());
+        assert_eq!(AdvisoryKey::named("a"), AdvisoryKey(0xaf63_dc4c_8601_ec8c_u64.cast_signed()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn first_come_first_served() {
+        let locks = Locks::default();
+        let (database, target) = identity("a");
+        let wait = Duration::from_secs(60);
+        let first = locks.acquire(&database, &target, wait).await.unwrap();
+        let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
+        for number in 0..10 {
+            let (locks, database, target, sender) = (locks.clone(), database.clone(), target.clone(), sender.clone());
+            tokio::spawn(async move {
+                let _turn = locks.acquire(&database, &target, wait).await.unwrap();
+                sender.send(number).unwrap();
+            });
+            // Each stands in the queue before the next comes.
+            tokio::task::yield_now().await;
+        }
+        drop((first, sender));
+        let mut served = Vec::new();
+        while let Some(number) = order.recv().await {
+            served.push(number);
+        }
+        assert_eq!(served, (0..10).collect::<Vec<_>>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_has_an_end_and_other_databases_do_not_wait() {
+        let locks = Locks::default();
+        let ((a, target), (b, _)) = (identity("a"), identity("b"));
+        let turn = locks.acquire(&a, &target, Duration::ZERO).await.unwrap();
+        let error = locks.acquire(&a, &target, Duration::from_secs(1)).await.err().unwrap();
+        assert_eq!(error.kind(), Kind::Contended);
+        drop(locks.acquire(&b, &target, Duration::ZERO).await.unwrap());
+        drop(turn);
+        drop(locks.acquire(&a, &target, Duration::ZERO).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn queues_without_anybody_are_forgotten() {
+        let locks = Locks::default();
+        for number in 0..100 {
+            let (database, target) = identity(&format!("db{number}"));
+            drop(locks.acquire(&database, &target, Duration::from_secs(1)).await.unwrap());
+        }
+        assert!(locks.queues.lock().unwrap().len() <= 1);
+    }
+}

@@ -1,0 +1,186 @@
+//! Password verifiers (SCRAM-SHA-256), made on our side.
+//!
+//! `ALTER ROLE … PASSWORD 'clear'` leaves the password in the server's log, in `pg_stat_statements` and in every
+//! error message that quotes the statement. A verifier is what the server would compute and store anyway; it
+//! cannot be used to log in.
+
+use std::num::NonZeroU32;
+
+use aws_lc_rs::{constant_time, digest, hmac, pbkdf2, rand};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret, SecretString};
+
+const SCHEME: &str = "SCRAM-SHA-256";
+/// PostgreSQL's default `scram_iterations`.
+const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
+/// More rounds than this are refused: a stored verifier decides how long a comparison takes.
+const MAX_ITERATIONS: u32 = 1_000_000;
+const SALT_BYTES: usize = 16;
+const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
+
+/// Nothing random could be had from the system, so no salt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random numbers, so no password verifier can be made")]
+pub struct NoRandomness;
+
+/// How a stored or given password is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// A SCRAM-SHA-256 verifier.
+    Scram,
+    /// An `md5…` hash.
+    Md5,
+    /// None: the password itself.
+    Clear,
+}
+
+/// Judges a password by the same rules as the server, which stores an encoded one as it is.
+pub fn encoding(password: &SecretString) -> Encoding {
+    let text = password.expose_secret();
+    if Verifier::parse(text).is_some() {
+        Encoding::Scram
+    } else if text.strip_prefix("md5").is_some_and(|hash| hash.len() == 32 && hash.bytes().all(is_lower_hex)) {
+        Encoding::Md5
+    } else {
+        Encoding::Clear
+    }
+}
+
+/// A new verifier for a clear password, with a salt of its own: two calls never give the same text.
+pub fn verifier(password: &SecretString) -> Result<SecretString, NoRandomness> {
+    let mut salt = [0; SALT_BYTES];
+    rand::fill(&mut salt).map_err(|_| NoRandomness)?;
+    Ok(Verifier::derive(password, &salt, ITERATIONS).render().into())
+}
+
+/// Does the clear password belong to the stored SCRAM verifier? `None` if what is stored is none.
+pub fn matches(password: &SecretString, stored: &str) -> Option<bool> {
+    let stored = Verifier::parse(stored)?;
+    let derived = Verifier::derive(password, &stored.salt, stored.iterations);
+    Some(constant_time::verify_slices_are_equal(&derived.stored_key, &stored.stored_key).is_ok())
+}
+
+struct Verifier {
+    iterations: NonZeroU32,
+    salt: Vec<u8>,
+    stored_key: Vec<u8>,
+    server_key: Vec<u8>,
+}
+
+impl Verifier {
+    fn derive(password: &SecretString, salt: &[u8], iterations: NonZeroU32) -> Self {
+        let mut salted = [0; KEY_BYTES];
+        let password = prepare(password.expose_secret());
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password.as_bytes(), &mut salted);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &salted);
+        let client_key = hmac::sign(&key, b"Client Key");
+        Self {
+            iterations,
+            salt: salt.to_vec(),
+            stored_key: digest::digest(&digest::SHA256, client_key.as_ref()).as_ref().to_vec(),
+            server_key: hmac::sign(&key, b"Server Key").as_ref().to_vec(),
+        }
+    }
+
+    /// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`
+    fn render(&self) -> String {
+        let [salt, stored, server] = [&self.salt, &self.stored_key, &self.server_key].map(|key| STANDARD.encode(key));
+        format!("{SCHEME}${}:{salt}${stored}:{server}", self.iterations)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once('$')?;
+        let (cost, keys) = rest.split_once('$')?;
+        let (iterations, salt) = cost.split_once(':')?;
+        let (stored_key, server_key) = keys.split_once(':')?;
+        let decode = |text: &str| STANDARD.decode(text).ok();
+        let key = |text: &str| decode(text).filter(|key| key.len() == KEY_BYTES);
+        (scheme == SCHEME).then_some(Self {
+            iterations: iterations.parse().ok().filter(|count: &NonZeroU32| count.get() <= MAX_ITERATIONS)?,
+            salt: decode(salt)?,
+            stored_key: key(stored_key)?,
+            server_key: key(server_key)?,
+        })
+    }
+}
+
+/// `SASLprep` as PostgreSQL does it: a password that it forbids is used as it is.
+fn prepare(password: &str) -> std::borrow::Cow<'_, str> {
+    // PostgreSQL judges the characters as they were typed, the library only after normalisation: a newer
+    // character that decomposes into old ones would be treated differently by the two.
+    let too_new = password.chars().any(stringprep::tables::unassigned_code_point);
+    match stringprep::saslprep(password) {
+        Ok(prepared) if !too_new && !prepared.is_empty() => prepared,
+        _ => password.into(),
+    }
+}
+
+fn is_lower_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server's own answer, PostgreSQL 15: `CREATE ROLE … PASSWORD 'pencil'`, read from `pg_authid`.
+    const PENCIL: &str = "SCRAM-SHA-256$4096:Gz8EonvGyHAYIy6Wq7PLpQ==$sukFvundaeoLohR6pGyZD8yYyiWVOCnRSqEUu4779Zc=:D5fC/jS+nu0TE+mL4XiM+WzHRmuCs3Io1/7PiNLkDGk=";
+
+    #[test]
+    fn the_servers_own_verifier_matches() {
+        assert_eq!(matches(&"pencil".into(), PENCIL), Some(true));
+        assert_eq!(matches(&"pencil ".into(), PENCIL), Some(false));
+        assert_eq!(matches(&"pencil".into(), "md5d41d8cd98f00b204e9800998ecf8427e"), None);
+    }
+
+    #[test]
+    fn the_drivers_verifiers_match() {
+        for password in ["pencil", "pässwörd", "\u{2168}", "a\u{a0}b", "I\u{ad}X", "\u{7}bell", "😀", "p' \\ \" %"] {
+            let theirs = postgres_protocol::password::scram_sha_256(password.as_bytes());
+            assert_eq!(matches(&password.into(), &theirs), Some(true), "{password:?}");
+        }
+    }
+
+    #[test]
+    fn our_verifiers_match_and_differ() {
+        let password: SecretString = "correct horse".into();
+        let (one, two) = (verifier(&password).unwrap(), verifier(&password).unwrap());
+        assert_ne!(one.expose_secret(), two.expose_secret());
+        for made in [one, two] {
+            assert_eq!(matches(&password, made.expose_secret()), Some(true));
+            assert_eq!(matches(&"wrong".into(), made.expose_secret()), Some(false));
+            assert_eq!(encoding(&made), Encoding::Scram);
+        }
+    }
+
+    #[test]
+    fn encodings() {
+        let cases = [
+            (PENCIL, Encoding::Scram),
+            ("md5d41d8cd98f00b204e9800998ecf8427e", Encoding::Md5),
+            ("md5D41D8CD98F00B204E9800998ECF8427E", Encoding::Clear),
+            ("md5d41d8cd98f00b204e9800998ecf8427", Encoding::Clear),
+            ("SCRAM-SHA-256$4096:c2FsdA==$short:keys", Encoding::Clear),
+            ("SCRAM-SHA-256$0:c2FsdA==$AAAA:AAAA", Encoding::Clear),
+            ("SCRAM-SHA-256", Encoding::Clear),
+            ("", Encoding::Clear),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(encoding(&text.into()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stored_verifier_cannot_make_us_work_for_ever() {
+        let costly = PENCIL.replacen("4096", "4000000000", 1);
+        assert_eq!(matches(&"pencil".into(), &costly), None);
+    }
+
+    #[test]
+    fn what_saslprep_leaves_empty_or_does_not_know_is_kept() {
+        assert_eq!(prepare("\u{ad}"), "\u{ad}");
+        assert_eq!(prepare("\u{1f130}"), "\u{1f130}", "squared A decomposes to A, but came after Unicode 3.2");
+        assert_eq!(prepare("\u{2168}"), "IX");
+    }
+}

@@ -1,0 +1,132 @@
+//! Sending text with many statements, and reading how far the server got.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+
+use crate::error::{Error, Kind, Secrets};
+use crate::observe::Statements;
+use crate::session::Session;
+use crate::sqlstate::Doing;
+use crate::target::Target;
+
+/// What the network may add to the server's own limit for a statement.
+const NETWORK_GRACE: Duration = Duration::from_secs(10);
+
+/// The server's answer to one message.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// Rows that each completed statement affected or returned; as many as were completed.
+    pub(crate) affected: Vec<u64>,
+    /// All rows, of whichever statement.
+    pub(crate) rows: Vec<SimpleQueryRow>,
+    /// Why there is no more.
+    pub(crate) lost: Option<Lost>,
+}
+
+/// Why an answer ended early.
+pub(crate) enum Lost {
+    /// The message could not even be sent.
+    Unsent(tokio_postgres::Error),
+    /// The server said no, or the connection broke.
+    Driver(tokio_postgres::Error),
+    /// Nothing came for longer than any statement may take.
+    Silence(Duration),
+}
+
+impl Lost {
+    /// Is it possible that the server ran it all? Not if it was never sent, nor if the server itself reports an
+    /// error: it has then undone the transaction.
+    pub(crate) fn may_have_run(&self) -> bool {
+        match self {
+            Self::Unsent(_) => false,
+            Self::Driver(error) => error.as_db_error().is_none(),
+            Self::Silence(_) => true,
+        }
+    }
+
+    pub(crate) fn into_error(self, doing: Doing, target: &Target, secrets: &Secrets) -> Error {
+        match self {
+            Self::Unsent(error) | Self::Driver(error) => Error::from_driver(&error, doing, target, secrets),
+            Self::Silence(time) => {
+                let cause = format!("no answer for {} seconds; the statement was cancelled", time.as_secs());
+                Error::new(Kind::TimedOut, doing, target, cause)
+            }
+        }
+    }
+}
+
+/// A request on its way. Unless it is `answered`, the session is not used again: the one who waited was cut off.
+#[must_use]
+pub(crate) struct Asked<'s>(&'s AtomicUsize);
+
+impl Asked<'_> {
+    pub(crate) fn answered(self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Session {
+    pub(crate) fn ask(&self) -> Asked<'_> {
+        self.unanswered.fetch_add(1, Ordering::AcqRel);
+        Asked(&self.unanswered)
+    }
+
+    /// Sends `sql` as one message. The server stops at the first of its `count` statements that fails.
+    pub(crate) async fn send(&self, sql: String, count: usize) -> Answer {
+        let begun = Instant::now();
+        let asked = self.ask();
+        // Renewed by every message: a long batch may take its time, a single statement may not.
+        let answer = self.converse(&sql, self.patience(1)).await;
+        if !matches!(answer.lost, Some(Lost::Silence(_))) {
+            asked.answered();
+        }
+        self.observe(count, begun, answer.lost.is_none());
+        answer
+    }
+
+    /// Sends the text when first polled. `patience` is for each message of the answer.
+    pub(crate) async fn converse(&self, sql: &str, patience: Duration) -> Answer {
+        let mut answer = Answer::default();
+        let mut stream = match self.client.simple_query_raw(sql).await {
+            Ok(stream) => std::pin::pin!(stream),
+            Err(error) => {
+                answer.lost = Some(Lost::Unsent(error));
+                return answer;
+            }
+        };
+        loop {
+            match tokio::time::timeout(patience, stream.next()).await {
+                Ok(Some(Ok(SimpleQueryMessage::CommandComplete(count)))) => answer.affected.push(count),
+                Ok(Some(Ok(SimpleQueryMessage::Row(row)))) => answer.rows.push(row),
+                Ok(Some(Ok(_))) => {}
+                Ok(Some(Err(error))) => {
+                    answer.lost = Some(Lost::Driver(error));
+                    return answer;
+                }
+                Ok(None) => return answer,
+                Err(_) => {
+                    answer.lost = Some(Lost::Silence(patience));
+                    return answer;
+                }
+            }
+        }
+    }
+
+    /// The longest that `count` statements may take, the network included.
+    pub(crate) fn patience(&self, count: usize) -> Duration {
+        self.timeouts.statement * u32::try_from(count).unwrap_or(u32::MAX) + NETWORK_GRACE
+    }
+
+    pub(crate) fn observe(&self, count: usize, begun: Instant, succeeded: bool) {
+        self.observer.observe(&Statements {
+            server: &self.target.to_string(),
+            database: self.target.database(),
+            count,
+            elapsed: begun.elapsed(),
+            succeeded,
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! A transaction that reads before it decides what to write.
+//!
+//! Beginning, taking the lock and the first reads are one round trip; the statements and COMMIT are the second.
+
+use futures::FutureExt as _;
+use tokio_postgres::Row;
+
+use crate::batch::{Begin, GUARDS, Prologue};
+use crate::error::{Error, Secrets};
+use crate::read::Query;
+use crate::session::Session;
+use crate::sqlstate::Doing;
+use crate::statement::Statement;
+
+/// An open transaction. Dropped, it is rolled back.
+pub struct Transaction<'s> {
+    session: &'s mut Session,
+    /// Secrets can be sent: the server does not log them.
+    guarded: bool,
+    open: bool,
+}
+
+impl Session {
+    /// Begins a transaction, and reads at once.
+    pub async fn begin(
+        &mut self,
+        begin: &Begin,
+        queries: &[Query],
+    ) -> Result<(Transaction<'_>, Vec<Vec<Row>>), Error> {
+        let prologue = begin.prologue(self.timeouts(), false);
+        match self.pipeline(&prologue, queries, None).await {
+            Ok(rows) => Ok((Transaction { session: self, guarded: false, open: true }, rows)),
+            Err(error) => {
+                self.roll_back().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// The session that the transaction is in.
+    pub fn session(&self) -> &Session {
+        self.session
+    }
+
+    /// More queries, in one round trip.
+    pub async fn read(&self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
+        self.session.pipeline(&Prologue::default(), queries, None).await
+    }
+
+    /// Runs the statements and goes on. A failure ends the transaction.
+    pub async fn apply(&mut self, statements: &[Statement]) -> Result<Vec<u64>, Error> {
+        self.guard(statements).await?;
+        let applied = self.session.finish(&Prologue::default(), statements, false).await;
+        self.open = applied.is_ok();
+        applied
+    }
+
+    /// Runs the statements and commits.
+    pub async fn commit(mut self, statements: &[Statement]) -> Result<Vec<u64>, Error> {
+        self.guard(statements).await?;
+        self.open = false;
+        self.session.finish(&Prologue::default(), statements, true).await
+    }
+
+    /// Ends the transaction without a trace.
+    pub async fn roll_back(mut self) {
+        self.open = false;
+        self.session.roll_back().await;
+    }
+
+    /// Before the first secret: see [`crate::batch`].
+    async fn guard(&mut self, statements: &[Statement]) -> Result<(), Error> {
+        if self.guarded || !statements.iter().any(Statement::is_secret) {
+            return Ok(());
+        }
+        let answer = self.session.send(GUARDS.to_owned(), 1).await;
+        if let Some(lost) = answer.lost {
+            return Err(lost.into_error(Doing::Altering, self.session.target(), &Secrets::default()));
+        }
+        self.guarded = true;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // The message is on its way once the future has been polled; its answer interests nobody.
+        if self.open && self.session.client().batch_execute("ROLLBACK").now_or_never().is_some() {
+            // It ended at once, so it could not be sent.
+            self.session.condemn();
+        }
+    }
+}
