@@ -65,7 +65,10 @@ pub struct Batch {
 impl Batch {
     /// A batch without a lock.
     pub fn new(statements: Vec<Statement>) -> Self {
-        Self { begin: Begin::default(), statements }
+        Self {
+            begin: Begin::default(),
+            statements,
+        }
     }
 
     /// Takes the lock first.
@@ -87,7 +90,7 @@ impl Session {
         }
         let answer = self.send(join(prologue.lines()), prologue.len()).await;
         if let Some(lost) = answer.lost {
-            let error = prologue.error(&answer.affected, lost, self.target());
+            let error = self.not_begun(&prologue, answer.affected.len(), lost);
             self.roll_back().await;
             return Err(error);
         }
@@ -107,7 +110,9 @@ impl Session {
         let texts = statements.iter().map(Statement::expose_sql);
         let text = join(prologue.lines().chain(texts).chain(commit.then_some("COMMIT")));
         let count = prologue.len() + statements.len() + usize::from(commit);
-        let Answer { mut affected, lost, .. } = self.send(text, count).await;
+        let Answer {
+            mut affected, lost, ..
+        } = self.send(text, count).await;
         // An error after the last answer (the server shuts down) does not undo what it confirmed.
         let Some(lost) = lost.filter(|_| affected.len() < count) else {
             affected.truncate(prologue.len() + statements.len());
@@ -115,11 +120,34 @@ impl Session {
         };
         let outcome_unknown = commit && lost.may_have_run();
         let error = match affected.len().checked_sub(prologue.len()) {
-            None => prologue.error(&affected, lost, self.target()),
+            None => self.not_begun(prologue, affected.len(), lost),
             Some(index) => blame(statements, index, lost, self.target()),
         };
         self.roll_back().await;
-        Err(if outcome_unknown { error.with_kind(Kind::CommitUnknown) } else { error })
+        Err(if outcome_unknown {
+            error.with_kind(Kind::CommitUnknown)
+        } else {
+            error
+        })
+    }
+
+    /// Why a transaction did not begin, given how many statements of its prologue were completed.
+    pub(crate) fn not_begun(&self, prologue: &Prologue, completed: usize, lost: Lost) -> Error {
+        // Between the two, the lock belongs to the session, and rolling back does not release it.
+        if let [first, last] = prologue.locks[..]
+            && (first + 1..=last + 1).contains(&completed)
+        {
+            self.condemn();
+        }
+        let locking = prologue.locks.contains(&completed);
+        let doing = if locking { Doing::Locking } else { Doing::Altering };
+        let error = lost.into_error(doing, self.target(), &Secrets::default());
+        let timed_out = matches!(error.sqlstate(), Some("55P03" | "57014"));
+        if locking && timed_out {
+            error.with_kind(Kind::Contended)
+        } else {
+            error
+        }
     }
 
     /// Leaves a failed transaction. A session that cannot is not used again.
@@ -142,8 +170,13 @@ fn blame(statements: &[Statement], index: usize, lost: Lost, target: &Target) ->
                 text.truncate(end);
                 text.push('…');
             }
-            let failed = FailedStatement { index, of: statements.len(), text };
-            lost.into_error(statement.what(), target, &secrets).with_statement(failed)
+            let failed = FailedStatement {
+                index,
+                of: statements.len(),
+                text,
+            };
+            lost.into_error(statement.what(), target, &secrets)
+                .with_statement(failed)
         }
     }
 }
@@ -186,15 +219,6 @@ impl Prologue {
     fn push_lock(&mut self, statement: String) {
         self.locks.push(self.statements.len());
         self.push(statement);
-    }
-
-    /// Why the transaction did not begin, given the answers before the failure.
-    pub(crate) fn error(&self, completed: &[u64], lost: Lost, target: &Target) -> Error {
-        let locking = self.locks.contains(&completed.len());
-        let doing = if locking { Doing::Locking } else { Doing::Altering };
-        let error = lost.into_error(doing, target, &Secrets::default());
-        let timed_out = matches!(error.sqlstate(), Some("55P03" | "57014"));
-        if locking && timed_out { error.with_kind(Kind::Contended) } else { error }
     }
 }
 
@@ -250,7 +274,11 @@ mod tests {
     #[test]
     fn a_lock_comes_before_the_snapshot() {
         let key = AdvisoryKey::named("test");
-        let begin = Begin { isolation: Isolation::RepeatableRead, lock: Some(key), ..Begin::default() };
+        let begin = Begin {
+            isolation: Isolation::RepeatableRead,
+            lock: Some(key),
+            ..Begin::default()
+        };
         let prologue = begin.prologue(&Timeouts::default(), false);
         let lines: Vec<_> = prologue.lines().collect();
         let position = |word: &str| lines.iter().position(|line| line.contains(word)).unwrap();
@@ -273,6 +301,9 @@ mod tests {
 
     #[test]
     fn a_comment_cannot_swallow_the_next_statement() {
-        assert_eq!(join(["SELECT 1 -- one", "SELECT 2"]), "SELECT 1 -- one\n;\nSELECT 2\n;\n");
+        assert_eq!(
+            join(["SELECT 1 -- one", "SELECT 2"]),
+            "SELECT 1 -- one\n;\nSELECT 2\n;\n"
+        );
     }
 }

@@ -161,7 +161,9 @@ impl Error {
     pub fn class(&self) -> Class {
         match self.0.kind {
             Kind::Server => classify(self.sqlstate().unwrap_or_default(), self.0.doing),
-            Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Protocol => Class::Human,
+            Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Protocol => {
+                Class::Human
+            }
             Kind::Refused
             | Kind::Unreachable
             | Kind::TimedOut
@@ -173,19 +175,38 @@ impl Error {
     }
 
     fn code_starts(&self, prefixes: &[&str]) -> bool {
-        self.sqlstate().is_some_and(|code| prefixes.iter().any(|prefix| code.starts_with(prefix)))
+        self.sqlstate()
+            .is_some_and(|code| prefixes.iter().any(|prefix| code.starts_with(prefix)))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { doing, server, database, cause, message, statement, .. } = &*self.0;
-        write!(f, "PostgreSQL at {server}, database {database:?}, while {}", doing.phrase())?;
+        let Inner {
+            doing,
+            server,
+            database,
+            cause,
+            message,
+            statement,
+            ..
+        } = &*self.0;
+        write!(
+            f,
+            "PostgreSQL at {server}, database {database:?}, while {}",
+            doing.phrase()
+        )?;
         if let Some(FailedStatement { index, of, .. }) = statement {
             write!(f, " (statement {} of {of})", index + 1)?;
         }
         write!(f, ": {cause}")?;
-        if let Some(ServerMessage { code, message, detail, hint }) = message {
+        if let Some(ServerMessage {
+            code,
+            message,
+            detail,
+            hint,
+        }) = message
+        {
             write!(f, "{message} (SQLSTATE {code})")?;
             for (name, text) in [("detail", detail), ("hint", hint)] {
                 if let Some(text) = text {

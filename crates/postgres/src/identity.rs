@@ -23,22 +23,29 @@ pub struct Identity {
 
 impl Identity {
     /// Columns: system identifier, database oid, database name, server version.
-    pub(crate) const QUERY: &'static str =
-        "SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()), oid, datname, \
+    pub(crate) const QUERY: &'static str = "SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()), oid, datname, \
          pg_catalog.current_setting('server_version_num') \
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
     /// The same for those who may not call `pg_control_system()`.
-    pub(crate) const QUERY_WITHOUT_SYSTEM: &'static str =
-        "SELECT NULL, oid, datname, pg_catalog.current_setting('server_version_num') \
+    pub(crate) const QUERY_WITHOUT_SYSTEM: &'static str = "SELECT NULL, oid, datname, pg_catalog.current_setting('server_version_num') \
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
     /// Before the server was asked.
     pub(crate) fn unknown(target: &Target) -> Self {
-        Self { system: target.to_string(), database_oid: 0, database: target.database().to_owned() }
+        Self {
+            system: target.to_string(),
+            database_oid: 0,
+            database: target.database().to_owned(),
+        }
     }
 
-    pub(crate) fn of_columns(target: &Target, system: Option<&str>, oid: Option<&str>, name: Option<&str>) -> Self {
+    pub(crate) fn of_columns(
+        target: &Target,
+        system: Option<&str>,
+        oid: Option<&str>,
+        name: Option<&str>,
+    ) -> Self {
         let unknown = Self::unknown(target);
         Self {
             system: system.map_or(unknown.system, str::to_owned),

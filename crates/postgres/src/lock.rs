@@ -63,13 +63,14 @@ pub struct Turn {
 impl Locks {
     /// Waits for our turn at a database.
     pub async fn acquire(&self, identity: &Identity, target: &Target, wait: Duration) -> Result<Turn, Error> {
-        match tokio::time::timeout(wait, self.queue(identity).lock_owned()).await {
-            Ok(guard) => Ok(Turn { _guard: guard }),
-            Err(_) => {
+        let queue = self.queue(identity);
+        tokio::time::timeout(wait, queue.lock_owned())
+            .await
+            .map(|guard| Turn { _guard: guard })
+            .map_err(|_| {
                 let cause = format!("others were busy with it for {} seconds", wait.as_secs_f32());
-                Err(Error::new(Kind::Contended, Doing::Locking, target, cause))
-            }
-        }
+                Error::new(Kind::Contended, Doing::Locking, target, cause)
+            })
     }
 
     fn queue(&self, identity: &Identity) -> Arc<Queue> {
@@ -99,11 +100,15 @@ impl Session {
         let prologue = Begin::session_lock(key, wait);
         let answer = self.send(prologue.text(), prologue.len()).await;
         if let Some(lost) = answer.lost {
-            let error = prologue.error(&answer.affected, lost, self.target());
+            let error = self.not_begun(&prologue, answer.affected.len(), lost);
             self.roll_back().await;
             return Err(error);
         }
-        Ok(SessionLock { session: self, key, held: true })
+        Ok(SessionLock {
+            session: self,
+            key,
+            held: true,
+        })
     }
 }
 
@@ -139,19 +144,26 @@ mod tests {
 
     #[test]
     fn keys_never_change() {
-        assert_eq!(AdvisoryKey::named("stanchion:roles").to_string(), ROLES.to_string());
-        assert_eq!(AdvisoryKey::named("a"), AdvisoryKey(0xaf63_dc4c_8601_ec8c_u64.cast_signed()));
+        assert_eq!(
+            AdvisoryKey::named("stanchion:roles").to_string(),
+            ROLES.to_string()
+        );
+        assert_eq!(
+            AdvisoryKey::named("a"),
+            AdvisoryKey(0xaf63_dc4c_8601_ec8c_u64.cast_signed())
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn first_come_first_served() {
         let locks = Locks::default();
         let (database, target) = identity("a");
-        let wait = Duration::from_secs(60);
+        let wait = Duration::from_mins(1);
         let first = locks.acquire(&database, &target, wait).await.unwrap();
         let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
         for number in 0..10 {
-            let (locks, database, target, sender) = (locks.clone(), database.clone(), target.clone(), sender.clone());
+            let (locks, database, target, sender) =
+                (locks.clone(), database.clone(), target.clone(), sender.clone());
             tokio::spawn(async move {
                 let _turn = locks.acquire(&database, &target, wait).await.unwrap();
                 sender.send(number).unwrap();
@@ -172,7 +184,11 @@ mod tests {
         let locks = Locks::default();
         let ((a, target), (b, _)) = (identity("a"), identity("b"));
         let turn = locks.acquire(&a, &target, Duration::ZERO).await.unwrap();
-        let error = locks.acquire(&a, &target, Duration::from_secs(1)).await.err().unwrap();
+        let error = locks
+            .acquire(&a, &target, Duration::from_secs(1))
+            .await
+            .err()
+            .unwrap();
         assert_eq!(error.kind(), Kind::Contended);
         drop(locks.acquire(&b, &target, Duration::ZERO).await.unwrap());
         drop(turn);
@@ -184,7 +200,12 @@ mod tests {
         let locks = Locks::default();
         for number in 0..100 {
             let (database, target) = identity(&format!("db{number}"));
-            drop(locks.acquire(&database, &target, Duration::from_secs(1)).await.unwrap());
+            drop(
+                locks
+                    .acquire(&database, &target, Duration::from_secs(1))
+                    .await
+                    .unwrap(),
+            );
         }
         assert!(locks.queues.lock().unwrap().len() <= 1);
     }

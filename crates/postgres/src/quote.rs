@@ -22,7 +22,10 @@ pub fn literal(value: &str) -> String {
 
 /// A name with the names that it is in, each quoted: `"schema"."table"`.
 pub fn qualified<S: AsRef<str>>(path: &[S]) -> String {
-    path.iter().map(|part| identifier(part.as_ref())).collect::<Vec<_>>().join(".")
+    path.iter()
+        .map(|part| identifier(part.as_ref()))
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 /// Can PostgreSQL hold this name as it is? Not if it is empty, too long or contains NUL.
@@ -51,7 +54,10 @@ mod tests {
     fn names_are_measured_in_bytes() {
         assert!(is_valid_identifier(&"x".repeat(63)));
         assert!(!is_valid_identifier(&"x".repeat(64)));
-        assert!(!is_valid_identifier(&"é".repeat(32)), "64 bytes, although 32 characters");
+        assert!(
+            !is_valid_identifier(&"é".repeat(32)),
+            "64 bytes, although 32 characters"
+        );
         assert!(!is_valid_identifier(""));
         assert!(!is_valid_identifier("a\0b"));
     }

@@ -47,21 +47,31 @@ impl Query {
 /// A query whose text had to be built, with names in it.
 impl From<Statement> for Query {
     fn from(statement: Statement) -> Self {
-        Self { statement, values: Vec::new() }
+        Self {
+            statement,
+            values: Vec::new(),
+        }
     }
 }
 
 impl Session {
     /// One query, in a transaction of its own.
     pub async fn query(&self, query: &Query) -> Result<Vec<Row>, Error> {
-        let mut results = self.pipeline(&Prologue::default(), std::slice::from_ref(query), None).await?;
+        let mut results = self
+            .pipeline(&Prologue::default(), std::slice::from_ref(query), None)
+            .await?;
         Ok(results.pop().unwrap_or_default())
     }
 
     /// All queries in one round trip, all looking at the same moment of the database.
     pub async fn snapshot(&self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
-        let begin = Begin { isolation: Isolation::RepeatableRead, read_only: true, ..Begin::default() };
-        self.pipeline(&begin.prologue(self.timeouts(), false), queries, Some("COMMIT")).await
+        let begin = Begin {
+            isolation: Isolation::RepeatableRead,
+            read_only: true,
+            ..Begin::default()
+        };
+        self.pipeline(&begin.prologue(self.timeouts(), false), queries, Some("COMMIT"))
+            .await
     }
 
     /// Sends everything before it waits for anything.
@@ -91,9 +101,14 @@ impl Session {
                 let cause = "the queries took longer than they may; they were cancelled";
                 return Err(Error::new(Kind::TimedOut, Doing::Reading, self.target(), cause));
             }
-            Ok((Some(Answer { affected, lost: Some(lost), .. }), ..)) => {
-                Err(prologue.error(&affected, lost, self.target()))
-            }
+            Ok((
+                Some(Answer {
+                    affected,
+                    lost: Some(lost),
+                    ..
+                }),
+                ..,
+            )) => Err(self.not_begun(prologue, affected.len(), lost)),
             // The first that failed in their order: those after it only say that the transaction is over.
             Ok((_, results, after)) => results
                 .into_iter()
@@ -111,9 +126,14 @@ impl Session {
     }
 
     async fn run(&self, query: &Query) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let values: Vec<(&(dyn ToSql + Sync), Type)> =
-            query.values.iter().map(|(value, of_type)| (&**value as &(dyn ToSql + Sync), of_type.clone())).collect();
-        self.client().query_typed(query.statement.expose_sql(), &values).await
+        let values: Vec<(&(dyn ToSql + Sync), Type)> = query
+            .values
+            .iter()
+            .map(|(value, of_type)| (&**value as &(dyn ToSql + Sync), of_type.clone()))
+            .collect();
+        self.client()
+            .query_typed(query.statement.expose_sql(), &values)
+            .await
     }
 
     fn blame(&self, queries: &[Query], index: usize, error: &tokio_postgres::Error) -> Error {

@@ -40,7 +40,10 @@ pub fn encoding(password: &SecretString) -> Encoding {
     let text = password.expose_secret();
     if Verifier::parse(text).is_some() {
         Encoding::Scram
-    } else if text.strip_prefix("md5").is_some_and(|hash| hash.len() == 32 && hash.bytes().all(is_lower_hex)) {
+    } else if text
+        .strip_prefix("md5")
+        .is_some_and(|hash| hash.len() == 32 && hash.bytes().all(is_lower_hex))
+    {
         Encoding::Md5
     } else {
         Encoding::Clear
@@ -72,20 +75,29 @@ impl Verifier {
     fn derive(password: &SecretString, salt: &[u8], iterations: NonZeroU32) -> Self {
         let mut salted = [0; KEY_BYTES];
         let password = prepare(password.expose_secret());
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password.as_bytes(), &mut salted);
+        pbkdf2::derive(
+            pbkdf2::PBKDF2_HMAC_SHA256,
+            iterations,
+            salt,
+            password.as_bytes(),
+            &mut salted,
+        );
         let key = hmac::Key::new(hmac::HMAC_SHA256, &salted);
         let client_key = hmac::sign(&key, b"Client Key");
         Self {
             iterations,
             salt: salt.to_vec(),
-            stored_key: digest::digest(&digest::SHA256, client_key.as_ref()).as_ref().to_vec(),
+            stored_key: digest::digest(&digest::SHA256, client_key.as_ref())
+                .as_ref()
+                .to_vec(),
             server_key: hmac::sign(&key, b"Server Key").as_ref().to_vec(),
         }
     }
 
     /// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`
     fn render(&self) -> String {
-        let [salt, stored, server] = [&self.salt, &self.stored_key, &self.server_key].map(|key| STANDARD.encode(key));
+        let [salt, stored, server] =
+            [&self.salt, &self.stored_key, &self.server_key].map(|key| STANDARD.encode(key));
         format!("{SCHEME}${}:{salt}${stored}:{server}", self.iterations)
     }
 
@@ -97,7 +109,10 @@ impl Verifier {
         let decode = |text: &str| STANDARD.decode(text).ok();
         let key = |text: &str| decode(text).filter(|key| key.len() == KEY_BYTES);
         (scheme == SCHEME).then_some(Self {
-            iterations: iterations.parse().ok().filter(|count: &NonZeroU32| count.get() <= MAX_ITERATIONS)?,
+            iterations: iterations
+                .parse()
+                .ok()
+                .filter(|count: &NonZeroU32| count.get() <= MAX_ITERATIONS)?,
             salt: decode(salt)?,
             stored_key: key(stored_key)?,
             server_key: key(server_key)?,
@@ -131,12 +146,24 @@ mod tests {
     fn the_servers_own_verifier_matches() {
         assert_eq!(matches(&"pencil".into(), PENCIL), Some(true));
         assert_eq!(matches(&"pencil ".into(), PENCIL), Some(false));
-        assert_eq!(matches(&"pencil".into(), "md5d41d8cd98f00b204e9800998ecf8427e"), None);
+        assert_eq!(
+            matches(&"pencil".into(), "md5d41d8cd98f00b204e9800998ecf8427e"),
+            None
+        );
     }
 
     #[test]
     fn the_drivers_verifiers_match() {
-        for password in ["pencil", "pässwörd", "\u{2168}", "a\u{a0}b", "I\u{ad}X", "\u{7}bell", "😀", "p' \\ \" %"] {
+        for password in [
+            "pencil",
+            "pässwörd",
+            "\u{2168}",
+            "a\u{a0}b",
+            "I\u{ad}X",
+            "\u{7}bell",
+            "😀",
+            "p' \\ \" %",
+        ] {
             let theirs = postgres_protocol::password::scram_sha_256(password.as_bytes());
             assert_eq!(matches(&password.into(), &theirs), Some(true), "{password:?}");
         }
@@ -180,7 +207,11 @@ mod tests {
     #[test]
     fn what_saslprep_leaves_empty_or_does_not_know_is_kept() {
         assert_eq!(prepare("\u{ad}"), "\u{ad}");
-        assert_eq!(prepare("\u{1f130}"), "\u{1f130}", "squared A decomposes to A, but came after Unicode 3.2");
+        assert_eq!(
+            prepare("\u{1f130}"),
+            "\u{1f130}",
+            "squared A decomposes to A, but came after Unicode 3.2"
+        );
         assert_eq!(prepare("\u{2168}"), "IX");
     }
 }

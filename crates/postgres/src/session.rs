@@ -119,7 +119,9 @@ impl Session {
         let answer = self.send(statement.expose_sql().to_owned(), 1).await;
         match answer.lost {
             None => Ok(answer.affected.first().copied().unwrap_or_default()),
-            Some(lost) => Err(lost.into_error(statement.what(), &self.target, &crate::error::Secrets::default())),
+            Some(lost) => {
+                Err(lost.into_error(statement.what(), &self.target, &crate::error::Secrets::default()))
+            }
         }
     }
 
@@ -144,8 +146,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let Some(mut driver) = self.driver.take() else { return };
-        let Some((token, tls)) = self.abandon() else { return };
+        let Some(mut driver) = self.driver.take() else {
+            return;
+        };
+        let Some((token, tls)) = self.abandon() else {
+            return;
+        };
         match Handle::try_current() {
             Ok(runtime) => {
                 runtime.spawn(async move {

@@ -45,7 +45,10 @@ impl Doing {
     /// Judges by the statement's first word.
     pub fn of_sql(sql: &str) -> Self {
         let word = sql.split_whitespace().next().unwrap_or_default();
-        FIRST_WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known)).map_or(Self::Altering, |row| row.1)
+        FIRST_WORDS
+            .iter()
+            .find(|(known, _)| word.eq_ignore_ascii_case(known))
+            .map_or(Self::Altering, |row| row.1)
     }
 
     /// As a phrase that follows "while".
@@ -103,10 +106,10 @@ const TABLE: &[Rule] = &[
     // "tuple concurrently updated", "cache lookup failed": two writers met. Not told apart by the text, which
     // the server translates.
     Rule("XX000", ANY, Transient),
-    Rule("XX", ANY, Human), // corrupted data
-    Rule("F0", ANY, Human), // the server's configuration file
+    Rule("XX", ANY, Human),         // corrupted data
+    Rule("F0", ANY, Human),         // the server's configuration file
     Rule("58P01", ANY, Dependency), // a library or control file that is not installed
-    Rule("58", ANY, Transient), // input/output errors of the server
+    Rule("58", ANY, Transient),     // input/output errors of the server
     // Who we are and where we want to go.
     Rule("28", ANY, Dependency),    // 28000, 28P01: the credentials
     Rule("3D000", ANY, Dependency), // no such database

@@ -27,7 +27,12 @@ pub struct Statement {
 impl Statement {
     /// Starts a statement with text of the program.
     pub fn new(text: &'static str) -> Self {
-        Self { sql: text.to_owned(), shown: None, secrets: Vec::new(), doing: Doing::of_sql(text) }
+        Self {
+            sql: text.to_owned(),
+            shown: None,
+            secrets: Vec::new(),
+            doing: Doing::of_sql(text),
+        }
     }
 
     /// Appends text of the program.
@@ -160,7 +165,11 @@ mod tests {
     use super::*;
 
     fn create(name: &str, verifier: &str) -> Statement {
-        Statement::new("CREATE ROLE ").ident(name).sql(" PASSWORD ").secret(&verifier.into()).sql(" LOGIN")
+        Statement::new("CREATE ROLE ")
+            .ident(name)
+            .sql(" PASSWORD ")
+            .secret(&verifier.into())
+            .sql(" LOGIN")
     }
 
     #[test]
@@ -170,7 +179,10 @@ mod tests {
             statement.expose_sql(),
             r#"CREATE ROLE "app" PASSWORD 'SCRAM-SHA-256$4096:c2FsdA==$a:b' LOGIN"#
         );
-        assert_eq!(statement.to_string(), r#"CREATE ROLE "app" PASSWORD '[redacted]' LOGIN"#);
+        assert_eq!(
+            statement.to_string(),
+            r#"CREATE ROLE "app" PASSWORD '[redacted]' LOGIN"#
+        );
         assert!(!format!("{statement:?}").contains("SCRAM"));
         assert!(statement.is_secret());
     }
@@ -185,14 +197,20 @@ mod tests {
             .list(", ", ["a", "b\"c"], Statement::ident)
             .when(true, |s| s.sql(" WITH GRANT OPTION"))
             .when(false, |s| s.sql(" never"));
-        assert_eq!(grant.to_string(), r#"GRANT SELECT, INSERT ON "app"."t" TO "a", "b""c" WITH GRANT OPTION"#);
+        assert_eq!(
+            grant.to_string(),
+            r#"GRANT SELECT, INSERT ON "app"."t" TO "a", "b""c" WITH GRANT OPTION"#
+        );
         assert!(!grant.is_secret());
         assert_eq!(grant.what(), Doing::Granting);
     }
 
     #[test]
     fn a_secret_is_blanked_wherever_it_stands() {
-        let first = Statement::new("").secret(&"s1-long-enough".into()).sql(" x ").secret(&"s2-long-enough".into());
+        let first = Statement::new("")
+            .secret(&"s1-long-enough".into())
+            .sql(" x ")
+            .secret(&"s2-long-enough".into());
         assert_eq!(first.to_string(), "'[redacted]' x '[redacted]'");
     }
 }

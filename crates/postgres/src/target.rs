@@ -56,7 +56,9 @@ pub enum TargetError {
     #[error("the {0} is not percent-encoded correctly")]
     Encoding(&'static str),
     /// The URL takes apart wrongly because user or password contain unescaped delimiters.
-    #[error("user and password must be percent-encoded: write @ as %40, / as %2F, : as %3A, ? as %3F, % as %25")]
+    #[error(
+        "user and password must be percent-encoded: write @ as %40, / as %2F, : as %3A, ? as %3F, % as %25"
+    )]
     Unescaped,
     /// A parameter that we would have to ignore.
     #[error("unknown connection parameter; known are: {}", settings::known())]
@@ -111,7 +113,11 @@ impl Target {
 
     /// The same server and credentials, another database.
     pub fn with_database(&self, database: &str) -> Result<Self, TargetError> {
-        Self { database: database.to_owned(), ..self.clone() }.checked()
+        Self {
+            database: database.to_owned(),
+            ..self.clone()
+        }
+        .checked()
     }
 
     /// Does all work as another role: `SET ROLE` right after connecting.
@@ -159,7 +165,11 @@ impl Target {
     }
 
     fn checked(self) -> Result<Self, TargetError> {
-        for (name, value) in [("host", &self.host), ("database", &self.database), ("user", &self.user)] {
+        for (name, value) in [
+            ("host", &self.host),
+            ("database", &self.database),
+            ("user", &self.user),
+        ] {
             if value.is_empty() {
                 return Err(TargetError::Missing(name));
             }
@@ -168,14 +178,20 @@ impl Target {
             }
         }
         if self.port == 0 {
-            return Err(TargetError::Invalid("port", "it must be a number from 1 to 65535"));
+            return Err(TargetError::Invalid(
+                "port",
+                "it must be a number from 1 to 65535",
+            ));
         }
         if self.host.contains(',') {
             return Err(TargetError::Invalid("host", "one host is expected, not a list"));
         }
         let plain = |c: char| c.is_alphanumeric() || "-_.:%".contains(c);
         if !self.is_local_socket() && !self.host.chars().all(plain) {
-            return Err(TargetError::Invalid("host", "it is neither a name nor an address"));
+            return Err(TargetError::Invalid(
+                "host",
+                "it is neither a name nor an address",
+            ));
         }
         Ok(self)
     }
@@ -204,29 +220,51 @@ mod tests {
 
     #[test]
     fn shows_host_and_port_only() {
-        let target = Target::new("db.example", 5432, "app", "admin").unwrap().with_password("hunter2".into());
+        let target = Target::new("db.example", 5432, "app", "admin")
+            .unwrap()
+            .with_password("hunter2".into());
         assert_eq!(target.to_string(), "db.example:5432");
         assert_eq!(format!("{target:?}"), "Target(db.example:5432)");
-        assert_eq!(Target::new("::1", 5433, "app", "admin").unwrap().to_string(), "[::1]:5433");
+        assert_eq!(
+            Target::new("::1", 5433, "app", "admin").unwrap().to_string(),
+            "[::1]:5433"
+        );
     }
 
     #[test]
     fn refuses_what_cannot_work() {
         let new = Target::new;
         assert_eq!(new("", 1, "d", "u").unwrap_err(), TargetError::Missing("host"));
-        assert_eq!(new("h", 1, "", "u").unwrap_err(), TargetError::Missing("database"));
+        assert_eq!(
+            new("h", 1, "", "u").unwrap_err(),
+            TargetError::Missing("database")
+        );
         assert_eq!(new("h", 1, "d", "").unwrap_err(), TargetError::Missing("user"));
         for host in ["a,b", "a b", "u:p@h", "h/x", "h\n"] {
-            assert!(matches!(new(host, 1, "d", "u"), Err(TargetError::Invalid("host", _))), "{host:?}");
+            assert!(
+                matches!(new(host, 1, "d", "u"), Err(TargetError::Invalid("host", _))),
+                "{host:?}"
+            );
         }
-        assert!(matches!(new("h", 0, "d", "u"), Err(TargetError::Invalid("port", _))));
-        assert!(matches!(new("h", 1, "d\0", "u"), Err(TargetError::Invalid("database", _))));
+        assert!(matches!(
+            new("h", 0, "d", "u"),
+            Err(TargetError::Invalid("port", _))
+        ));
+        assert!(matches!(
+            new("h", 1, "d\0", "u"),
+            Err(TargetError::Invalid("database", _))
+        ));
     }
 
     #[test]
     fn another_database_keeps_the_rest() {
-        let target = Target::new("h", 1, "a", "u").unwrap().with_set_role(Some("owner".into()));
+        let target = Target::new("h", 1, "a", "u")
+            .unwrap()
+            .with_set_role(Some("owner".into()));
         let other = target.with_database("b").unwrap();
-        assert_eq!((other.database(), other.set_role.as_deref()), ("b", Some("owner")));
+        assert_eq!(
+            (other.database(), other.set_role.as_deref()),
+            ("b", Some("owner"))
+        );
     }
 }

@@ -87,13 +87,20 @@ pub(crate) struct Tls {
 
 impl Tls {
     pub(crate) fn of(target: &Target) -> Result<Self, TlsSetupError> {
-        let tls = if target.is_local_socket() { TlsMode::Disable } else { target.tls };
+        let tls = if target.is_local_socket() {
+            TlsMode::Disable
+        } else {
+            target.tls
+        };
         let mode = match tls {
             TlsMode::Disable => SslMode::Disable,
             TlsMode::Prefer => SslMode::Prefer,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
         };
-        Ok(Self { mode, connector: MakeRustlsConnect::new(client_config(tls, target.ca.as_deref())?) })
+        Ok(Self {
+            mode,
+            connector: MakeRustlsConnect::new(client_config(tls, target.ca.as_deref())?),
+        })
     }
 }
 
@@ -149,14 +156,25 @@ impl Trust {
         for certificate in &given {
             roots.add(certificate.clone()).map_err(|_| TlsSetupError::BadCa)?;
         }
-        if roots.is_empty() { Err(TlsSetupError::BadCa) } else { Ok(Self { roots, given }) }
+        if roots.is_empty() {
+            Err(TlsSetupError::BadCa)
+        } else {
+            Ok(Self { roots, given })
+        }
     }
 
     fn of_the_machine() -> Result<Self, TlsSetupError> {
         let mut roots = RootCertStore::empty();
         // Some of a machine's certificates are usually unreadable or outdated; the rest is what counts.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() { Err(TlsSetupError::NoRoots) } else { Ok(Self { roots, given: Vec::new() }) }
+        if roots.is_empty() {
+            Err(TlsSetupError::NoRoots)
+        } else {
+            Ok(Self {
+                roots,
+                given: Vec::new(),
+            })
+        }
     }
 }
 
@@ -175,7 +193,13 @@ impl ServerCertVerifier for Verifier {
         let certificate = ParsedCertificate::try_from(end_entity)?;
         if !trust.given.contains(end_entity) {
             let algorithms = self.algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&certificate, &trust.roots, intermediates, now, algorithms)?;
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate,
+                &trust.roots,
+                intermediates,
+                now,
+                algorithms,
+            )?;
         }
         if self.check_name {
             verify_server_name(&certificate, server_name)?;
@@ -228,8 +252,15 @@ mod tests {
 
     #[test]
     fn a_ca_that_is_none_is_refused() {
-        for pem in ["", "hunter2", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert_eq!(client_config(TlsMode::VerifyCa, Some(pem)).unwrap_err(), TlsSetupError::BadCa);
+        for pem in [
+            "",
+            "hunter2",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ] {
+            assert_eq!(
+                client_config(TlsMode::VerifyCa, Some(pem)).unwrap_err(),
+                TlsSetupError::BadCa
+            );
         }
         assert!(client_config(TlsMode::Disable, Some("not looked at")).is_ok());
     }

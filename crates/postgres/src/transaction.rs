@@ -29,7 +29,14 @@ impl Session {
     ) -> Result<(Transaction<'_>, Vec<Vec<Row>>), Error> {
         let prologue = begin.prologue(self.timeouts(), false);
         match self.pipeline(&prologue, queries, None).await {
-            Ok(rows) => Ok((Transaction { session: self, guarded: false, open: true }, rows)),
+            Ok(rows) => Ok((
+                Transaction {
+                    session: self,
+                    guarded: false,
+                    open: true,
+                },
+                rows,
+            )),
             Err(error) => {
                 self.roll_back().await;
                 Err(error)
@@ -87,7 +94,14 @@ impl Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // The message is on its way once the future has been polled; its answer interests nobody.
-        if self.open && self.session.client().batch_execute("ROLLBACK").now_or_never().is_some() {
+        if self.open
+            && self
+                .session
+                .client()
+                .batch_execute("ROLLBACK")
+                .now_or_never()
+                .is_some()
+        {
             // It ended at once, so it could not be sent.
             self.session.condemn();
         }

@@ -49,21 +49,30 @@ fn diagnose(error: &tokio_postgres::Error) -> (Kind, String) {
         }
         if let Some(io) = inner.downcast_ref::<io::Error>() {
             // An io::Error hides what it wraps from `source`.
-            if let Some(tls) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            if let Some(tls) = io
+                .get_ref()
+                .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+            {
                 return diagnose_tls(tls);
             }
             return diagnose_io(io);
         }
         // A plain string in the driver: the only TLS failure that is not the TLS library's.
         if inner.to_string() == "server does not support TLS" {
-            return (Kind::TlsRefused, "the server does not offer TLS, but the target asks for it".to_owned());
+            return (
+                Kind::TlsRefused,
+                "the server does not offer TLS, but the target asks for it".to_owned(),
+            );
         }
         cause = inner.source();
     }
     if error.is_closed() {
         return (Kind::Unreachable, "the server closed the connection".to_owned());
     }
-    let why = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    let why = error
+        .source()
+        .map(|source| format!(": {source}"))
+        .unwrap_or_default();
     (Kind::Protocol, format!("{error}{why}"))
 }
 
@@ -90,15 +99,21 @@ fn diagnose_tls(error: &rustls::Error) -> (Kind, String) {
             let why = "the server's certificate is for another name; check the host, or use verify-ca";
             (Kind::CertificateName, why.to_owned())
         }
-        UnknownIssuer | BadSignature | ApplicationVerificationFailure => {
-            (Kind::CertificateUntrusted, "the server's certificate is not signed by the CA".to_owned())
-        }
-        Expired | ExpiredContext { .. } => {
-            (Kind::CertificateUntrusted, "the server's certificate has expired".to_owned())
-        }
-        NotValidYet | NotValidYetContext { .. } => {
-            (Kind::CertificateUntrusted, "the server's certificate is not valid yet".to_owned())
-        }
-        other => (Kind::CertificateUntrusted, format!("the server's certificate is not acceptable: {other:?}")),
+        UnknownIssuer | BadSignature | ApplicationVerificationFailure => (
+            Kind::CertificateUntrusted,
+            "the server's certificate is not signed by the CA".to_owned(),
+        ),
+        Expired | ExpiredContext { .. } => (
+            Kind::CertificateUntrusted,
+            "the server's certificate has expired".to_owned(),
+        ),
+        NotValidYet | NotValidYetContext { .. } => (
+            Kind::CertificateUntrusted,
+            "the server's certificate is not valid yet".to_owned(),
+        ),
+        other => (
+            Kind::CertificateUntrusted,
+            format!("the server's certificate is not acceptable: {other:?}"),
+        ),
     }
 }

@@ -19,7 +19,11 @@ impl Secrets {
 
     /// The text, or a remark in its place if it repeats any [`WINDOW`] bytes of a secret.
     pub(crate) fn cleaned(&self, text: &str) -> String {
-        if self.0.iter().any(|secret| repeats(text.as_bytes(), secret.expose_secret())) {
+        if self
+            .0
+            .iter()
+            .any(|secret| repeats(text.as_bytes(), secret.expose_secret()))
+        {
             WITHHELD.to_owned()
         } else {
             text.to_owned()
@@ -31,7 +35,11 @@ impl Secrets {
 fn repeats(text: &[u8], secret: &str) -> bool {
     [secret, &quote::literal(secret)].iter().any(|form| {
         let window = WINDOW.min(form.len());
-        window > 0 && form.as_bytes().windows(window).any(|part| text.windows(window).any(|seen| seen == part))
+        window > 0
+            && form
+                .as_bytes()
+                .windows(window)
+                .any(|part| text.windows(window).any(|seen| seen == part))
     })
 }
 
@@ -44,7 +52,12 @@ mod tests {
         let secrets = Secrets::new(&["SCRAM-SHA-256$4096:abcdefghij".into(), "short".into()]);
         let clean = "role \"app\" already exists";
         assert_eq!(secrets.cleaned(clean), clean);
-        for text in ["near \"abcdefgh\"", "SCRAM-SHA-256", "… $4096:abc …", "a short one"] {
+        for text in [
+            "near \"abcdefgh\"",
+            "SCRAM-SHA-256",
+            "… $4096:abc …",
+            "a short one",
+        ] {
             assert_eq!(secrets.cleaned(text), WITHHELD, "{text}");
         }
         assert_eq!(Secrets::default().cleaned("anything"), "anything");

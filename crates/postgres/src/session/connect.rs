@@ -42,13 +42,10 @@ impl Session {
     ) -> Result<Self, Error> {
         let limit = target.connect_timeout.unwrap_or(timeouts.connect);
         let opening = Box::pin(open(target, timeouts, observer));
-        match tokio::time::timeout(limit, opening).await {
-            Ok(session) => session,
-            Err(_) => {
-                let cause = format!("no connection within {} seconds", limit.as_secs_f32());
-                Err(Error::new(Kind::TimedOut, Doing::Connecting, target, cause))
-            }
-        }
+        tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
+            let cause = format!("no connection within {} seconds", limit.as_secs_f32());
+            Err(Error::new(Kind::TimedOut, Doing::Connecting, target, cause))
+        })
     }
 }
 
@@ -57,7 +54,8 @@ async fn open(
     timeouts: &Timeouts,
     observer: Arc<dyn StatementObserver>,
 ) -> Result<Session, Error> {
-    let tls = Tls::of(target).map_err(|error| Error::new(Kind::Tls, Doing::Connecting, target, error.to_string()))?;
+    let tls = Tls::of(target)
+        .map_err(|error| Error::new(Kind::Tls, Doing::Connecting, target, error.to_string()))?;
     let (client, driver) = log_in(target, &tls).await?;
     let mut session = Session {
         client,
@@ -79,7 +77,8 @@ async fn open(
 async fn log_in(target: &Target, tls: &Tls) -> Result<(Client, JoinHandle<()>), Error> {
     let first = try_log_in(target, tls.mode, tls).await;
     let worth_another = |error: &Error| {
-        matches!(error.kind(), Kind::Tls) || (error.kind() == Kind::Server && error.sqlstate() == Some("28000"))
+        matches!(error.kind(), Kind::Tls)
+            || (error.kind() == Kind::Server && error.sqlstate() == Some("28000"))
     };
     match first {
         Err(error) if tls.mode == SslMode::Prefer && worth_another(&error) => {
@@ -108,8 +107,9 @@ async fn try_log_in(target: &Target, mode: SslMode, tls: &Tls) -> Result<(Client
         config.options(options);
     }
     let connected = config.connect(tls.connector.clone()).await;
-    let (client, connection) = connected
-        .map_err(|error| Error::from_driver(&error, Doing::Connecting, target, &Secrets::new(&target.password)))?;
+    let (client, connection) = connected.map_err(|error| {
+        Error::from_driver(&error, Doing::Connecting, target, &Secrets::new(&target.password))
+    })?;
     Ok((client, tokio::spawn(drive(connection, target.to_string()))))
 }
 
@@ -134,7 +134,9 @@ async fn set_up(session: &mut Session) -> Result<(), Error> {
     let settings = settings(&session.target, &session.timeouts);
     let mut answer = session.send(format!("{settings}{}", Identity::QUERY), 1).await;
     if matches!(&answer.lost, Some(lost) if Identity::was_refused(lost)) {
-        answer = session.send(format!("{settings}{}", Identity::QUERY_WITHOUT_SYSTEM), 1).await;
+        answer = session
+            .send(format!("{settings}{}", Identity::QUERY_WITHOUT_SYSTEM), 1)
+            .await;
     }
     if let Some(lost) = answer.lost {
         return Err(lost.into_error(Doing::Connecting, &session.target, &Secrets::default()));
@@ -158,11 +160,19 @@ fn settings(target: &Target, timeouts: &Timeouts) -> String {
     let limits = [
         ("statement_timeout", timeouts.statement),
         ("lock_timeout", timeouts.lock),
-        ("idle_in_transaction_session_timeout", timeouts.idle_in_transaction),
+        (
+            "idle_in_transaction_session_timeout",
+            timeouts.idle_in_transaction,
+        ),
     ];
     let limits = limits.map(|(name, limit)| format!("SET {name} = {};\n", limit.as_millis()));
-    let fixed = SETTINGS.iter().map(|(name, value)| format!("SET {name} = {value};\n"));
-    let role = target.set_role.iter().map(|role| format!("SET ROLE {};\n", quote::identifier(role)));
+    let fixed = SETTINGS
+        .iter()
+        .map(|(name, value)| format!("SET {name} = {value};\n"));
+    let role = target
+        .set_role
+        .iter()
+        .map(|role| format!("SET ROLE {};\n", quote::identifier(role)));
     limits.into_iter().chain(fixed).chain(role).collect()
 }
 
@@ -172,7 +182,9 @@ mod tests {
 
     #[test]
     fn settings_are_one_text() {
-        let target = Target::new("h", 1, "d", "u").unwrap().with_set_role(Some("ow\"ner".into()));
+        let target = Target::new("h", 1, "d", "u")
+            .unwrap()
+            .with_set_role(Some("ow\"ner".into()));
         insta::assert_snapshot!(settings(&target, &Timeouts::default()), @r#"
         SET statement_timeout = 60000;
         SET lock_timeout = 10000;

@@ -51,7 +51,10 @@ impl Lost {
         match self {
             Self::Unsent(error) | Self::Driver(error) => Error::from_driver(&error, doing, target, secrets),
             Self::Silence(time) => {
-                let cause = format!("no answer for {} seconds; the statement was cancelled", time.as_secs());
+                let cause = format!(
+                    "no answer for {} seconds; the statement was cancelled",
+                    time.as_secs()
+                );
                 Error::new(Kind::TimedOut, doing, target, cause)
             }
         }

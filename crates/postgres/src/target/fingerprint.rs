@@ -58,7 +58,9 @@ impl Target {
             add(part.as_deref());
         }
         add(password.as_ref().map(ExposeSecret::expose_secret));
-        add(Some(&format!("{port} {tls:?} {connect_timeout:?} {channel_binding:?}")));
+        add(Some(&format!(
+            "{port} {tls:?} {connect_timeout:?} {channel_binding:?}"
+        )));
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(context.sign().as_ref());
         Fingerprint(fingerprint)

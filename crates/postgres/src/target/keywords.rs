@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Settings, TargetError> {
 }
 
 fn skip_space(chars: &mut Peekable<Chars<'_>>) {
-    while chars.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+    while chars.next_if(char::is_ascii_whitespace).is_some() {}
 }
 
 fn keyword(chars: &mut Peekable<Chars<'_>>) -> Result<String, TargetError> {
@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn quotes_and_escapes() {
-        let text = r"host = db.example port=6432 user=admin password='it\'s a \\ b' dbname=app sslmode=require";
+        let text =
+            r"host = db.example port=6432 user=admin password='it\'s a \\ b' dbname=app sslmode=require";
         let target = Target::parse(&text.into()).unwrap();
         assert_eq!(target.to_string(), "db.example:6432");
         assert_eq!(target.password.unwrap().expose_secret(), r"it's a \ b");
@@ -80,7 +81,10 @@ mod tests {
             ("host", TargetError::Form),
             ("=x", TargetError::Form),
             ("host=h user=u service=x", TargetError::UnknownParameter),
-            ("host=h user='u", TargetError::Invalid("connection string", "a quote is not closed")),
+            (
+                "host=h user='u",
+                TargetError::Invalid("connection string", "a quote is not closed"),
+            ),
             ("user=u", TargetError::Missing("host")),
         ];
         for (text, expected) in cases {

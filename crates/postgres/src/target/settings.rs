@@ -10,8 +10,17 @@ use crate::tls::TlsMode;
 
 /// The parameters that are understood. One that is not is refused: ignoring `sslcert` would be a surprise.
 const KNOWN: &[&str] = &[
-    "host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "connect_timeout", "options",
-    "application_name", "channel_binding",
+    "host",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "sslmode",
+    "sslrootcert",
+    "connect_timeout",
+    "options",
+    "application_name",
+    "channel_binding",
 ];
 
 pub(super) fn known() -> String {
@@ -28,7 +37,10 @@ impl Settings {
         if (name, value.as_str()) == ("ssl", "true") {
             return self.set("sslmode", "require".to_owned());
         }
-        let name = KNOWN.iter().find(|known| **known == name).ok_or(TargetError::UnknownParameter)?;
+        let name = KNOWN
+            .iter()
+            .find(|known| **known == name)
+            .ok_or(TargetError::UnknownParameter)?;
         self.0.insert(name, value);
         Ok(())
     }
@@ -49,8 +61,10 @@ impl Settings {
             target.tls = mode.parse()?;
         }
         target.ca = take("sslrootcert").map_or(Ok(None), |text| root_certificate(text, &mut target.tls))?;
-        target.connect_timeout =
-            take("connect_timeout").map(|text| number("connect_timeout", &text).map(seconds)).transpose()?.flatten();
+        target.connect_timeout = take("connect_timeout")
+            .map(|text| number("connect_timeout", &text).map(seconds))
+            .transpose()?
+            .flatten();
         target.options = take("options");
         if let Some(name) = take("application_name") {
             target.application_name = name;
@@ -59,14 +73,20 @@ impl Settings {
             None | Some("prefer") => ChannelBinding::Prefer,
             Some("disable") => ChannelBinding::Disable,
             Some("require") => ChannelBinding::Require,
-            Some(_) => return Err(TargetError::Invalid("channel_binding", "use disable, prefer or require")),
+            Some(_) => {
+                return Err(TargetError::Invalid(
+                    "channel_binding",
+                    "use disable, prefer or require",
+                ));
+            }
         };
         Ok(target)
     }
 }
 
 fn number<T: std::str::FromStr>(name: &'static str, text: &str) -> Result<T, TargetError> {
-    text.parse().map_err(|_| TargetError::Invalid(name, "it is not a number in range"))
+    text.parse()
+        .map_err(|_| TargetError::Invalid(name, "it is not a number in range"))
 }
 
 /// libpq waits without limit for 0; we then take the caller's limit.
@@ -82,6 +102,9 @@ fn root_certificate(text: String, tls: &mut TlsMode) -> Result<Option<String>, T
     } else if text.contains("-----BEGIN CERTIFICATE-----") {
         Ok(Some(text))
     } else {
-        Err(TargetError::Invalid("sslrootcert", "give the certificate itself (PEM), or `system`; not a path"))
+        Err(TargetError::Invalid(
+            "sslrootcert",
+            "give the certificate itself (PEM), or `system`; not a path",
+        ))
     }
 }

@@ -7,7 +7,9 @@ use crate::target::settings::Settings;
 
 /// What follows the scheme, if there is one.
 pub(super) fn strip_scheme(text: &str) -> Option<&str> {
-    ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme))
+    ["postgres://", "postgresql://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
 }
 
 pub(super) fn parse(rest: &str) -> Result<Settings, TargetError> {
@@ -32,7 +34,9 @@ pub(super) fn parse(rest: &str) -> Result<Settings, TargetError> {
     settings.set("port", decode("port", port)?)?;
     settings.set("dbname", decode("database", database)?)?;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or(TargetError::Invalid("query", "expected name=value"))?;
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or(TargetError::Invalid("query", "expected name=value"))?;
         if value.contains('@') {
             return Err(TargetError::Unescaped);
         }
@@ -44,7 +48,9 @@ pub(super) fn parse(rest: &str) -> Result<Settings, TargetError> {
 /// `host`, `host:port`, `[address]`, `[address]:port`.
 fn split_address(address: &str) -> Result<(&str, &str), TargetError> {
     if let Some(rest) = address.strip_prefix('[') {
-        let (host, after) = rest.split_once(']').ok_or(TargetError::Invalid("host", "the ] is missing"))?;
+        let (host, after) = rest
+            .split_once(']')
+            .ok_or(TargetError::Invalid("host", "the ] is missing"))?;
         return match after.strip_prefix(':') {
             Some(port) => Ok((host, port)),
             None if after.is_empty() => Ok((host, "")),
@@ -57,11 +63,18 @@ fn split_address(address: &str) -> Result<(&str, &str), TargetError> {
 fn decode(part: &'static str, text: &str) -> Result<String, TargetError> {
     let mut percent = text.split('%');
     percent.next();
-    let escaped = |piece: &str| piece.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    let escaped = |piece: &str| {
+        piece
+            .as_bytes()
+            .get(..2)
+            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+    };
     if !percent.all(escaped) {
         return Err(TargetError::Encoding(part));
     }
-    let decoded = percent_decode_str(text).decode_utf8().map_err(|_| TargetError::Encoding(part))?;
+    let decoded = percent_decode_str(text)
+        .decode_utf8()
+        .map_err(|_| TargetError::Encoding(part))?;
     Ok(decoded.into_owned())
 }
 
@@ -118,14 +131,26 @@ mod tests {
             ("postgres://u:p@/d", TargetError::Missing("host")),
             ("postgres://h/d", TargetError::Missing("user")),
             ("postgres://u@h/d?sslcert=x", TargetError::UnknownParameter),
-            ("postgres://u@h:x/d", TargetError::Invalid("port", "it is not a number in range")),
-            ("postgres://u@h:70000/d", TargetError::Invalid("port", "it is not a number in range")),
+            (
+                "postgres://u@h:x/d",
+                TargetError::Invalid("port", "it is not a number in range"),
+            ),
+            (
+                "postgres://u@h:70000/d",
+                TargetError::Invalid("port", "it is not a number in range"),
+            ),
         ];
         for (url, expected) in cases {
             assert_eq!(read(url).unwrap_err(), expected, "{url}");
         }
-        assert!(matches!(read("postgres://u@h/d?sslmode=maybe"), Err(TargetError::Invalid("sslmode", _))));
-        assert!(matches!(read("postgres://u@h/d?sslrootcert=/etc/passwd"), Err(TargetError::Invalid(..))));
+        assert!(matches!(
+            read("postgres://u@h/d?sslmode=maybe"),
+            Err(TargetError::Invalid("sslmode", _))
+        ));
+        assert!(matches!(
+            read("postgres://u@h/d?sslrootcert=/etc/passwd"),
+            Err(TargetError::Invalid(..))
+        ));
     }
 
     proptest! {

@@ -1,0 +1,11 @@
+//! The crate against real servers of every version.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod batch;
+mod support;

@@ -1,0 +1,36 @@
+//! What every test needs: a session on a database of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use stanchion_postgres::{Error, Session, StatementObserver, Statements, Target, Timeouts};
+use stanchion_testkit::postgres::Database;
+
+pub(crate) fn target(url: &str) -> Target {
+    Target::parse(&url.into()).unwrap()
+}
+
+pub(crate) async fn connect(target: &Target) -> Result<Session, Error> {
+    Session::connect(target, &Timeouts::default(), Arc::new(())).await
+}
+
+pub(crate) async fn session(database: &Database<'_>) -> Session {
+    connect(&target(&database.url())).await.unwrap()
+}
+
+/// Counts round trips and statements.
+#[derive(Default)]
+pub(crate) struct Counter {
+    pub(crate) round_trips: AtomicUsize,
+    pub(crate) statements: AtomicUsize,
+    pub(crate) failures: AtomicUsize,
+}
+
+impl StatementObserver for Counter {
+    fn observe(&self, statements: &Statements<'_>) {
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.statements.fetch_add(statements.count, Ordering::Relaxed);
+        self.failures
+            .fetch_add(usize::from(!statements.succeeded), Ordering::Relaxed);
+    }
+}
