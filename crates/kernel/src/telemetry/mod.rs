@@ -5,7 +5,6 @@
 //! | [`metrics`] | Prometheus, with controller-runtime's names, so that existing dashboards and alerts work |
 //! | [`api_calls`] | the layer that counts and times each request to the Kubernetes API |
 //! | [`logs`] | JSON or text lines that name the object and the reconcile |
-//! | [`outcome`] | the end of each reconcile, counted always and said aloud when it changes |
 //! | [`health`] | `/livez`, `/readyz` and `/metrics` |
 //! | `otlp` | traces to an OpenTelemetry collector, with the cargo feature of that name |
 
@@ -15,6 +14,5 @@ pub mod logs;
 pub mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
-pub mod outcome;
 
 pub use metrics::{ControllerMetrics, Metrics};

@@ -8,18 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{
-        counter::Counter,
-        family::Family,
-        gauge::Gauge,
-        histogram::{Histogram, exponential_buckets},
-    },
-    registry::Registry,
-};
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 
-use super::seconds_histogram;
+use super::families::{ClassLabels, ControllerLabel, Families, OutcomeLabels, QueueLabels, ResultLabels};
 
 /// How a reconcile ended, in controller-runtime's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,166 +42,6 @@ impl Finish {
     }
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ControllerLabel {
-    controller: &'static str,
-}
-
-/// controller-runtime labels a queue twice: `name` is client-go's label, `controller` its own.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct QueueLabels {
-    name: &'static str,
-    controller: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ResultLabels {
-    controller: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OutcomeLabels {
-    controller: &'static str,
-    class: &'static str,
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ClassLabels {
-    controller: &'static str,
-    class: &'static str,
-}
-
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
-
-#[derive(Debug)]
-pub(super) struct Families {
-    total: Family<ResultLabels, Counter>,
-    errors: Family<ControllerLabel, Counter>,
-    terminal_errors: Family<ControllerLabel, Counter>,
-    panics: Family<ControllerLabel, Counter>,
-    time: Histograms<ControllerLabel>,
-    max_concurrent: Family<ControllerLabel, Gauge>,
-    active: Family<ControllerLabel, Gauge>,
-    depth: Family<QueueLabels, Gauge>,
-    adds: Family<QueueLabels, Counter>,
-    retries: Family<QueueLabels, Counter>,
-    waited: Histograms<QueueLabels>,
-    outcomes: Family<OutcomeLabels, Counter>,
-    problems: Family<ClassLabels, Gauge>,
-}
-
-impl Families {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let families = Self {
-            total: Family::default(),
-            errors: Family::default(),
-            terminal_errors: Family::default(),
-            panics: Family::default(),
-            time: Family::new_with_constructor(seconds_histogram as fn() -> Histogram),
-            max_concurrent: Family::default(),
-            active: Family::default(),
-            depth: Family::default(),
-            adds: Family::default(),
-            retries: Family::default(),
-            waited: Family::new_with_constructor(queue_histogram as fn() -> Histogram),
-            outcomes: Family::default(),
-            problems: Family::default(),
-        };
-        let cr = registry.sub_registry_with_prefix("controller_runtime");
-        cr.register("reconcile", "Reconciles by result", families.total.clone());
-        cr.register(
-            "reconcile_errors",
-            "Reconciles that failed",
-            families.errors.clone(),
-        );
-        cr.register(
-            "terminal_reconcile_errors",
-            "Reconciles that failed and are not retried until the spec changes",
-            families.terminal_errors.clone(),
-        );
-        cr.register(
-            "reconcile_panics",
-            "Reconciles that panicked",
-            families.panics.clone(),
-        );
-        cr.register(
-            "reconcile_time_seconds",
-            "Duration of a reconcile",
-            families.time.clone(),
-        );
-        cr.register(
-            "max_concurrent_reconciles",
-            "Reconciles that may run at once",
-            families.max_concurrent.clone(),
-        );
-        cr.register(
-            "active_workers",
-            "Reconciles that run now",
-            families.active.clone(),
-        );
-        let queue = registry.sub_registry_with_prefix("workqueue");
-        queue.register(
-            "depth",
-            "Objects that wait to be reconciled",
-            families.depth.clone(),
-        );
-        queue.register("adds", "Objects put into the queue", families.adds.clone());
-        queue.register(
-            "retries",
-            "Objects put into the queue after a failure",
-            families.retries.clone(),
-        );
-        queue.register(
-            "queue_duration_seconds",
-            "Time between being due and being reconciled",
-            families.waited.clone(),
-        );
-        registry.register(
-            "stanchion_reconcile_outcome",
-            "Reconciles by class of problem and reason; class is none where there is no problem",
-            families.outcomes.clone(),
-        );
-        registry.register(
-            "stanchion_problems",
-            "Objects whose last reconcile ended in a problem of the class",
-            families.problems.clone(),
-        );
-        families
-    }
-
-    pub(super) fn controller(self: &Arc<Self>, controller: &'static str) -> ControllerMetrics {
-        let label = ControllerLabel { controller };
-        let queue = QueueLabels {
-            name: controller,
-            controller,
-        };
-        for result in Finish::RESULTS {
-            drop(self.total.get_or_create(&ResultLabels { controller, result }));
-        }
-        ControllerMetrics(Arc::new(Series {
-            controller,
-            errors: self.errors.get_or_create_owned(&label),
-            terminal_errors: self.terminal_errors.get_or_create_owned(&label),
-            panics: self.panics.get_or_create_owned(&label),
-            time: self.time.get_or_create_owned(&label),
-            max_concurrent: self.max_concurrent.get_or_create_owned(&label),
-            active: self.active.get_or_create_owned(&label),
-            depth: self.depth.get_or_create_owned(&queue),
-            adds: self.adds.get_or_create_owned(&queue),
-            retries: self.retries.get_or_create_owned(&queue),
-            waited: self.waited.get_or_create_owned(&queue),
-            families: Arc::clone(self),
-        }))
-    }
-}
-
-/// From a microsecond, an idle queue, to the quarter of an hour that a broken one takes.
-fn queue_histogram() -> Histogram {
-    Histogram::new(exponential_buckets(1e-6, 10.0, 10))
-}
-
 #[derive(Debug)]
 struct Series {
     controller: &'static str,
@@ -232,6 +63,32 @@ struct Series {
 pub struct ControllerMetrics(Arc<Series>);
 
 impl ControllerMetrics {
+    /// The series of this controller, at zero.
+    pub(super) fn of(families: &Arc<Families>, controller: &'static str) -> Self {
+        let label = ControllerLabel { controller };
+        let queue = QueueLabels {
+            name: controller,
+            controller,
+        };
+        for result in Finish::RESULTS {
+            drop(families.total.get_or_create(&ResultLabels { controller, result }));
+        }
+        Self(Arc::new(Series {
+            controller,
+            errors: families.errors.get_or_create_owned(&label),
+            terminal_errors: families.terminal_errors.get_or_create_owned(&label),
+            panics: families.panics.get_or_create_owned(&label),
+            time: families.time.get_or_create_owned(&label),
+            max_concurrent: families.max_concurrent.get_or_create_owned(&label),
+            active: families.active.get_or_create_owned(&label),
+            depth: families.depth.get_or_create_owned(&queue),
+            adds: families.adds.get_or_create_owned(&queue),
+            retries: families.retries.get_or_create_owned(&queue),
+            waited: families.waited.get_or_create_owned(&queue),
+            families: Arc::clone(families),
+        }))
+    }
+
     /// The controller's name, the value of its labels.
     pub fn name(&self) -> &'static str {
         self.0.controller

@@ -9,6 +9,7 @@
 
 mod api;
 mod controller;
+mod families;
 mod postgres;
 mod process;
 
@@ -31,7 +32,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
-    controllers: Arc<controller::Families>,
+    controllers: Arc<families::Families>,
     api: ApiMetrics,
     postgres: PostgresMetrics,
     leader: Family<LeaseLabel, Gauge>,
@@ -59,7 +60,7 @@ impl Metrics {
             leader.clone(),
         );
         Self {
-            controllers: Arc::new(controller::Families::register(&mut registry)),
+            controllers: Arc::new(families::Families::register(&mut registry)),
             api: ApiMetrics::register(&mut registry),
             postgres: PostgresMetrics::register(&mut registry),
             leader,
@@ -69,7 +70,7 @@ impl Metrics {
 
     /// The numbers of one controller. Its series exist, at zero, from this call on.
     pub fn controller(&self, name: &'static str) -> ControllerMetrics {
-        self.controllers.controller(name)
+        ControllerMetrics::of(&self.controllers, name)
     }
 
     /// The numbers of the Kubernetes client.

@@ -8,16 +8,10 @@ use std::{
 use serde_json::Value;
 use stanchion_kernel::{
     redact::SecretString,
-    telemetry::{
-        Metrics,
-        logs::{self, DEFAULT_FILTER, Format},
-        outcome::{Ending, OutcomeLog},
-    },
+    telemetry::logs::{self, DEFAULT_FILTER, Format},
 };
 use tracing::{debug, info, subscriber::with_default, warn};
 use tracing_subscriber::fmt::MakeWriter;
-
-use super::scrape::Scrape;
 
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
@@ -173,54 +167,6 @@ fn a_library_that_prints_what_it_reads_is_held_down_at_every_filter() {
             "what is harmless is shown when asked for: {text}"
         );
     }
-}
-
-#[test]
-fn an_outcome_is_said_when_it_changes_and_counted_each_time() {
-    let metrics = Metrics::new("1");
-    let controller = metrics.controller("user");
-    let missing = Ending {
-        class: Some("dependency"),
-        reason: "SecretMissing",
-        message: "Secret a is missing",
-    };
-    let another = Ending {
-        message: "Secret b is missing",
-        ..missing
-    };
-    let ready = Ending {
-        class: None,
-        reason: "Ready",
-        message: "everything is as it should be",
-    };
-    let count = |series: &str| Scrape::parse(&metrics.encode()).count(series);
-    let problems = r#"stanchion_problems{controller="user",class="dependency"}"#;
-
-    let mut log = OutcomeLog::new(controller);
-    let lines = lines("info", || {
-        for ending in [missing, missing, missing, another, ready, ready, missing] {
-            log.record(&ending);
-        }
-    });
-    let said: Vec<_> = lines
-        .iter()
-        .map(|line| line["message"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        said,
-        [missing.message, another.message, ready.message, missing.message]
-    );
-    assert_eq!(lines[0]["reason"], "SecretMissing");
-    assert_eq!(lines[0]["class"], "dependency");
-    assert_eq!(
-        count(
-            r#"stanchion_reconcile_outcome_total{controller="user",class="dependency",reason="SecretMissing"}"#
-        ),
-        5
-    );
-    assert_eq!(count(problems), 1);
-    drop(log);
-    assert_eq!(count(problems), 0, "an object that is gone has no problem");
 }
 
 #[test]
