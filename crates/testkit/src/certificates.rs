@@ -64,6 +64,12 @@ impl Default for Authority {
     }
 }
 
+/// A fresh private key and its public key in PEM, for signing the tokens of service accounts.
+pub(crate) fn signing_keys() -> (String, String) {
+    let key = KeyPair::generate().expect("generate a key");
+    (key.serialize_pem(), key.public_key_pem())
+}
+
 /// Writes a file with the given mode and returns its path.
 pub(crate) fn write(path: PathBuf, content: &str, mode: u32) -> Result<PathBuf, Error> {
     fs::write(&path, content)

@@ -2,10 +2,9 @@
 //!
 //! | module | what a test gets |
 //! |---|---|
-
+//! | [`cluster`] | a Kubernetes cluster, a namespace of its own, users with real RBAC, the audit log |
 //! | [`postgres`] | throw-away servers of four versions, with their log |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
-
 //! | [`wait`] | waiting with a deadline and a useful failure |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive the test |
 //!
@@ -27,6 +26,7 @@
 mod account;
 mod cache;
 pub mod certificates;
+pub mod cluster;
 mod error;
 pub mod operator_log;
 pub mod port;

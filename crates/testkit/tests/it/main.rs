@@ -7,9 +7,11 @@
     clippy::indexing_slicing
 )]
 
+mod cluster;
 mod postgres;
 mod process;
 mod proxy;
+mod test_bed;
 mod wait;
 
 use std::time::Duration;

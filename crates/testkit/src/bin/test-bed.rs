@@ -1,0 +1,65 @@
+//! Runs a command beside one test cluster: `test-bed cargo test --workspace`.
+//!
+//! A test binary that finds no cluster starts its own, which takes seconds and half a gigabyte. Under
+//! this program all binaries of a run share one.
+
+#![allow(
+    clippy::print_stderr,
+    reason = "what went wrong is this program's only output"
+)]
+
+use std::{env, process::ExitCode};
+
+use stanchion_testkit::cluster::{Cluster, KUBECONFIG_VARIABLE};
+use tokio::{
+    process::Command,
+    signal::unix::{SignalKind, signal},
+};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    let Some(program) = arguments.next() else {
+        eprintln!("usage: test-bed COMMAND [ARGUMENT]...");
+        return ExitCode::from(2);
+    };
+    let mut command = Command::new(&program);
+    command.args(arguments).kill_on_drop(true);
+    let cluster = match env::var_os(KUBECONFIG_VARIABLE) {
+        Some(_) => None,
+        None => match Cluster::try_start().await {
+            Ok(cluster) => Some(cluster),
+            Err(error) => {
+                eprintln!("test-bed: {error}");
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    if let Some(cluster) = &cluster {
+        command.env(KUBECONFIG_VARIABLE, cluster.kubeconfig_path());
+    }
+    match run(command).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("test-bed: {}: {error}", program.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(mut command: Command) -> std::io::Result<ExitCode> {
+    // Ctrl-C reaches the command by itself. It decides what to do, and the cluster ends after it.
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut child = command.spawn()?;
+    loop {
+        tokio::select! {
+            status = child.wait() => {
+                let code = status?.code().and_then(|code| u8::try_from(code).ok());
+                return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));
+            }
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => child.start_kill()?,
+        }
+    }
+}
