@@ -4,6 +4,7 @@
 //! [`driver`] runs them. Requeues, retries, finalizers, status writes, events, metrics and
 //! deadlines are decided here, once, so that no controller contains any of it.
 
+pub mod admission;
 pub mod apply;
 pub mod client;
 pub mod condition;

@@ -6,5 +6,7 @@
     clippy::indexing_slicing
 )]
 
+mod admission;
+mod events;
 mod lease;
 mod telemetry;
