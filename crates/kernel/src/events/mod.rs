@@ -10,6 +10,13 @@ mod recorder;
 mod series;
 mod transitions;
 
+use crate::rbac::Rule;
+
 pub use notice::{Notice, Severity};
 pub use recorder::Recorder;
 pub use transitions::{Announcement, transitions};
+
+/// What [`Recorder`] may do in the namespaces of the objects it tells about.
+pub fn rules() -> Vec<Rule> {
+    vec![Rule::new("events.k8s.io", &["events"], &["create", "patch"])]
+}

@@ -30,7 +30,7 @@ use crate::lease::Fence;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Publishes events as one controller. Clones share what they know about recent events.
-/// Needs `create` and `patch` on `events.events.k8s.io`.
+/// Needs [`super::rules`].
 #[derive(Clone)]
 pub struct Recorder {
     client: Client,

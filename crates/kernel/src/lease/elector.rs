@@ -18,7 +18,7 @@ use super::{
     record::{self, Claim, Observed},
 };
 
-/// A candidate for one Lease. Needs `get`, `create` and `update` on it.
+/// A candidate for one Lease. Needs [`super::rules`].
 #[derive(Clone)]
 pub struct Elector {
     leases: Api<Lease>,

@@ -16,7 +16,18 @@ mod leadership;
 mod record;
 mod settings;
 
+use crate::rbac::Rule;
+
 pub use elector::{Elector, Term};
 pub use fence::{Fence, FenceService};
 pub use leadership::{Leadership, NotLeading};
 pub use settings::{Identity, LeaseSettings, Timings, TimingsError};
+
+/// What [`Elector`] may do in the namespace of its Lease.
+pub fn rules() -> Vec<Rule> {
+    vec![Rule::new(
+        "coordination.k8s.io",
+        &["leases"],
+        &["get", "create", "update"],
+    )]
+}

@@ -1,6 +1,7 @@
 //! Leader election against an API server of one Lease, in memory and under a paused clock: minutes
 //! of partitions take milliseconds, and durations can be asserted on.
 
+mod cluster;
 mod fence;
 mod store;
 
