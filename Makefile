@@ -22,9 +22,20 @@ help: ## List the targets
 setup: ## Install what is missing to build and test (PostgreSQL's server, a C compiler)
 	@tools/setup
 
-.PHONY: test
-test: setup ## Run every test
-	cargo test --workspace --all-features --locked
+# One cluster for all test binaries of a run. `--all-features` on both sides of it: nothing is compiled twice.
+TEST := cargo run --quiet --locked --all-features --bin test-bed -- cargo test --locked --all-features $(ARGS)
+
+# There is one kind of cluster so far, so both run the same suites.
+.PHONY: test test-real
+test test-real: setup assets
+test: ## Run every test (ARGS="-p stanchion-kernel lease" narrows it down)
+	$(TEST)
+test-real: ## Run every test against a real control plane
+	STANCHION_TEST_CLUSTER=real $(TEST)
+
+# The binaries of $KUBEBUILDER_ASSETS are used when it is set, as envtest does it.
+.PHONY: assets
+assets: $(if $(KUBEBUILDER_ASSETS),,control-plane)
 
 .PHONY: lint
 lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MACHETE) ## Format, clippy, dependencies, documents

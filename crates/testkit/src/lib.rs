@@ -5,6 +5,7 @@
 //! | [`cluster`] | a Kubernetes cluster, a namespace of its own, users with real RBAC, the audit log |
 //! | [`postgres`] | throw-away servers of four versions, with their log |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
+//! | [`report`] | what a run used and what it left out |
 //! | [`wait`] | waiting with a deadline and a useful failure |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive the test |
 //!
@@ -33,6 +34,7 @@ pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod report;
 pub mod scratch;
 pub mod unique;
 pub mod wait;

@@ -1,16 +1,19 @@
 //! Runs a command beside one test cluster: `test-bed cargo test --workspace`.
 //!
 //! A test binary that finds no cluster starts its own, which takes seconds and half a gigabyte. Under
-//! this program all binaries of a run share one.
+//! this program all binaries of a run share one. At the end it says what they ran against and what they skipped.
 
 #![allow(
     clippy::print_stderr,
-    reason = "what went wrong is this program's only output"
+    reason = "what went wrong and what was used are this program's only output"
 )]
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
-use stanchion_testkit::cluster::{Cluster, KUBECONFIG_VARIABLE};
+use stanchion_testkit::{
+    cluster::{Cluster, KUBECONFIG_VARIABLE},
+    report,
+};
 use tokio::{
     process::Command,
     signal::unix::{SignalKind, signal},
@@ -38,13 +41,24 @@ async fn main() -> ExitCode {
     if let Some(cluster) = &cluster {
         command.env(KUBECONFIG_VARIABLE, cluster.kubeconfig_path());
     }
-    match run(command).await {
+    match reported(command).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("test-bed: {}: {error}", program.display());
             ExitCode::FAILURE
         }
     }
+}
+
+async fn reported(mut command: Command) -> std::io::Result<ExitCode> {
+    let temporary = tempfile::NamedTempFile::new()?;
+    let file = env::var_os(report::VARIABLE).map_or_else(|| temporary.path().to_owned(), PathBuf::from);
+    command.env(report::VARIABLE, &file);
+    let code = run(command).await?;
+    for line in report::lines(&file)? {
+        eprintln!("test-bed: {line}");
+    }
+    Ok(code)
 }
 
 async fn run(mut command: Command) -> std::io::Result<ExitCode> {

@@ -15,7 +15,7 @@ mod parts;
 mod user;
 
 use std::{
-    env,
+    env, fmt,
     path::{Path, PathBuf},
 };
 
@@ -23,7 +23,7 @@ use kube::{Client, Config};
 use tokio::sync::OnceCell;
 
 use self::control_plane::ControlPlane;
-use crate::error::Error;
+use crate::{error::Error, report};
 
 pub use audit::{Audit, Request, Requests};
 pub use user::{Grant, User, rule};
@@ -55,6 +55,14 @@ impl Kind {
     }
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Real => "real",
+        })
+    }
+}
+
 /// A cluster that answers.
 #[derive(Debug)]
 pub struct Cluster {
@@ -69,9 +77,15 @@ impl Cluster {
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Cluster> = OnceCell::const_new();
         SHARED
-            .get_or_init(async || match env::var_os(KUBECONFIG_VARIABLE) {
-                Some(kubeconfig) => Self::at(Path::new(&kubeconfig)),
-                None => Self::start().await,
+            .get_or_init(async || {
+                let cluster = match env::var_os(KUBECONFIG_VARIABLE) {
+                    Some(kubeconfig) => Self::at(Path::new(&kubeconfig)),
+                    None => Self::start().await,
+                };
+                let version = cluster.client().await.apiserver_version().await;
+                let version = version.map_or_else(|error| error.to_string(), |info| info.git_version);
+                report::used("cluster", &format!("{} {version}", cluster.kind));
+                cluster
             })
             .await
     }

@@ -15,6 +15,7 @@ use crate::{
     account::Account,
     cache,
     error::{Attempt, Error, checked},
+    report,
 };
 
 /// Part of the cache entry's name; raise it when the way of making a template changes.
@@ -30,6 +31,7 @@ pub(super) struct Prepared {
 pub(super) fn prepare(version: Version, home: &Path, account: Option<Account>) -> Result<Prepared, Error> {
     let programs = install::programs(version)?;
     let release = version::release(&programs.join("postgres")).unwrap_or_else(|| version.to_string());
+    report::used("postgres", &release);
     let template = cache::entry(&format!("template-{release}-{REVISION}"), |place| {
         initialise(&programs, place, account)
     })?;

@@ -3,6 +3,7 @@
 use std::{env, fmt, path::Path, process::Command, sync::Once};
 
 use super::install;
+use crate::report;
 
 /// A major version of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +56,7 @@ impl fmt::Display for Version {
 /// The versions that a suite should run against.
 ///
 /// `$STANCHION_TEST_POSTGRES` says which (`15,18`). Without it: all that this machine has or can
-/// download, and one line on stderr names those that are left out.
+/// download, and the run's report names those that are left out.
 pub fn versions() -> Vec<Version> {
     if let Ok(asked) = env::var("STANCHION_TEST_POSTGRES")
         && !asked.trim().is_empty()
@@ -76,9 +77,9 @@ pub fn versions() -> Vec<Version> {
         static SAID: Once = Once::new();
         SAID.call_once(|| {
             let names: Vec<_> = absent.iter().map(ToString::to_string).collect();
-            eprintln!(
-                "SKIPPED: PostgreSQL {}: not installed, and there is no npm to download it with",
-                names.join(", ")
+            report::skipped(
+                &format!("PostgreSQL {}", names.join(", ")),
+                "not installed, and there is no npm to download it with",
             );
         });
     }
