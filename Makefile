@@ -44,6 +44,7 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	$(TOOLS)/bin/cargo-deny --log-level warn check bans licenses sources
 	$(TOOLS)/bin/cargo-machete
 	tools/check-docs
+	@git ls-files '*.rs' | xargs wc -l | awk '$$1 > 400 && $$2 != "total" { print "warning: " $$2 " has " $$1 " lines: is it about one thing?" }'
 
 .PHONY: control-plane
 control-plane: ## Build kube-apiserver, etcd and the rest of a real control plane into the cache, once (minutes)
@@ -61,5 +62,5 @@ $(TOOLS)/cargo-%: | setup
 
 .PHONY: docs
 docs: ## Build the book into target/book (needs mdbook; the pages read well without)
-	@command -v mdbook > /dev/null || { echo "docs: mdbook is missing: cargo install --locked mdbook"; exit 1; }
+	@command -v mdbook > /dev/null || { echo "mdbook is missing: cargo install --locked mdbook" >&2; exit 1; }
 	mdbook build docs
