@@ -1,1 +1,29 @@
-//! api
+//! The custom resources: schema, defaults, rules and names. No I/O.
+//!
+//! A rule that the API server can check lives in the schema, so that a mistake is refused by
+//! `kubectl apply` and every default is visible in the stored object.
+
+// kube's schema derive expands into a helper type of its own beside each type.
+#![allow(unreachable_pub)]
+// Several print columns of one type are not a mistake.
+#![allow(clippy::duplicated_attributes)]
+
+pub mod duration;
+pub mod instance;
+mod schema;
+pub mod status;
+pub mod user;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+pub use instance::{PostgresInstance, PostgresInstanceSpec, PostgresInstanceStatus};
+pub use user::{PostgresUser, PostgresUserSpec, PostgresUserStatus};
+
+/// Every custom resource definition, in the order in which they are documented.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![PostgresUser::crd(), PostgresInstance::crd()]
+        .into_iter()
+        .map(schema::tidy)
+        .collect()
+}

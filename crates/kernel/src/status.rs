@@ -1,43 +1,13 @@
 //! Writing status: through the subresource only, only when it changed, never over anybody else's fields.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use serde::Serialize;
 use serde_json::{Value, json};
+
+pub use stanchion_api::status::Status;
 
 use crate::problem::Problem;
 use crate::reconciler::Object;
-
-/// What the kernel needs of a status type.
-pub trait Status: Serialize + Clone + Default + PartialEq + Send + Sync {
-    /// The list-map of conditions.
-    fn conditions(&self) -> &[Condition];
-    /// The same, to write.
-    fn conditions_mut(&mut self) -> &mut Vec<Condition>;
-    /// Which generation of the spec this status speaks of.
-    fn set_observed_generation(&mut self, generation: Option<i64>);
-}
-
-/// Implements [`Status`] for a type with the fields `conditions` and `observed_generation`.
-#[macro_export]
-macro_rules! impl_status {
-    ($type:ty) => {
-        impl $crate::status::Status for $type {
-            fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
-                &self.conditions
-            }
-            fn conditions_mut(
-                &mut self,
-            ) -> &mut Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
-                &mut self.conditions
-            }
-            fn set_observed_generation(&mut self, generation: Option<i64>) {
-                self.observed_generation = generation;
-            }
-        }
-    };
-}
 
 /// Whether the object shows this status already. Conditions of types that are not `ours` belong to other
 /// writers: they are neither compared nor written.
