@@ -5,7 +5,8 @@
 //! run: not even if BEGIN itself failed. Each [`Statement`] must therefore be exactly one statement.
 //!
 //! A batch with secrets takes a second round trip. What keeps its text out of the server's log must be in force
-//! before the text arrives, and is undone by any error, so it is waited for.
+//! before the text arrives and until it is done with, and any error undoes it. So it is waited for, and COMMIT is
+//! a message of its own: the time that a message took is logged, with its text, when the message ends.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -25,8 +26,8 @@ const MAX_SHOWN: usize = 500;
 /// passwords). Holds until the end of the transaction.
 pub(crate) const GUARDS: &str = "\
 SELECT pg_catalog.set_config(name, value, true) FROM (VALUES \
-('log_statement', 'none'), ('log_min_error_statement', 'panic'), ('log_min_duration_statement', '-1'), \
-('log_min_duration_sample', '-1'), ('log_transaction_sample_rate', '0'), \
+('log_statement', 'none'), ('log_min_messages', 'fatal'), ('log_min_error_statement', 'panic'), \
+('log_min_duration_statement', '-1'), ('log_min_duration_sample', '-1'), ('log_transaction_sample_rate', '0'), \
 ('pg_stat_statements.track_utility', 'off')) AS guard (name, value) \
 WHERE pg_catalog.has_parameter_privilege(name, 'SET')";
 
@@ -88,7 +89,7 @@ impl Session {
         if !secret {
             return self.finish(&prologue, statements, true).await;
         }
-        let answer = self.send(join(prologue.lines()), prologue.len()).await;
+        let answer = self.send(&[&prologue.text()], prologue.len()).await;
         if let Some(lost) = answer.lost {
             let error = self.not_begun(&prologue, answer.affected.len(), lost);
             self.roll_back().await;
@@ -107,12 +108,18 @@ impl Session {
         for statement in statements {
             tracing::debug!(server = %self.target(), database = self.target().database(), %statement, "apply");
         }
-        let texts = statements.iter().map(Statement::expose_sql);
-        let text = join(prologue.lines().chain(texts).chain(commit.then_some("COMMIT")));
+        let secret = statements.iter().any(Statement::is_secret);
+        let commit_apart = commit && secret;
+        let texts = prologue
+            .lines()
+            .chain(statements.iter().map(Statement::expose_sql));
+        let text = join(texts.chain((commit && !secret).then_some("COMMIT")));
+        let messages = [text.as_str(), "COMMIT"];
+        let messages = messages.get(..1 + usize::from(commit_apart)).unwrap_or_default();
         let count = prologue.len() + statements.len() + usize::from(commit);
         let Answer {
             mut affected, lost, ..
-        } = self.send(text, count).await;
+        } = self.send(messages, count).await;
         // An error after the last answer (the server shuts down) does not undo what it confirmed.
         let Some(lost) = lost.filter(|_| affected.len() < count) else {
             affected.truncate(prologue.len() + statements.len());
@@ -123,7 +130,10 @@ impl Session {
             None => self.not_begun(prologue, affected.len(), lost),
             Some(index) => blame(statements, index, lost, self.target()),
         };
-        self.roll_back().await;
+        // A COMMIT of its own has already ended the transaction: a failed one is rolled back by it.
+        if !commit_apart {
+            self.roll_back().await;
+        }
         Err(if outcome_unknown {
             error.with_kind(Kind::CommitUnknown)
         } else {
@@ -152,7 +162,7 @@ impl Session {
 
     /// Leaves a failed transaction. A session that cannot is not used again.
     pub(crate) async fn roll_back(&self) {
-        if self.send("ROLLBACK".to_owned(), 1).await.lost.is_some() {
+        if self.send(&["ROLLBACK"], 1).await.lost.is_some() {
             self.condemn();
         }
     }

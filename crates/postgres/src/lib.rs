@@ -10,8 +10,8 @@
 //! | [`target`], [`tls`] | where to connect, as whom, and how far to trust the other side |
 //! | [`session`] | one connection with all its timeouts |
 //! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
-//! | [`identity`] | which database this really is |
-//! | [`lock`] | one writer a database |
+//! | [`identity`], [`server`] | which database this really is, and what we may do there |
+//! | [`lock`], [`pool`] | one writer a database, few connections a server |
 //!
 //! Sessions set parameters and take session locks, so they need a direct connection or a pooler in
 //! session mode; a pooler in transaction mode would hand our settings to somebody else.
@@ -21,9 +21,11 @@ pub mod error;
 pub mod identity;
 pub mod lock;
 pub mod observe;
+pub mod pool;
 pub mod quote;
 pub mod read;
 pub mod scram;
+pub mod server;
 pub mod session;
 pub mod sqlstate;
 pub mod statement;
@@ -36,7 +38,9 @@ pub use error::{Error, Kind};
 pub use identity::Identity;
 pub use lock::{AdvisoryKey, Locks};
 pub use observe::{StatementObserver, Statements};
+pub use pool::{PoolSettings, Pooled, Pools};
 pub use read::Query;
+pub use server::{Level, Powers, Server};
 pub use session::{Session, Timeouts};
 pub use sqlstate::{Class, Doing};
 pub use statement::Statement;

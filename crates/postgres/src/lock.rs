@@ -98,7 +98,7 @@ impl Session {
     /// Takes an advisory lock for work of more than one transaction.
     pub async fn lock(&mut self, key: AdvisoryKey, wait: Duration) -> Result<SessionLock<'_>, Error> {
         let prologue = Begin::session_lock(key, wait);
-        let answer = self.send(prologue.text(), prologue.len()).await;
+        let answer = self.send(&[&prologue.text()], prologue.len()).await;
         if let Some(lost) = answer.lost {
             let error = self.not_begun(&prologue, answer.affected.len(), lost);
             self.roll_back().await;
@@ -121,7 +121,7 @@ impl SessionLock<'_> {
     /// Gives the lock back.
     pub async fn release(mut self) {
         let unlock = format!("SELECT pg_catalog.pg_advisory_unlock({})", self.key);
-        self.held = self.session.send(unlock, 1).await.lost.is_some();
+        self.held = self.session.send(&[&unlock], 1).await.lost.is_some();
     }
 }
 

@@ -116,7 +116,7 @@ impl Session {
             return Ok(applied.first().copied().unwrap_or_default());
         }
         tracing::debug!(server = %self.target, database = self.target.database(), %statement, "execute");
-        let answer = self.send(statement.expose_sql().to_owned(), 1).await;
+        let answer = self.send(&[statement.expose_sql()], 1).await;
         match answer.lost {
             None => Ok(answer.affected.first().copied().unwrap_or_default()),
             Some(lost) => {

@@ -264,4 +264,24 @@ mod tests {
         }
         assert!(client_config(TlsMode::Disable, Some("not looked at")).is_ok());
     }
+
+    /// What `openssl req -x509` makes, and most hand-made servers have: a CA that is itself the server.
+    #[test]
+    fn a_self_signed_server_is_its_own_ca() {
+        let mut params = rcgen::CertificateParams::new(vec!["db.example".to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let own = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        let verify = |mode, ca: &str, name: &'static str| {
+            let verifier = Verifier::new(mode, Some(ca), &aws_lc_rs::default_provider()).unwrap();
+            let name = ServerName::try_from(name).unwrap();
+            verifier
+                .verify_server_cert(own.der(), &[], &name, &[], UnixTime::now())
+                .is_ok()
+        };
+        assert!(verify(TlsMode::VerifyFull, &own.pem(), "db.example"));
+        assert!(!verify(TlsMode::VerifyFull, &own.pem(), "other.example"));
+        assert!(verify(TlsMode::VerifyCa, &own.pem(), "other.example"));
+        let stranger = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        assert!(!verify(TlsMode::VerifyCa, &stranger.pem(), "db.example"));
+    }
 }

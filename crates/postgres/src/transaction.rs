@@ -82,7 +82,7 @@ impl Transaction<'_> {
         if self.guarded || !statements.iter().any(Statement::is_secret) {
             return Ok(());
         }
-        let answer = self.session.send(GUARDS.to_owned(), 1).await;
+        let answer = self.session.send(&[GUARDS], 1).await;
         if let Some(lost) = answer.lost {
             return Err(lost.into_error(Doing::Altering, self.session.target(), &Secrets::default()));
         }

@@ -132,10 +132,12 @@ async fn drive(mut connection: tokio_postgres::Connection<Socket, Stream>, serve
 async fn set_up(session: &mut Session) -> Result<(), Error> {
     let begun = Instant::now();
     let settings = settings(&session.target, &session.timeouts);
-    let mut answer = session.send(format!("{settings}{}", Identity::QUERY), 1).await;
+    let mut answer = session
+        .send(&[&format!("{settings}{}", Identity::QUERY)], 1)
+        .await;
     if matches!(&answer.lost, Some(lost) if Identity::was_refused(lost)) {
         answer = session
-            .send(format!("{settings}{}", Identity::QUERY_WITHOUT_SYSTEM), 1)
+            .send(&[&format!("{settings}{}", Identity::QUERY_WITHOUT_SYSTEM)], 1)
             .await;
     }
     if let Some(lost) = answer.lost {

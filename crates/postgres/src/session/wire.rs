@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 
 use crate::error::{Error, Kind, Secrets};
 use crate::observe::Statements;
@@ -15,7 +15,7 @@ use crate::target::Target;
 /// What the network may add to the server's own limit for a statement.
 const NETWORK_GRACE: Duration = Duration::from_secs(10);
 
-/// The server's answer to one message.
+/// The server's answer.
 #[derive(Default)]
 pub(crate) struct Answer {
     /// Rows that each completed statement affected or returned; as many as were completed.
@@ -77,12 +77,27 @@ impl Session {
         Asked(&self.unanswered)
     }
 
-    /// Sends `sql` as one message. The server stops at the first of its `count` statements that fails.
-    pub(crate) async fn send(&self, sql: String, count: usize) -> Answer {
+    /// Sends all messages, then reads their answers as one. The server stops at the first of their `count`
+    /// statements that fails and goes on with the next message, whose answer is then of no interest.
+    pub(crate) async fn send(&self, messages: &[&str], count: usize) -> Answer {
         let begun = Instant::now();
         let asked = self.ask();
-        // Renewed by every message: a long batch may take its time, a single statement may not.
-        let answer = self.converse(&sql, self.patience(1)).await;
+        let mut answer = Answer::default();
+        let mut posted = Vec::with_capacity(messages.len());
+        for message in messages {
+            // This waits for nothing: it hands the message to the task that writes.
+            match self.client.simple_query_raw(message).await {
+                Ok(stream) => posted.push(stream),
+                Err(error) => answer.lost = Some(Lost::Unsent(error)),
+            }
+        }
+        for stream in posted {
+            // Renewed by every piece of the answer: a long batch may take its time, a single statement may not.
+            self.listen(stream, self.patience(1), &mut answer).await;
+            if answer.lost.is_some() {
+                break;
+            }
+        }
         if !matches!(answer.lost, Some(Lost::Silence(_))) {
             asked.answered();
         }
@@ -90,16 +105,18 @@ impl Session {
         answer
     }
 
-    /// Sends the text when first polled. `patience` is for each message of the answer.
-    pub(crate) async fn converse(&self, sql: &str, patience: Duration) -> Answer {
+    /// Sends one message when first polled, and reads its answer. `patience` is for each piece of the answer.
+    pub(crate) async fn converse(&self, message: &str, patience: Duration) -> Answer {
         let mut answer = Answer::default();
-        let mut stream = match self.client.simple_query_raw(sql).await {
-            Ok(stream) => std::pin::pin!(stream),
-            Err(error) => {
-                answer.lost = Some(Lost::Unsent(error));
-                return answer;
-            }
-        };
+        match self.client.simple_query_raw(message).await {
+            Ok(stream) => self.listen(stream, patience, &mut answer).await,
+            Err(error) => answer.lost = Some(Lost::Unsent(error)),
+        }
+        answer
+    }
+
+    async fn listen(&self, stream: SimpleQueryStream, patience: Duration, answer: &mut Answer) {
+        let mut stream = std::pin::pin!(stream);
         loop {
             match tokio::time::timeout(patience, stream.next()).await {
                 Ok(Some(Ok(SimpleQueryMessage::CommandComplete(count)))) => answer.affected.push(count),
@@ -107,12 +124,12 @@ impl Session {
                 Ok(Some(Ok(_))) => {}
                 Ok(Some(Err(error))) => {
                     answer.lost = Some(Lost::Driver(error));
-                    return answer;
+                    return;
                 }
-                Ok(None) => return answer,
+                Ok(None) => return,
                 Err(_) => {
                     answer.lost = Some(Lost::Silence(patience));
-                    return answer;
+                    return;
                 }
             }
         }

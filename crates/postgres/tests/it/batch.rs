@@ -9,7 +9,7 @@ use stanchion_postgres::{Batch, Begin, Class, Doing, Isolation, Kind, Query, Ses
 use stanchion_testkit::postgres::{Database, Version};
 use stanchion_testkit::proxy::{Point, Proxy, Stop};
 
-use crate::support::{Counter, connect, session, target};
+use crate::support::{Counter, connect, session, target, through};
 
 fn insert(value: i64) -> Statement {
     Statement::new("INSERT INTO public.t VALUES (")
@@ -33,10 +33,7 @@ async fn count(database: &Database<'_>) -> String {
 async fn a_batch_is_one_round_trip() {
     let database = with_table().await;
     let proxy = Proxy::postgres(database.server().address()).await;
-    let url = database.url().replace(
-        &format!(":{}/", database.server().port()),
-        &format!(":{}/", proxy.port()),
-    );
+    let url = through(&database, &proxy);
     let counter = Arc::new(Counter::default());
     let mut session = Session::connect(&target(&url), &Timeouts::default(), counter.clone())
         .await
@@ -127,10 +124,7 @@ async fn an_error_of_commit_is_the_commits() {
 async fn a_lost_answer_to_commit_is_its_own_error() {
     let database = with_table().await;
     let proxy = Proxy::postgres(database.server().address()).await;
-    let url = database.url().replace(
-        &format!(":{}/", database.server().port()),
-        &format!(":{}/", proxy.port()),
-    );
+    let url = through(&database, &proxy);
     for (point, done) in [(Point::After, "1"), (Point::Before, "1")] {
         let mut session = connect(&target(&url)).await.unwrap();
         proxy.stop(
@@ -189,10 +183,7 @@ async fn reading_and_writing_in_one_transaction() {
 async fn a_snapshot_is_one_moment_and_one_round_trip() {
     let database = with_table().await;
     let proxy = Proxy::postgres(database.server().address()).await;
-    let url = database.url().replace(
-        &format!(":{}/", database.server().port()),
-        &format!(":{}/", proxy.port()),
-    );
+    let url = through(&database, &proxy);
     let session = connect(&target(&url)).await.unwrap();
     proxy.forget();
     let queries: Vec<_> = (0..40)

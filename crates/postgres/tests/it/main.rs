@@ -8,4 +8,12 @@
 )]
 
 mod batch;
+mod connect;
+mod identity;
+mod lock;
+mod pool;
+mod scram;
+mod secrets;
+mod server;
 mod support;
+mod tls;

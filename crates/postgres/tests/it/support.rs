@@ -3,8 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use std::time::Duration;
+
 use stanchion_postgres::{Error, Session, StatementObserver, Statements, Target, Timeouts};
 use stanchion_testkit::postgres::Database;
+use stanchion_testkit::proxy::Proxy;
+
+/// Long enough for a busy machine; a test that needs it all has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The database's URL, by way of the proxy.
+pub(crate) fn through(database: &Database<'_>, proxy: &Proxy) -> String {
+    let port = |port: u16| format!(":{port}/");
+    database
+        .url()
+        .replace(&port(database.server().port()), &port(proxy.port()))
+}
 
 pub(crate) fn target(url: &str) -> Target {
     Target::parse(&url.into()).unwrap()

@@ -1,0 +1,325 @@
+//! What the server is, and what we may do on it.
+//!
+//! "Superuser or not" is not enough. Managed services give an administrator of their own instead; up to 15,
+//! CREATEROLE means power over every role that is not superuser; from 16 on it means power only over roles that one
+//! holds with ADMIN OPTION, which the creator of a role gets, without the right to act as it.
+//!
+//! Both questions are plain [`Query`]s, so that a caller can ask them in the same round trip as its own.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::Row;
+
+use crate::error::{Error, Kind};
+use crate::read::Query;
+use crate::session::Session;
+use crate::sqlstate::Doing;
+
+/// The administrators of managed services, in place of a superuser.
+const CLOUD_ADMINS: &[&str] = &[
+    "rds_superuser",     // Amazon RDS, Aurora
+    "cloudsqlsuperuser", // Google Cloud SQL
+    "alloydbsuperuser",  // Google AlloyDB
+    "azure_pg_admin",    // Azure Database
+    "neon_superuser",    // Neon
+];
+
+/// The version from which CREATEROLE is bound to ADMIN OPTION, and memberships have INHERIT and SET.
+pub const BOUND_CREATEROLE: u32 = 160_000;
+
+/// The server, and the role that we are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// 150004 is 15.4.
+    pub version: u32,
+    /// A replica: it cannot be written to.
+    pub in_recovery: bool,
+    /// The role in force; after SET ROLE not the one that logged in.
+    pub role: String,
+    /// The role that logged in.
+    pub login: String,
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// The managed service's administrator roles that we belong to, directly or not.
+    pub cloud_admin_of: Vec<String>,
+    /// Whether roles that we create are granted to us at once (16 and later), and how.
+    pub self_grant: SelfGrant,
+}
+
+/// The attributes of a role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
+pub struct Attributes {
+    /// SUPERUSER.
+    pub superuser: bool,
+    /// CREATEROLE.
+    pub create_role: bool,
+    /// CREATEDB.
+    pub create_db: bool,
+    /// BYPASSRLS.
+    pub bypass_rls: bool,
+    /// REPLICATION.
+    pub replication: bool,
+}
+
+/// `createrole_self_grant`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SelfGrant {
+    /// We inherit from what we create.
+    pub inherit: bool,
+    /// We can SET ROLE to what we create.
+    pub set: bool,
+}
+
+/// How much we may do in general.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Level {
+    /// Everything.
+    Superuser,
+    /// What the managed service allows its administrator.
+    CloudAdmin(String),
+    /// Roles can be made.
+    CreateRole,
+    /// No roles can be made.
+    Plain,
+}
+
+/// What we may do with one role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
+pub struct Powers {
+    /// It is a superuser: only superusers may touch it.
+    pub is_superuser: bool,
+    /// We hold it with ADMIN OPTION.
+    pub admin: bool,
+    /// Its privileges count as ours.
+    pub inherit: bool,
+    /// We can SET ROLE to it.
+    pub set: bool,
+}
+
+impl Server {
+    const QUERY: &'static str = "\
+        SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4, \
+               pg_catalog.pg_is_in_recovery(), current_user::pg_catalog.text, session_user::pg_catalog.text, \
+               r.rolsuper, r.rolcreaterole, r.rolcreatedb, r.rolbypassrls, r.rolreplication, \
+               ARRAY(SELECT c.rolname::pg_catalog.text FROM pg_catalog.pg_roles c \
+                     WHERE c.rolname = ANY ($1) AND pg_catalog.pg_has_role(r.oid, c.oid, 'MEMBER') \
+                     ORDER BY pg_catalog.array_position($1, c.rolname::pg_catalog.text)), \
+               pg_catalog.current_setting('createrole_self_grant', true) \
+        FROM pg_catalog.pg_roles r WHERE r.rolname = current_user";
+
+    /// The question, for a pipeline. Give the answer's only row to [`Server::of_row`].
+    pub fn query() -> Query {
+        Query::new(Self::QUERY).texts(CLOUD_ADMINS.iter().map(ToString::to_string).collect())
+    }
+
+    /// The answer to [`Server::query`].
+    pub fn of_row(row: &Row) -> Result<Self, tokio_postgres::Error> {
+        let self_grant: Option<String> = row.try_get(10)?;
+        let version: i32 = row.try_get(0)?;
+        Ok(Self {
+            version: version.unsigned_abs(),
+            in_recovery: row.try_get(1)?,
+            role: row.try_get(2)?,
+            login: row.try_get(3)?,
+            attributes: Attributes {
+                superuser: row.try_get(4)?,
+                create_role: row.try_get(5)?,
+                create_db: row.try_get(6)?,
+                bypass_rls: row.try_get(7)?,
+                replication: row.try_get(8)?,
+            },
+            cloud_admin_of: row.try_get(9)?,
+            self_grant: SelfGrant::parse(&self_grant.unwrap_or_default()),
+        })
+    }
+
+    /// How much we may do in general.
+    pub fn level(&self) -> Level {
+        match (self.attributes, self.cloud_admin_of.first()) {
+            (Attributes { superuser: true, .. }, _) => Level::Superuser,
+            (_, Some(admin)) => Level::CloudAdmin(admin.clone()),
+            (
+                Attributes {
+                    create_role: true, ..
+                },
+                None,
+            ) => Level::CreateRole,
+            _ => Level::Plain,
+        }
+    }
+
+    /// May we ALTER, GRANT and DROP this role?
+    pub fn may_manage(&self, powers: Powers) -> bool {
+        let Attributes {
+            superuser,
+            create_role,
+            ..
+        } = self.attributes;
+        superuser
+            || (create_role && !powers.is_superuser && (self.version < BOUND_CREATEROLE || powers.admin))
+    }
+
+    /// May we act for this role on what it owns (REASSIGN OWNED, DROP OWNED)? If not, but [`Self::may_manage`]
+    /// holds, `GRANT role TO current_user` helps.
+    pub fn may_act_as(&self, powers: Powers) -> bool {
+        self.attributes.superuser || powers.inherit
+    }
+}
+
+impl SelfGrant {
+    fn parse(text: &str) -> Self {
+        let has = |word: &str| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
+        Self {
+            inherit: has("inherit"),
+            set: has("set"),
+        }
+    }
+}
+
+impl Powers {
+    // Before 16 there is no privilege type SET: who is a member can SET ROLE.
+    const QUERY: &'static str = "\
+        SELECT rolname::pg_catalog.text, rolsuper, \
+               pg_catalog.pg_has_role(oid, 'MEMBER WITH ADMIN OPTION'), pg_catalog.pg_has_role(oid, 'USAGE'), \
+               pg_catalog.pg_has_role(oid, CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 \
+                                                     >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
+        FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)";
+
+    /// The question about some roles, for a pipeline. Give all rows of the answer to [`Powers::of_rows`].
+    pub fn query(roles: Vec<String>) -> Query {
+        Query::new(Self::QUERY).texts(roles)
+    }
+
+    /// The answer to [`Powers::query`]: a role that does not exist is not in it.
+    pub fn of_rows(rows: &[Row]) -> Result<BTreeMap<String, Self>, tokio_postgres::Error> {
+        let powers = |row: &Row| {
+            Ok((
+                row.try_get(0)?,
+                Self {
+                    is_superuser: row.try_get(1)?,
+                    admin: row.try_get(2)?,
+                    inherit: row.try_get(3)?,
+                    set: row.try_get(4)?,
+                },
+            ))
+        };
+        rows.iter().map(powers).collect()
+    }
+}
+
+impl Session {
+    /// What the server is, and what we may do on it and with these roles, in one round trip.
+    pub async fn inspect(&self, roles: &[&str]) -> Result<(Server, BTreeMap<String, Powers>), Error> {
+        let roles = roles.iter().map(ToString::to_string).collect();
+        let answers = self.snapshot(&[Server::query(), Powers::query(roles)]).await?;
+        let [server, powers] = answers.as_slice() else {
+            return Err(self.no_answer());
+        };
+        let server = server.first().ok_or_else(|| self.no_answer())?;
+        let not_understood = |error| self.error(Doing::Reading, &error);
+        Ok((
+            Server::of_row(server).map_err(not_understood)?,
+            Powers::of_rows(powers).map_err(not_understood)?,
+        ))
+    }
+
+    /// Our own role is not in the catalog: it was dropped under us.
+    fn no_answer(&self) -> Error {
+        Error::new(
+            Kind::Protocol,
+            Doing::Reading,
+            self.target(),
+            "the session's own role does not exist any more",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(version: u32, attributes: Attributes) -> Server {
+        Server {
+            version,
+            in_recovery: false,
+            role: "admin".into(),
+            login: "admin".into(),
+            attributes,
+            cloud_admin_of: vec![],
+            self_grant: SelfGrant::default(),
+        }
+    }
+
+    #[test]
+    fn createrole_lost_its_power_in_16() {
+        let create_role = Attributes {
+            create_role: true,
+            ..Attributes::default()
+        };
+        let (held, not_held) = (
+            Powers {
+                admin: true,
+                ..Powers::default()
+            },
+            Powers::default(),
+        );
+        assert!(server(150_000, create_role).may_manage(not_held));
+        assert!(!server(160_000, create_role).may_manage(not_held));
+        assert!(server(160_000, create_role).may_manage(held));
+        let superuser = Powers {
+            is_superuser: true,
+            admin: true,
+            ..Powers::default()
+        };
+        assert!(!server(150_000, create_role).may_manage(superuser));
+        assert!(
+            server(
+                160_000,
+                Attributes {
+                    superuser: true,
+                    ..Attributes::default()
+                }
+            )
+            .may_manage(superuser)
+        );
+        assert!(!server(150_000, Attributes::default()).may_manage(held));
+    }
+
+    #[test]
+    fn self_grants() {
+        assert_eq!(SelfGrant::parse(""), SelfGrant::default());
+        assert_eq!(
+            SelfGrant::parse("set, inherit"),
+            SelfGrant {
+                inherit: true,
+                set: true
+            }
+        );
+        assert_eq!(
+            SelfGrant::parse("inherit"),
+            SelfGrant {
+                inherit: true,
+                set: false
+            }
+        );
+    }
+
+    #[test]
+    fn the_cloud_comes_after_the_superuser() {
+        let mut server = server(
+            150_000,
+            Attributes {
+                create_role: true,
+                ..Attributes::default()
+            },
+        );
+        assert_eq!(server.level(), Level::CreateRole);
+        server.cloud_admin_of = vec!["rds_superuser".into()];
+        assert_eq!(server.level(), Level::CloudAdmin("rds_superuser".into()));
+        server.attributes.superuser = true;
+        assert_eq!(server.level(), Level::Superuser);
+        assert_eq!(self::server(150_000, Attributes::default()).level(), Level::Plain);
+    }
+}

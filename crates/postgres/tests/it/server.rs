@@ -1,0 +1,122 @@
+//! What we are told about ourselves, on each version.
+
+use stanchion_postgres::server::{Attributes, SelfGrant};
+use stanchion_postgres::{Batch, Level, Statement};
+use stanchion_testkit::postgres::{Database, Postgres, versions};
+use stanchion_testkit::unique;
+
+use crate::support::{connect, session, target};
+
+#[tokio::test]
+async fn a_superuser() {
+    for version in versions() {
+        let database = Database::of(version).await;
+        let (server, powers) = session(&database)
+            .await
+            .inspect(&["postgres", "no such role"])
+            .await
+            .unwrap();
+        assert_eq!(server.version / 10_000, version.major());
+        assert!(!server.in_recovery);
+        assert_eq!(server.level(), Level::Superuser);
+        assert_eq!(powers.len(), 1);
+        assert!(server.may_manage(powers["postgres"]));
+    }
+}
+
+#[tokio::test]
+async fn an_administrator_that_is_not_superuser() {
+    for version in versions() {
+        let database = Database::of(version).await;
+        let [admin, foreign, created] = ["admin", "foreign", "created"].map(unique::name);
+        database
+            .execute(&format!(
+                "CREATE ROLE {foreign}; CREATE ROLE {admin} LOGIN CREATEROLE CREATEDB PASSWORD 'p'"
+            ))
+            .await;
+        let mut session = connect(&target(&database.url_of(&admin, "p"))).await.unwrap();
+        let create = Statement::new("CREATE ROLE ").ident(&created);
+        session.apply(&Batch::new(vec![create])).await.unwrap();
+
+        let (server, powers) = session.inspect(&[&foreign, &created, "postgres"]).await.unwrap();
+        assert_eq!((&server.role, &server.login), (&admin, &admin));
+        assert_eq!(
+            server.attributes,
+            Attributes {
+                create_role: true,
+                create_db: true,
+                ..Attributes::default()
+            }
+        );
+        assert_eq!(server.level(), Level::CreateRole);
+        assert!(powers["postgres"].is_superuser && !server.may_manage(powers["postgres"]));
+        assert!(server.may_manage(powers[&created]));
+        assert!(
+            !server.may_act_as(powers[&created]),
+            "nobody inherits from what it creates"
+        );
+
+        // What we say matches what the server does.
+        let comment =
+            |role: &str| Batch::new(vec![Statement::new("ALTER ROLE ").ident(role).sql(" NOLOGIN")]);
+        let old_rules = version.major() < 16;
+        assert_eq!(server.may_manage(powers[&foreign]), old_rules, "{version}");
+        let altered = session.apply(&comment(&foreign)).await;
+        assert_eq!(altered.is_ok(), old_rules);
+        session.apply(&comment(&created)).await.unwrap();
+
+        let grant = Statement::new("GRANT ").ident(&created).sql(" TO ").ident(&admin);
+        let drop_owned = Batch::new(vec![Statement::new("DROP OWNED BY ").ident(&created)]);
+        assert_eq!(
+            session.apply(&drop_owned).await.unwrap_err().sqlstate(),
+            Some("42501")
+        );
+        session.apply(&Batch::new(vec![grant])).await.unwrap();
+        let (server, powers) = session.inspect(&[&created]).await.unwrap();
+        assert!(server.may_act_as(powers[&created]) && powers[&created].set);
+        session.apply(&drop_owned).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn self_grants_and_cloud_administrators() {
+    for version in versions() {
+        let server = Postgres::start(version).await;
+        server
+            .execute(
+                "postgres",
+                "CREATE ROLE rds_superuser; CREATE ROLE team IN ROLE rds_superuser; \
+                 CREATE ROLE admin LOGIN CREATEROLE PASSWORD 'p' IN ROLE team",
+            )
+            .await;
+        let session = connect(&target(&server.url_of("admin", "p", "postgres")))
+            .await
+            .unwrap();
+        let (facts, _) = session.inspect(&[]).await.unwrap();
+        assert_eq!(
+            facts.level(),
+            Level::CloudAdmin("rds_superuser".into()),
+            "through another role"
+        );
+        assert_eq!(facts.self_grant, SelfGrant::default());
+        if version.major() >= 16 {
+            server
+                .execute(
+                    "postgres",
+                    "ALTER ROLE admin SET createrole_self_grant = 'set, inherit'",
+                )
+                .await;
+            let session = connect(&target(&server.url_of("admin", "p", "postgres")))
+                .await
+                .unwrap();
+            let (facts, _) = session.inspect(&[]).await.unwrap();
+            assert_eq!(
+                facts.self_grant,
+                SelfGrant {
+                    inherit: true,
+                    set: true
+                }
+            );
+        }
+    }
+}
