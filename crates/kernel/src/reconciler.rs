@@ -94,12 +94,6 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The target of an object that is being deleted. It cannot fail: an invalid object must be deletable.
     fn farewell(object: &Self::Object) -> Self::Target;
 
-    /// A status to show before the work begins, for work that a person may watch; `None` for no such write.
-    fn announce(object: &Self::Object, target: &Self::Target, now: Timestamp) -> Option<StatusOf<Self>> {
-        let _ = (object, target, now);
-        None
-    }
-
     /// Reads what is there. It must not write anything.
     fn observe(
         &self,
@@ -109,6 +103,18 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
 
     /// Decides what to do.
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem>;
+
+    /// A status to write before `apply`: that the work has begun, and whatever a later pass must know of it
+    /// although this one is killed half-way. `None` for no such write.
+    fn announce(
+        object: &Self::Object,
+        target: &Self::Target,
+        observed: &Self::Observed,
+        plan: &Self::Plan,
+    ) -> Option<StatusOf<Self>> {
+        let _ = (object, target, observed, plan);
+        None
+    }
 
     /// Does it. Each step may be repeated: the process can be killed between any two.
     fn apply(

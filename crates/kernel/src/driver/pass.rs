@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,7 +9,7 @@ use jiff::Timestamp;
 use kube::core::object::HasStatus;
 use kube::runtime::controller::Action;
 use kube::{Api, Resource, ResourceExt};
-use tracing::{Instrument, debug, info, info_span, warn};
+use tracing::{Instrument, debug, info, warn};
 
 use super::backoff::jitter;
 use super::controller::{Guarded, Shared};
@@ -21,6 +20,7 @@ use crate::events::{Notice, transitions};
 use crate::problem::{Class, Problem};
 use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
 use crate::status::Status;
+use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::Finish;
 use crate::watch::primary::key;
 use crate::{finalizer, status};
@@ -30,15 +30,12 @@ const PANICKED: &str = "Panicked";
 
 /// Reconciles one object and says when to look again.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guarded<R>>) -> Action {
-    static PASSES: AtomicU64 = AtomicU64::new(1);
     let meta = guarded.meta();
-    let span = info_span!(
-        "reconcile",
-        controller = R::NAME,
-        namespace = meta.namespace,
-        name = meta.name,
-        generation = meta.generation,
-        reconcile = PASSES.fetch_add(1, Ordering::Relaxed),
+    let span = reconcile_span(
+        R::NAME,
+        meta.namespace.as_deref(),
+        meta.name.as_deref().unwrap_or_default(),
+        meta.generation,
     );
     async move {
         let running = shared.queue.started(&key(guarded.meta()));
@@ -143,12 +140,6 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             self.shared.memory.wrote(&object);
             self.object = Arc::new(object);
         }
-        if let Some(status) = R::announce(&self.object, target, Timestamp::now()) {
-            self.step = "announcing";
-            if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
-                self.object = Arc::new(object);
-            }
-        }
         let subject = Subject::of(self.object.as_ref());
         let (client, references) = (&self.shared.client, &self.shared.references);
         let read = Reader::new(client.clone(), subject.clone(), Arc::clone(references));
@@ -158,6 +149,12 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let observed = self.observed.insert(observed?);
         self.step = "plan";
         let plan = R::plan(target, observed)?;
+        if let Some(status) = R::announce(&self.object, target, observed, &plan) {
+            self.step = "announcing";
+            if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
+                self.object = Arc::new(object);
+            }
+        }
         self.step = "apply";
         let manager = self.shared.field_manager.clone();
         let write = Writer::new(client.clone(), subject, Arc::clone(references), manager);
@@ -269,11 +266,17 @@ impl<R: Reconciler> Shared<R> {
             } else {
                 warn!(problem = ?problem, retry = ?delay, "not reconciled");
             }
-            self.metrics.retried();
+            if delay.is_some() {
+                self.metrics.retried();
+            }
             (delay, finish(problem))
         } else {
             self.memory.succeeded(object);
-            debug!("reconciled");
+            if before.is_some() {
+                info!("recovered");
+            } else {
+                debug!("reconciled");
+            }
             let finish = if again.is_some() {
                 Finish::RequeueAfter
             } else {

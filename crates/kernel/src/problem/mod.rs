@@ -5,6 +5,7 @@
 //! sent. [`Class::reaction`] is that decision, as one table.
 
 mod kubernetes;
+pub mod postgres;
 
 use std::error::Error as StdError;
 use std::fmt;

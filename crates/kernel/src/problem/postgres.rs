@@ -1,0 +1,59 @@
+//! PostgreSQL's errors as problems. What an SQLSTATE means is the postgres crate's table; this file only
+//! finds the words.
+
+use std::time::Duration;
+
+use stanchion_postgres::{Class as Reaction, Error, Kind};
+
+use super::{Class, Problem, Retry};
+
+/// The reasons that say that no query came back.
+pub const CONNECTION_FAILED: &str = "ConnectionFailed";
+/// The server did not accept the administrator's name or password.
+pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let reason = reason(&error);
+        let message = if reason == CONNECTION_FAILED {
+            // Host and port and no more: whoever reads the status may not know the database's names.
+            format!("Cannot reach postgres at {}", error.server())
+        } else {
+            error.to_string()
+        };
+        let class = match error.class() {
+            Reaction::Transient => Class::Transient,
+            Reaction::Dependency => Class::Dependency,
+            Reaction::Human => Class::Human,
+            Reaction::Permanent => Class::Permanent,
+        };
+        let mut problem = Self::new(class, reason, message);
+        if matches!(error.kind(), Kind::Contended | Kind::Exhausted) {
+            // Nothing failed: others were first. It is our turn soon.
+            problem = problem.with_retry(Retry::After(Duration::from_secs(1)));
+        }
+        problem.caused_by(error)
+    }
+}
+
+fn reason(error: &Error) -> &'static str {
+    match error.kind() {
+        Kind::Contended | Kind::Exhausted => return "DatabaseBusy",
+        Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
+            return "TlsFailed";
+        }
+        _ => {}
+    }
+    match error.sqlstate() {
+        Some(code) if code.starts_with("28") => AUTHENTICATION_FAILED,
+        Some("3D000") => "DatabaseNotFound",
+        Some("42501") => "InsufficientPrivilege",
+        Some("2BP01") => "CleanupBlocked",
+        _ if error.is_connectivity() => CONNECTION_FAILED,
+        Some("42704") => "RoleNotFound",
+        _ => match error.class() {
+            Reaction::Permanent => "InvalidSpec",
+            _ => "DatabaseError",
+        },
+    }
+}
