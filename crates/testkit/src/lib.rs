@@ -3,9 +3,12 @@
 //! | module | what a test gets |
 //! |---|---|
 //! | [`cluster`] | a Kubernetes cluster, a namespace of its own, users with real RBAC, the audit log |
+//! | [`faults`] | API faults on a script: conflicts, throttling, lost answers, silence, a cut |
+//! | [`crash`] | an operator killed at every write, compared with one that was not |
 //! | [`postgres`] | throw-away servers of four versions, with their log |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
 //! | [`report`] | what a run used and what it left out |
+//! | [`s3`] | an S3 server in the process |
 //! | [`wait`] | waiting with a deadline and a useful failure |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive the test |
 //!
@@ -28,13 +31,16 @@ mod account;
 mod cache;
 pub mod certificates;
 pub mod cluster;
+pub mod crash;
 mod error;
+pub mod faults;
 pub mod operator_log;
 pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod report;
+pub mod s3;
 pub mod scratch;
 pub mod unique;
 pub mod wait;

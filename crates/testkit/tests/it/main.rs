@@ -8,9 +8,12 @@
 )]
 
 mod cluster;
+mod crash;
+mod faults;
 mod postgres;
 mod process;
 mod proxy;
+mod s3;
 mod test_bed;
 mod wait;
 

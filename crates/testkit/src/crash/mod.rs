@@ -1,0 +1,219 @@
+//! The crash test: an operator is killed at every write, and must reach the same end each time.
+//!
+//! A reference run counts the writes. Then, for each of them, a new run is cut off right after that
+//! write, once with its answer and once without; the operator is dropped with all that it knows, a new
+//! one is started, and the end state and the number of objects created and deleted are compared with the
+//! reference. Enumerating finds what chance does not: the window between two writes is a millisecond.
+
+mod normal;
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+
+pub use normal::{normalise, objects};
+
+use crate::faults::{Call, CutPoint, Fault, Faults, Rule, Target};
+
+/// Runs on at a time; more would only wait for the same two cores.
+const SIDE_BY_SIDE: usize = 4;
+
+/// How long an operator must not write to be at rest.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// How many failed runs are shown in full.
+const SHOWN_FAILURES: usize = 5;
+
+/// Something that an operator does from a beginning to an end.
+#[allow(
+    async_fn_in_trait,
+    reason = "all runs are polled by the test's own task; nothing has to be Send"
+)]
+pub trait Scenario: 'static {
+    /// What one run has to itself: a namespace, perhaps a database.
+    type Run;
+
+    /// Prepares a run: the objects that the operator will find.
+    async fn set_up(&self) -> Self::Run;
+
+    /// Runs a new operator behind `faults` until it is dropped. It must not leave a task behind that
+    /// writes: build its clients with [`Faults::client`] or with `faults` as their layer.
+    async fn operate(&self, run: &Self::Run, faults: Faults);
+
+    /// Returns when the end is reached; panics if it is not in time (see [`crate::wait`]).
+    async fn converge(&self, run: &Self::Run);
+
+    /// The end state, normalised ([`objects`]), also of what is outside the cluster.
+    async fn end_state(&self, run: &Self::Run) -> Value;
+
+    /// Replaces what is the run's own (the name of its namespace) in a text by what all have in common.
+    fn mask(&self, run: &Self::Run, text: &str) -> String {
+        let _ = run;
+        text.to_owned()
+    }
+
+    /// Whether writes to this target are among those to crash at and to count. Not so by default:
+    /// events, which are named by the clock, and leases, which are renewed by it.
+    fn counts(target: &Target) -> bool {
+        !["events", "leases"].contains(&target.resource.as_str())
+    }
+}
+
+/// What a crash test has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Writes of the reference run.
+    pub writes: usize,
+    /// Runs with a crash.
+    pub crashes: usize,
+    /// Runs that were over before the write at which they should have crashed.
+    pub unreached: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} writes, {} crashes, {} not reached",
+            self.writes, self.crashes, self.unreached
+        )
+    }
+}
+
+/// Runs `scenario` with a crash at every write; panics if any of the ends differs from the reference.
+pub async fn crash_at_every_write<S: Scenario>(scenario: &S) -> Report {
+    let reference = run(scenario, None).await;
+    let writes = reference.writes;
+    assert!(
+        writes > 0,
+        "the reference run wrote nothing: there is nothing to crash at"
+    );
+    let crashes = std::iter::once(Crash {
+        write: 1,
+        point: CutPoint::Before,
+    })
+    .chain(
+        (1..=writes)
+            .flat_map(|write| [CutPoint::Unanswered, CutPoint::Answered].map(|point| Crash { write, point })),
+    );
+    let ends: Vec<(Crash, End)> = stream::iter(crashes)
+        .map(async |crash| (crash, run(scenario, Some(crash)).await))
+        .buffer_unordered(SIDE_BY_SIDE)
+        .collect()
+        .await;
+    let failures: Vec<String> = ends
+        .iter()
+        .filter_map(|(crash, end)| compare(*crash, &reference, end))
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} runs with a crash ended differently:\n{}",
+        failures.len(),
+        ends.len(),
+        failures[..failures.len().min(SHOWN_FAILURES)].join("\n")
+    );
+    let unreached = ends.iter().filter(|(_, end)| !end.crashed).count();
+    Report {
+        writes,
+        crashes: ends.len() - unreached,
+        unreached,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Crash {
+    write: usize,
+    point: CutPoint,
+}
+
+struct End {
+    writes: usize,
+    crashed: bool,
+    state: Value,
+    /// How often each object was created and deleted.
+    made: BTreeMap<String, usize>,
+    log: Vec<Call>,
+}
+
+async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
+    let run = scenario.set_up().await;
+    let first = Faults::counting(S::counts);
+    if let Some(Crash { write, point }) = crash {
+        first.script(Rule::write(write, Fault::Cut(point)));
+    }
+    drive(scenario, &run, &first).await;
+    let crashed = first.is_cut();
+    let mut log = first.writes();
+    if crashed {
+        let second = Faults::counting(S::counts);
+        drive(scenario, &run, &second).await;
+        log.extend(second.writes());
+    }
+    let mask = |text: &str| scenario.mask(&run, text);
+    let mut made = BTreeMap::new();
+    for call in log.iter().filter(|call| call.created() || call.deleted()) {
+        let verb = if call.deleted() { "delete" } else { "create" };
+        let Target { resource, name, .. } = &call.target;
+        *made
+            .entry(mask(&format!("{verb} {resource} {name}")))
+            .or_insert(0) += 1;
+    }
+    let state = normal::map_strings(scenario.end_state(&run).await, &mask);
+    End {
+        writes: log.len(),
+        crashed,
+        state,
+        made,
+        log,
+    }
+}
+
+/// Runs one operator until it is cut off, or has reached the end and come to rest there; then drops it.
+async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults) {
+    // An operator that is started at the end, after a crash at the last write, may still undo it. And the
+    // end may be seen before the answer to the write that brought it about. So it must be quiet, too.
+    let at_rest = async {
+        loop {
+            scenario.converge(run).await;
+            let writes = faults.writes().len();
+            faults.quiet(QUIET).await;
+            if faults.writes().len() == writes {
+                return;
+            }
+        }
+    };
+    let end = async {
+        tokio::select! {
+            () = faults.cut() => {}
+            () = at_rest => {}
+        }
+        faults.settled().await;
+    };
+    tokio::select! {
+        () = scenario.operate(run, faults.clone()) => panic!("the operator ended by itself"),
+        () = end => {}
+    }
+}
+
+/// What differs from the reference, if anything does.
+fn compare(crash: Crash, reference: &End, end: &End) -> Option<String> {
+    let mut lines = normal::differences(&reference.state, &end.state);
+    let count = |end: &End| serde_json::to_value(&end.made).unwrap_or_default();
+    lines.extend(normal::differences(&count(reference), &count(end)));
+    if lines.is_empty() {
+        return None;
+    }
+    let calls: Vec<String> = end
+        .log
+        .iter()
+        .map(|call| format!("    {} {} -> {:?}", call.method, call.path, call.served))
+        .collect();
+    Some(format!(
+        "cut at write {} ({:?}):\n  {}\n  writes:\n{}",
+        crash.write,
+        crash.point,
+        lines.join("\n  "),
+        calls.join("\n")
+    ))
+}
