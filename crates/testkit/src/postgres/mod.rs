@@ -7,6 +7,7 @@
 //! Every server logs all statements and connections; [`Postgres::log`] is how a test asserts on SQL and
 //! on the absence of secrets.
 
+mod builder;
 mod database;
 mod identity;
 mod install;
@@ -16,9 +17,10 @@ mod session;
 mod template;
 mod version;
 
+pub use builder::{Builder, Tls};
 pub use database::Database;
 pub use log::{Log, LogEntry};
-pub use server::{Builder, Postgres, Tls};
+pub use server::Postgres;
 pub use session::Rows;
 pub use version::{Version, versions};
 

@@ -12,15 +12,15 @@ use tokio::sync::OnceCell;
 
 use super::{
     ADMIN,
+    builder::Builder,
     log::{self, Log},
-    template::{self, Prepared},
+    template::Prepared,
     version::Version,
 };
 use crate::{
     account::Account,
     certificates::Authority,
-    error::{Attempt, Error},
-    port,
+    error::Error,
     process::{Launch, Process, Signal},
     scratch::Scratch,
 };
@@ -42,126 +42,18 @@ const SETTINGS: [(&str, &str); 10] = [
     ("log_line_prefix", log::PREFIX),
 ];
 
-/// How a server offers TLS.
-#[derive(Clone, Debug)]
-pub struct Tls {
-    /// The names in the server's certificate.
-    pub names: Vec<String>,
-    /// Whether connections without TLS are refused (except the administrator's).
-    pub required: bool,
-}
-
-impl Default for Tls {
-    fn default() -> Self {
-        Self {
-            names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
-            required: true,
-        }
-    }
-}
-
-/// A server that is about to start.
-#[derive(Debug)]
-pub struct Builder {
-    version: Version,
-    settings: Vec<(String, String)>,
-    tls: Option<Tls>,
-}
-
-impl Builder {
-    /// Sets a parameter of `postgresql.conf`.
-    #[must_use]
-    pub fn setting(mut self, name: &str, value: &str) -> Self {
-        self.settings.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// Offers TLS with a certificate of [`Postgres::authority`].
-    #[must_use]
-    pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Starts the server and waits until it answers.
-    pub async fn start(self) -> Postgres {
-        self.try_start().await.unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    async fn try_start(self) -> Result<Postgres, Error> {
-        let account = Account::unprivileged()?;
-        let scratch = Scratch::new("stanchion-postgres-")?;
-        if let Some(account) = account {
-            account.own(scratch.path())?;
-        }
-        let (version, home) = (self.version, scratch.path().to_owned());
-        let prepared = tokio::task::spawn_blocking(move || template::prepare(version, &home, account))
-            .await
-            .expect("preparing a data directory")?;
-        let mut settings = self.settings;
-        let authority = match &self.tls {
-            None => None,
-            Some(tls) => Some(offer_tls(tls, &prepared, account, &mut settings)?),
-        };
-        let mut server = Postgres {
-            process: Mutex::new(None),
-            version,
-            port: port::free(),
-            settings,
-            prepared,
-            account,
-            authority,
-            log: scratch.path().join("server.log"),
-            scratch,
-        };
-        // Somebody may have taken the port since; a server that cannot bind it ends at once.
-        for _ in 0..4 {
-            if server.launch().await.is_ok() {
-                return Ok(server);
-            }
-            server.port = port::free();
-        }
-        server.launch().await?;
-        Ok(server)
-    }
-}
-
-fn offer_tls(
-    tls: &Tls,
-    prepared: &Prepared,
-    account: Option<Account>,
-    settings: &mut Vec<(String, String)>,
-) -> Result<Authority, Error> {
-    let authority = Authority::new();
-    let (certificate, key) = authority.issue_into(&prepared.data, &tls.names)?;
-    if let Some(account) = account {
-        account.own(&certificate)?;
-        account.own(&key)?;
-    }
-    settings.push(("ssl".to_owned(), "on".to_owned()));
-    settings.push(("ssl_cert_file".to_owned(), certificate.display().to_string()));
-    settings.push(("ssl_key_file".to_owned(), key.display().to_string()));
-    // The administrator stays free to come without TLS, so that helpers need not know of it.
-    let others = if tls.required { "hostssl" } else { "host" };
-    let rules =
-        format!("host all {ADMIN} 127.0.0.1/32 scram-sha-256\n{others} all all 127.0.0.1/32 scram-sha-256\n");
-    let path = prepared.data.join("pg_hba.conf");
-    fs::write(&path, rules).attempting(|| format!("write {}", path.display()))?;
-    Ok(authority)
-}
-
 /// A PostgreSQL server that ends with the test.
 pub struct Postgres {
     // Before `scratch`: the server must be gone when its directory is removed.
-    process: Mutex<Option<Process>>,
-    version: Version,
-    port: u16,
-    settings: Vec<(String, String)>,
-    prepared: Prepared,
-    account: Option<Account>,
-    authority: Option<Authority>,
-    log: PathBuf,
-    scratch: Scratch,
+    pub(super) process: Mutex<Option<Process>>,
+    pub(super) version: Version,
+    pub(super) port: u16,
+    pub(super) settings: Vec<(String, String)>,
+    pub(super) prepared: Prepared,
+    pub(super) account: Option<Account>,
+    pub(super) authority: Option<Authority>,
+    pub(super) log: PathBuf,
+    pub(super) scratch: Scratch,
 }
 
 impl Postgres {
@@ -172,11 +64,7 @@ impl Postgres {
 
     /// A server of one's own, with settings.
     pub fn builder(version: Version) -> Builder {
-        Builder {
-            version,
-            settings: Vec::new(),
-            tls: None,
-        }
+        Builder::new(version)
     }
 
     /// The server of this version that all tests of the binary share; do not stop it.
@@ -265,7 +153,7 @@ impl Postgres {
         }
     }
 
-    async fn launch(&self) -> Result<(), Error> {
+    pub(super) async fn launch(&self) -> Result<(), Error> {
         let own = SETTINGS.iter().map(|&(name, value)| (name, value));
         let given = self
             .settings
