@@ -8,51 +8,20 @@
 //! before the text arrives and until it is done with, and any error undoes it. So it is waited for, and COMMIT is
 //! a message of its own: the time that a message took is logged, with its text, when the message ends.
 
-use std::borrow::Cow;
-use std::time::Duration;
+mod begin;
+
+pub use begin::{Begin, Isolation};
+pub(crate) use begin::{GUARDS, Prologue};
 
 use crate::error::{Error, FailedStatement, Kind, Secrets};
 use crate::lock::AdvisoryKey;
-use crate::session::{Answer, Lost, Session, Timeouts};
+use crate::session::{Answer, Lost, Session};
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
 use crate::target::Target;
 
 /// Longer statements are cut in error messages, which end up in conditions and events.
 const MAX_SHOWN: usize = 500;
-
-/// Switches off everything that writes a statement's text somewhere, as far as the role may: a superuser, or one
-/// with `GRANT SET ON PARAMETER`. For others nothing happens, and the server's log may contain verifiers (never
-/// passwords). Holds until the end of the transaction.
-pub(crate) const GUARDS: &str = "\
-SELECT pg_catalog.set_config(name, value, true) FROM (VALUES \
-('log_statement', 'none'), ('log_min_messages', 'fatal'), ('log_min_error_statement', 'panic'), \
-('log_min_duration_statement', '-1'), ('log_min_duration_sample', '-1'), ('log_transaction_sample_rate', '0'), \
-('pg_stat_statements.track_utility', 'off')) AS guard (name, value) \
-WHERE pg_catalog.has_parameter_privilege(name, 'SET')";
-
-/// What a transaction sees of others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Isolation {
-    /// What was committed before each statement.
-    #[default]
-    ReadCommitted,
-    /// What was committed before the first.
-    RepeatableRead,
-}
-
-/// How a transaction begins.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Begin {
-    /// What it sees of others.
-    pub isolation: Isolation,
-    /// Whether it only reads.
-    pub read_only: bool,
-    /// A lock to take before anything else, and to hold until the end.
-    pub lock: Option<AdvisoryKey>,
-    /// How long to wait for that lock, if not as long as for any other.
-    pub lock_wait: Option<Duration>,
-}
 
 /// Statements that succeed or fail together.
 #[derive(Debug, Clone, Default)]
@@ -144,12 +113,12 @@ impl Session {
     /// Why a transaction did not begin, given how many statements of its prologue were completed.
     pub(crate) fn not_begun(&self, prologue: &Prologue, completed: usize, lost: Lost) -> Error {
         // Between the two, the lock belongs to the session, and rolling back does not release it.
-        if let [first, last] = prologue.locks[..]
+        if let [first, last] = prologue.locks()[..]
             && (first + 1..=last + 1).contains(&completed)
         {
             self.condemn();
         }
-        let locking = prologue.locks.contains(&completed);
+        let locking = prologue.locks().contains(&completed);
         let doing = if locking { Doing::Locking } else { Doing::Altering };
         let error = lost.into_error(doing, self.target(), &Secrets::default());
         let timed_out = matches!(error.sqlstate(), Some("55P03" | "57014"));
@@ -162,7 +131,8 @@ impl Session {
 
     /// Leaves a failed transaction. A session that cannot is not used again.
     pub(crate) async fn roll_back(&self) {
-        if self.send(&["ROLLBACK"], 1).await.lost.is_some() {
+        // One that waits for an answer in vain would wait for this one, too.
+        if self.is_reusable() && self.send(&["ROLLBACK"], 1).await.lost.is_some() {
             self.condemn();
         }
     }
@@ -201,113 +171,9 @@ fn join<'a>(statements: impl IntoIterator<Item = &'a str>) -> String {
     text
 }
 
-/// The statements at the beginning of a transaction.
-#[derive(Debug, Default)]
-pub(crate) struct Prologue {
-    statements: Vec<Cow<'static, str>>,
-    /// Which of them wait for the lock.
-    locks: Vec<usize>,
-}
-
-impl Prologue {
-    pub(crate) fn len(&self) -> usize {
-        self.statements.len()
-    }
-
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
-        self.statements.iter().map(AsRef::as_ref)
-    }
-
-    pub(crate) fn text(&self) -> String {
-        join(self.lines())
-    }
-
-    fn push(&mut self, statement: impl Into<Cow<'static, str>>) {
-        self.statements.push(statement.into());
-    }
-
-    fn push_lock(&mut self, statement: String) {
-        self.locks.push(self.statements.len());
-        self.push(statement);
-    }
-}
-
-impl Begin {
-    /// Not the beginning of a transaction, but a whole one: the lock it takes outlives it.
-    pub(crate) fn session_lock(key: AdvisoryKey, wait: Duration) -> Prologue {
-        let mut prologue = Prologue::default();
-        prologue.push("BEGIN");
-        prologue.push(format!("SET LOCAL lock_timeout = {}", wait.as_millis()));
-        prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_lock({key})"));
-        prologue.push("COMMIT");
-        prologue
-    }
-
-    pub(crate) fn prologue(&self, timeouts: &Timeouts, guards: bool) -> Prologue {
-        let mut prologue = Prologue::default();
-        let begin = match (self.isolation, self.read_only) {
-            (Isolation::ReadCommitted, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
-            (Isolation::ReadCommitted, true) => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
-            (Isolation::RepeatableRead, false) => "BEGIN ISOLATION LEVEL REPEATABLE READ",
-            (Isolation::RepeatableRead, true) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        };
-        let wait = self.lock_wait.unwrap_or(timeouts.lock);
-        match (self.lock, self.isolation) {
-            (None, _) => prologue.push(begin),
-            (Some(key), Isolation::ReadCommitted) => {
-                prologue.push(begin);
-                prologue.push(format!("SET LOCAL lock_timeout = {}", wait.as_millis()));
-                prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_xact_lock({key})"));
-                prologue.push(format!("SET LOCAL lock_timeout = {}", timeouts.lock.as_millis()));
-            }
-            // The statement that waits for the lock would already fix what the transaction sees, and a
-            // predecessor's work would be missing from it. So the lock is taken before the transaction, and
-            // handed over to it.
-            (Some(key), Isolation::RepeatableRead) => {
-                prologue = Self::session_lock(key, wait);
-                prologue.push(begin);
-                prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_xact_lock({key})"));
-                prologue.push(format!("SELECT pg_catalog.pg_advisory_unlock({key})"));
-            }
-        }
-        if guards {
-            prologue.push(GUARDS);
-        }
-        prologue
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_comes_before_the_snapshot() {
-        let key = AdvisoryKey::named("test");
-        let begin = Begin {
-            isolation: Isolation::RepeatableRead,
-            lock: Some(key),
-            ..Begin::default()
-        };
-        let prologue = begin.prologue(&Timeouts::default(), false);
-        let lines: Vec<_> = prologue.lines().collect();
-        let position = |word: &str| lines.iter().position(|line| line.contains(word)).unwrap();
-        assert!(position("pg_advisory_lock") < position("REPEATABLE READ"));
-        assert!(position("pg_advisory_xact_lock") < position("pg_advisory_unlock"));
-    }
-
-    #[test]
-    fn the_limit_of_the_lock_holds_for_the_lock_only() {
-        let begin = Begin {
-            lock: Some(AdvisoryKey::named("test")),
-            lock_wait: Some(Duration::from_millis(250)),
-            ..Begin::default()
-        };
-        let text = begin.prologue(&Timeouts::default(), false).text();
-        let (before, after) = text.split_once("pg_advisory_xact_lock").unwrap();
-        assert!(before.contains("lock_timeout = 250"));
-        assert!(after.contains("lock_timeout = 10000"));
-    }
+    use super::join;
 
     #[test]
     fn a_comment_cannot_swallow_the_next_statement() {

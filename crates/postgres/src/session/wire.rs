@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::sqlstate::Doing;
 use crate::target::Target;
 
-/// What the network may add to the server's own limit for a statement.
+/// The most that the network may add to the server's own limit for a statement, however long that is.
 const NETWORK_GRACE: Duration = Duration::from_secs(10);
 
 /// The server's answer.
@@ -137,7 +137,8 @@ impl Session {
 
     /// The longest that `count` statements may take, the network included.
     pub(crate) fn patience(&self, count: usize) -> Duration {
-        self.timeouts.statement * u32::try_from(count).unwrap_or(u32::MAX) + NETWORK_GRACE
+        let statement = self.timeouts.statement;
+        statement * u32::try_from(count).unwrap_or(u32::MAX) + statement.min(NETWORK_GRACE)
     }
 
     pub(crate) fn observe(&self, count: usize, begun: Instant, succeeded: bool) {

@@ -196,6 +196,27 @@ async fn a_silent_network_is_noticed() {
     let database = Database::of(Version::V15).await;
     let proxy = Proxy::postgres(database.server().address()).await;
     let target = target(&through(&database, &proxy));
+    let timeouts = Timeouts {
+        statement: Duration::from_millis(200),
+        ..Timeouts::default()
+    };
+    let connect = || Session::connect(&target, &timeouts, Arc::new(()));
+    let (reader, mut writer) = (connect().await.unwrap(), connect().await.unwrap());
+    proxy.hold();
+    let error = reader.query(&Query::new("SELECT 1")).await.unwrap_err();
+    assert_eq!((error.kind(), error.class()), (Kind::TimedOut, Class::Transient));
+    let batch = Batch::new(vec![Statement::new("CREATE TABLE public.t (x int)")]);
+    let error = writer.apply(&batch).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::CommitUnknown);
+    assert!(!reader.is_reusable() && !writer.is_reusable());
+    proxy.restore().await;
+}
+
+#[tokio::test]
+async fn a_broken_network_is_noticed() {
+    let database = Database::of(Version::V15).await;
+    let proxy = Proxy::postgres(database.server().address()).await;
+    let target = target(&through(&database, &proxy));
     let session = connect(&target).await.unwrap();
     proxy.cut(Cut::Refuse).await;
     let error = session.query(&Query::new("SELECT 1")).await.unwrap_err();

@@ -155,8 +155,10 @@ fn hostile(runner: &mut TestRunner) -> String {
     value.chars().filter(|c| *c != '\0').collect::<String>() + "."
 }
 
-async fn comment_and_password(database: &Database<'_>, role: &str) -> (Option<String>, Option<String>, bool) {
-    let client = database.admin().await;
+async fn comment_and_password(
+    client: &tokio_postgres::Client,
+    role: &str,
+) -> (Option<String>, Option<String>, bool) {
     let row = client
         .query_one(
             "SELECT shobj_description(oid, 'pg_authid'), rolpassword, rolsuper FROM pg_authid WHERE rolname = $1",
@@ -171,6 +173,7 @@ async fn comment_and_password(database: &Database<'_>, role: &str) -> (Option<St
 async fn hostile_values_do_only_what_was_meant() {
     let database = Database::of(Version::V15).await;
     let mut session = session(&database).await;
+    let admin = database.admin().await;
     let mut runner = TestRunner::deterministic();
     let prefix = unique::name("h");
     let before = database
@@ -192,7 +195,7 @@ async fn hostile_values_do_only_what_was_meant() {
                 .literal(&comment),
         ];
         session.apply(&Batch::new(statements)).await.unwrap();
-        let (stored_comment, stored_password, superuser) = comment_and_password(&database, &role).await;
+        let (stored_comment, stored_password, superuser) = comment_and_password(&admin, &role).await;
         assert_eq!(stored_comment.as_deref(), Some(comment.as_str()));
         assert_eq!(stored_password.as_deref(), Some(verifier.expose_secret()));
         assert!(!superuser);
