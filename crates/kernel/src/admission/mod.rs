@@ -16,6 +16,7 @@
 //! | [`Registration`] | tells the API server about the table | the leader |
 
 mod certificates;
+mod configuration;
 mod endpoint;
 mod registration;
 mod review;
@@ -30,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 pub use certificates::{CertificateError, CertificateSource, Mounted, SelfMade};
+pub use configuration::{FailurePolicy, RegistrationSettings};
 pub use endpoint::{Endpoint, EndpointError};
-pub use registration::{FailurePolicy, Registration, RegistrationSettings};
+pub use registration::{Registration, RegistrationError};
 pub use webhook::{Denial, Operation, Request, Target, Webhook};
 
 use crate::{rbac::Rule, watch::MANAGED_BY};

@@ -1,49 +1,39 @@
 //! Tells the API server about the webhooks, and keeps it told.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
+use std::{sync::Arc, time::Duration};
+
 use kube::{
     Api, Client, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
 };
-use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{
-    CHECK_EVERY, Endpoint, is_ours,
-    review::TIMEOUT,
+    CHECK_EVERY, RegistrationSettings,
+    configuration::{configuration, is_settled, resource},
+    is_ours,
     webhook::{Stage, Webhook},
 };
-use crate::watch::MANAGED_BY;
 
 const FIELD_MANAGER: &str = "stanchion-admission";
 const RETRY: Duration = Duration::from_secs(15);
 
-/// What happens to a write when the admission server does not answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FailurePolicy {
-    /// It goes through, and the controller reports the mistake in the status.
-    #[default]
-    Ignore,
-    /// It is refused. A mistake never gets in, and neither does anything else while we are away.
-    Fail,
-}
-
-/// How the table is registered.
-#[derive(Clone, Debug)]
-pub struct RegistrationSettings {
-    /// The name of both configurations.
-    pub name: String,
-    /// Where the admission server is.
-    pub endpoint: Endpoint,
-    /// What happens when it does not answer.
-    pub failure_policy: FailurePolicy,
-    /// The namespaces that the operator looks after; none means all.
-    pub namespaces: Vec<String>,
+/// Why the API server does not know the webhooks.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistrationError {
+    /// The name is taken.
+    #[error(
+        "a webhook configuration {name} exists and was not made by this operator; delete it, or choose another name"
+    )]
+    Foreign {
+        /// The configuration's name.
+        name: String,
+    },
+    /// The API server says no.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
 }
 
 /// The registration of one table. Only the leader should [`keep`](Self::keep) it, or two versions
@@ -88,15 +78,20 @@ impl Registration {
     }
 
     /// Makes both configurations what they should be; writes nothing when they are.
-    pub async fn register(&self, ca_bundle: Option<&str>) -> Result<(), kube::Error> {
+    pub async fn register(&self, ca_bundle: Option<&str>) -> Result<(), RegistrationError> {
         for stage in [Stage::Mutating, Stage::Validating] {
             let api = self.api(stage);
             match configuration(stage, &self.settings, &self.webhooks, ca_bundle) {
                 None => self.remove(&api).await?,
                 Some(wanted) => {
-                    let found = api.get_opt(&self.settings.name).await?;
-                    if found.is_some_and(|found| is_settled(&found, &wanted)) {
-                        continue;
+                    match api.get_opt(&self.settings.name).await? {
+                        Some(found) if !is_ours(&found) => {
+                            return Err(RegistrationError::Foreign {
+                                name: self.settings.name.clone(),
+                            });
+                        }
+                        Some(found) if is_settled(&found, &wanted) => continue,
+                        _ => {}
                     }
                     let params = PatchParams::apply(FIELD_MANAGER).force();
                     api.patch(&self.settings.name, &params, &Patch::Apply(&wanted))
@@ -113,7 +108,7 @@ impl Registration {
     }
 
     /// Takes the webhooks away, so that the API server asks nobody.
-    pub async fn unregister(&self) -> Result<(), kube::Error> {
+    pub async fn unregister(&self) -> Result<(), RegistrationError> {
         for stage in [Stage::Mutating, Stage::Validating] {
             self.remove(&self.api(stage)).await?;
         }
@@ -143,100 +138,5 @@ impl Registration {
 
     fn api(&self, stage: Stage) -> Api<DynamicObject> {
         Api::all_with(self.client.clone(), &resource(stage))
-    }
-}
-
-fn resource(stage: Stage) -> ApiResource {
-    match stage {
-        Stage::Mutating => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
-        Stage::Validating => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
-    }
-}
-
-/// The configuration of one stage, or `None` when the table has nothing for it.
-fn configuration(
-    stage: Stage,
-    settings: &RegistrationSettings,
-    webhooks: &[Webhook],
-    ca_bundle: Option<&str>,
-) -> Option<Value> {
-    let rows: Vec<Value> = webhooks
-        .iter()
-        .filter(|webhook| webhook.stage == stage)
-        .map(|webhook| row(webhook, settings, ca_bundle))
-        .collect();
-    let ApiResource {
-        api_version, kind, ..
-    } = resource(stage);
-    (!rows.is_empty()).then(|| {
-        json!({
-            "apiVersion": api_version,
-            "kind": kind,
-            "metadata": { "name": settings.name, "labels": { MANAGED_BY.0: MANAGED_BY.1 } },
-            "webhooks": rows,
-        })
-    })
-}
-
-fn row(webhook: &Webhook, settings: &RegistrationSettings, ca_bundle: Option<&str>) -> Value {
-    let target = &webhook.target;
-    let operations: Vec<&str> = target
-        .operations
-        .iter()
-        .map(|operation| operation.as_str())
-        .collect();
-    let mut row = json!({
-        "name": webhook.name(),
-        "clientConfig": settings.endpoint.client_config(&webhook.path(), ca_bundle),
-        "rules": [{
-            "apiGroups": [target.group],
-            "apiVersions": [target.version],
-            "resources": [target.plural],
-            "operations": operations,
-            "scope": "*",
-        }],
-        "failurePolicy": match settings.failure_policy {
-            FailurePolicy::Ignore => "Ignore",
-            FailurePolicy::Fail => "Fail",
-        },
-        "matchPolicy": "Equivalent",
-        "matchConditions": [{
-            "name": "not-going",
-            "expression": "!has(object.metadata.deletionTimestamp)",
-        }],
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT.as_secs(),
-        "admissionReviewVersions": ["v1"],
-    });
-    if !settings.namespaces.is_empty()
-        && let Some(fields) = row.as_object_mut()
-    {
-        let ours =
-            json!({ "key": "kubernetes.io/metadata.name", "operator": "In", "values": settings.namespaces });
-        fields.insert("namespaceSelector".into(), json!({ "matchExpressions": [ours] }));
-    }
-    row
-}
-
-/// Whether everything that we want is there. What the API server defaults, and what others add to
-/// fields that are not ours, does not count.
-fn is_settled(found: &DynamicObject, wanted: &Value) -> bool {
-    let webhooks = |value: &Value| value.get("webhooks").cloned().unwrap_or_default();
-    is_ours(found) && covers(&webhooks(&found.data), &webhooks(wanted))
-}
-
-fn covers(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(key, wanted)| found.get(key).is_some_and(|found| covers(found, wanted))),
-        (Value::Array(found), Value::Array(wanted)) => {
-            found.len() == wanted.len()
-                && found
-                    .iter()
-                    .zip(wanted)
-                    .all(|(found, wanted)| covers(found, wanted))
-        }
-        _ => found == wanted,
     }
 }

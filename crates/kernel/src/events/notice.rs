@@ -67,7 +67,7 @@ impl Notice {
     }
 }
 
-/// A name for [`Event.metadata.name`] that nothing else has: the object's name and 64 random bits.
+/// A name for an Event that nothing else has: the object's name and 64 random bits.
 pub(super) fn unique_name(object: &str) -> String {
     const MAX_NAME: usize = 253;
     let suffix = format!(".{:016x}", rand::random::<u64>());

@@ -3,11 +3,11 @@
 //! Two replicas that both believe to lead would undo each other's work. Three things keep that
 //! from happening, and each is one file:
 //!
-//! - [`record`](self) — who may write the Lease, decided from what was seen and for how long it
+//! - `record`: who may write the Lease, decided from what was seen and for how long it
 //!   has not changed. No timestamp of another machine is ever compared with our clock.
-//! - [`Elector`] — writes the Lease with its resourceVersion, so that of two who try only one
+//! - [`Elector`]: writes the Lease with its resourceVersion, so that of two who try only one
 //!   succeeds, and runs the controllers only while it is renewed.
-//! - [`Fence`] — stops the writes of whatever outlives the lease: a spawned task, a request that
+//! - [`Fence`]: stops the writes of whatever outlives the lease: a spawned task, a request that
 //!   is being retried, a process that was paused and comes back a minute later.
 
 mod elector;

@@ -22,7 +22,7 @@ use serde_json::json;
 use stanchion_kernel::{
     admission::{
         self, Admission, CertificateError, CertificateSource, Denial, Endpoint, FailurePolicy, Registration,
-        RegistrationSettings, SelfMade, Target, Webhook,
+        RegistrationError, RegistrationSettings, SelfMade, Target, Webhook,
     },
     rbac,
 };
@@ -299,10 +299,10 @@ async fn what_belongs_to_others_is_left_alone() {
         failure_policy: FailurePolicy::Ignore,
         namespaces: vec![],
     };
-    Registration::new(client, settings, Arc::new([]))
-        .unregister()
-        .await
-        .unwrap();
+    let registration = Registration::new(client, settings, Arc::new([refusing()]));
+    let refused = registration.register(None).await.unwrap_err();
+    assert!(matches!(refused, RegistrationError::Foreign { .. }), "{refused}");
+    registration.unregister().await.unwrap();
     configurations
         .delete(&namespace, &DeleteParams::default())
         .await

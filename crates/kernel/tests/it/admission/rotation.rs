@@ -74,11 +74,8 @@ async fn a_rotation_is_served_and_trusted_at_every_moment() {
             let shown = presented(replica.addr, &before)
                 .await
                 .expect("trusted by the old bundle");
-            assert_eq!(
-                presented(replica.addr, &other.bundle()).await.unwrap(),
-                shown,
-                "and by the new one"
-            );
+            let also = presented(replica.addr, &other.bundle()).await;
+            also.expect("trusted by the new bundle");
             shown == next
         })
         .await;
