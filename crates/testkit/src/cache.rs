@@ -17,23 +17,31 @@ use crate::{
 
 /// `$STANCHION_CACHE`, or for root a place that the unprivileged account can read, or the user's cache.
 pub(crate) fn directory() -> Result<PathBuf, Error> {
-    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let chosen = if let Some(chosen) = env::var_os("STANCHION_CACHE") {
-        PathBuf::from(chosen)
+    let chosen = if let Some(chosen) = variable("STANCHION_CACHE") {
+        chosen
     } else if Account::unprivileged()?.is_some() {
         PathBuf::from("/var/cache/stanchion")
     } else {
-        env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(home)
-            .map(|base| base.join("stanchion"))
-            .ok_or(Error::Missing {
-                what: "a cache directory".to_owned(),
-                remedy: "set STANCHION_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
-            })?
+        of_user().ok_or(Error::Missing {
+            what: "a cache directory".to_owned(),
+            remedy: "set STANCHION_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
+        })?
     };
     fs::create_dir_all(&chosen).attempting(|| format!("create {}", chosen.display()))?;
     Ok(chosen)
+}
+
+/// Our part of the user's own cache.
+pub(crate) fn of_user() -> Option<PathBuf> {
+    let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("stanchion"))
+}
+
+/// A path from the environment; an empty one counts as none.
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }
 
 /// The entry `name`, made by `make` into an empty directory if it is not there. Blocks.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::Error;
+use crate::{cache, error::Error};
 
 /// What a control plane is made of.
 const PROGRAMS: [&str; 6] = [
@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 6] = [
 /// The folder that has them all: `$KUBEBUILDER_ASSETS` (the convention of envtest), or what
 /// `make control-plane` has built.
 pub(super) fn directory() -> Result<PathBuf, Error> {
-    if let Some(given) = env::var_os("KUBEBUILDER_ASSETS") {
+    if let Some(given) = env::var_os("KUBEBUILDER_ASSETS").filter(|given| !given.is_empty()) {
         let given = PathBuf::from(given);
         return match missing(&given) {
             None => Ok(given),
@@ -30,11 +30,7 @@ pub(super) fn directory() -> Result<PathBuf, Error> {
             }),
         };
     }
-    let base = env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .unwrap_or_default()
-        .join("stanchion/control-plane");
+    let base = cache::of_user().unwrap_or_default().join("control-plane");
     let versions = fs::read_dir(&base)
         .into_iter()
         .flatten()

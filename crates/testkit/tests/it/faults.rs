@@ -23,7 +23,10 @@ use stanchion_testkit::{
     cluster::Cluster,
     faults::{CutPoint, Fault, Faults, Moment, Rule},
 };
-use tower::{BoxError, service_fn};
+use tower::{
+    BoxError, service_fn,
+    util::{BoxLayer, BoxService},
+};
 
 /// A server that agrees to everything and counts the writes it has done.
 fn agreeable(faults: &Faults) -> (Client, Arc<AtomicUsize>) {
@@ -45,10 +48,12 @@ fn agreeable(faults: &Faults) -> (Client, Arc<AtomicUsize>) {
             .body(Box::new(body) as Box<DynBody>);
         async move { answer.map_err(BoxError::from) }
     });
-    (
-        ClientBuilder::new(server, "default").with_layer(faults).build(),
-        done,
-    )
+    // Boxed, as an operator's client takes layers that it does not know.
+    let layer: BoxLayer<BoxService<_, _, _>, _, _, _> = BoxLayer::new(faults.clone());
+    let client = ClientBuilder::new(BoxService::new(server), "default")
+        .with_layer(&layer)
+        .build();
+    (client, done)
 }
 
 fn maps(client: Client) -> Api<ConfigMap> {
