@@ -1,5 +1,6 @@
 //! The least rights, declared beside the code that uses them and rendered from there.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -13,20 +14,36 @@ pub const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// API group; empty for the core group.
-    pub group: &'static str,
+    pub group: Cow<'static, str>,
     /// Plural resource names, with `/subresource` where meant.
     pub resources: Vec<String>,
     /// Verbs.
     pub verbs: &'static [&'static str],
+    /// Whether the resources have no namespace: a Role cannot grant the rule, only a `ClusterRole`.
+    pub cluster_wide: bool,
 }
 
 impl Rule {
-    /// A rule for one group.
-    pub fn new(group: &'static str, resources: &[&str], verbs: &'static [&'static str]) -> Self {
+    /// A rule for namespaced resources of one group.
+    pub fn new(
+        group: impl Into<Cow<'static, str>>,
+        resources: &[&str],
+        verbs: &'static [&'static str],
+    ) -> Self {
         Self {
-            group,
+            group: group.into(),
             resources: resources.iter().map(ToString::to_string).collect(),
             verbs,
+            cluster_wide: false,
+        }
+    }
+
+    /// The same for resources that have no namespace.
+    #[must_use]
+    pub fn cluster_wide(self) -> Self {
+        Self {
+            cluster_wide: true,
+            ..self
         }
     }
 }
@@ -37,7 +54,7 @@ pub fn merge(rules: &[Rule]) -> Vec<PolicyRule> {
     for rule in rules {
         for resource in &rule.resources {
             verbs_of
-                .entry((rule.group, resource))
+                .entry((&rule.group, resource))
                 .or_default()
                 .extend(rule.verbs);
         }

@@ -153,9 +153,6 @@ pub fn namespace_rules() -> Vec<Rule> {
 /// What [`Registration`] may do in the cluster.
 pub fn cluster_rules() -> Vec<Rule> {
     let both = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
-    vec![Rule::new(
-        "admissionregistration.k8s.io",
-        &both,
-        &["get", "create", "patch", "delete"],
-    )]
+    let verbs = &["get", "create", "patch", "delete"];
+    vec![Rule::new("admissionregistration.k8s.io", &both, verbs).cluster_wide()]
 }

@@ -9,6 +9,7 @@ mod controller;
 pub mod memory;
 mod pass;
 mod queue;
+mod rights;
 mod settings;
 mod synced;
 
@@ -18,6 +19,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 pub use self::backoff::Backoff;
+pub use self::rights::rules;
 pub use self::settings::Settings;
 pub use self::synced::Synced;
 

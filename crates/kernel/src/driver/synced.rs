@@ -37,6 +37,11 @@ impl Synced {
             .collect()
     }
 
+    /// Tells of every change of [`missing`](Self::missing); its value is how many are missing.
+    pub fn changes(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
     /// Returns once nothing is missing.
     pub async fn wait(&self) {
         // The sender lives in `self`, so the channel cannot close under us.
