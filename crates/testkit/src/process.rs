@@ -20,7 +20,7 @@ use crate::{
     error::{Attempt, Error},
 };
 
-/// `$1`: log file, `$2`: parting signal, the rest: the command.
+/// `$1`: log file, `$2`: parting signal, the rest: the command. A frozen process is woken to part.
 const SUPERVISOR: &str = r#"
 log=$1 parting=$2; shift 2
 exec 3<&0
@@ -29,7 +29,7 @@ child=$!
 echo "$child"
 exec >/dev/null 2>&1
 ( while read -r signal <&3; do kill -s "$signal" "$child"; done
-  kill -s "$parting" "$child" ) &
+  kill -s "$parting" "$child"; kill -s CONT "$child" ) &
 listener=$!
 exec 3<&-
 wait "$child"; status=$?
@@ -206,6 +206,14 @@ impl Process {
             // A broken pipe means that the process is gone, which is no news to the caller.
             let _ = writeln!(control, "{}", signal.name());
         }
+    }
+
+    /// Whether it is frozen ([`Signal::Stop`] takes a moment to arrive).
+    pub fn is_frozen(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // The state follows the name, which is in parentheses and may hold anything.
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('T'))
     }
 
     /// How it ended, if it has.

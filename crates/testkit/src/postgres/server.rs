@@ -23,6 +23,7 @@ use crate::{
     error::Error,
     process::{Launch, Process, Signal},
     scratch::Scratch,
+    wait,
 };
 
 /// A start takes a tenth of this on an idle machine; a busy one gets time.
@@ -121,9 +122,17 @@ impl Postgres {
         self.resume().await;
     }
 
-    /// Freezes the server process and its new connections, as a hung host does.
-    pub fn freeze(&self) {
+    /// Freezes the server's main process, as on a host that hangs: sessions go on, new ones get no answer.
+    pub async fn freeze(&self) {
         self.signal(Signal::Stop);
+        wait::eventually(START_DEADLINE, "the server to be frozen", async || {
+            self.process
+                .lock()
+                .unwrap()
+                .as_ref()
+                .is_some_and(Process::is_frozen)
+        })
+        .await;
     }
 
     /// Goes on after [`Postgres::freeze`].

@@ -1,11 +1,17 @@
 //! Every PostgreSQL version starts, answers, logs, and can be stopped.
 
-use std::{collections::HashSet, time::Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use stanchion_testkit::{
     postgres::{ADMIN, ADMIN_PASSWORD, Database, Postgres, Tls, Version, versions},
     unique,
+    wait::eventually,
 };
+
+use crate::DEADLINE;
 
 #[tokio::test]
 async fn every_version_takes_a_query_and_logs_it() {
@@ -120,4 +126,25 @@ async fn tls_can_be_required() {
     let error = server.connect("ann", "secret", "postgres").await.unwrap_err();
     let message = error.as_db_error().unwrap().message();
     assert!(message.contains("no encryption"), "{message}");
+}
+
+#[tokio::test]
+async fn a_frozen_server_answers_nobody_new_and_ends_all_the_same() {
+    let server = Postgres::start(Version::V15).await;
+    server.reload_with("log_min_duration_statement", "0").await;
+    eventually(DEADLINE, "the setting to be taken", async || {
+        let setting = server.scalar("postgres", "SHOW log_min_duration_statement").await;
+        setting.as_deref() == Some("0")
+    })
+    .await;
+    server.freeze().await;
+    {
+        let mut connecting = std::pin::pin!(server.connect(ADMIN, ADMIN_PASSWORD, "postgres"));
+        let moment = Duration::from_millis(200);
+        assert!(tokio::time::timeout(moment, connecting.as_mut()).await.is_err());
+        server.thaw();
+        connecting.await.unwrap();
+    }
+    server.freeze().await;
+    drop(server);
 }
