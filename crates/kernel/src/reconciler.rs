@@ -121,6 +121,7 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         &self,
         write: &Writer,
         target: &Self::Target,
+        observed: &Self::Observed,
         plan: Self::Plan,
         applied: &mut Self::Applied,
     ) -> impl Future<Output = Result<(), Problem>> + Send;

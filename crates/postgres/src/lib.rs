@@ -49,4 +49,4 @@ pub use tls::TlsMode;
 pub use transaction::Transaction;
 
 /// The driver's row and value types, so that callers need not depend on the driver itself.
-pub use tokio_postgres::{Row, types};
+pub use tokio_postgres::{Error as RowError, Row, types};

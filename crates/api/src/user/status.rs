@@ -90,17 +90,40 @@ pub enum Phase {
     Suspended,
 }
 
-/// One thing that was granted.
+/// One thing that the operator gave the role, and takes back when the spec no longer says it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedGrant {
-    /// The database; empty for a membership.
+    /// What it is.
+    pub kind: GrantKind,
+    /// The database it is in; none for what belongs to the whole server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// What it is on, for instance `DATABASE app` or `TABLES IN SCHEMA public`.
-    pub on: String,
+    /// The schema it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The role of a membership, the owner of default privileges, or the name of a parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub privileges: Vec<String>,
+}
+
+/// What can be given to a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum GrantKind {
+    Database,
+    Schema,
+    Tables,
+    Sequences,
+    Functions,
+    DefaultTables,
+    DefaultSequences,
+    DefaultFunctions,
+    Membership,
+    Parameter,
 }
 
 /// A database in which something was done.

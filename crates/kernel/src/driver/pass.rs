@@ -160,7 +160,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let write = Writer::new(client.clone(), subject, Arc::clone(references), manager);
         self.shared
             .reconciler
-            .apply(&write, target, plan, &mut self.applied)
+            .apply(&write, target, observed, plan, &mut self.applied)
             .await
     }
 
