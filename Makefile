@@ -46,6 +46,10 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	tools/check-docs
 	@git ls-files '*.rs' | xargs wc -l | awk '$$1 > 400 && $$2 != "total" { print "warning: " $$2 " has " $$1 " lines: is it about one thing?" }'
 
+.PHONY: generate
+generate: ## Write what is made from the types: deploy/ (CRDs, RBAC) and docs/reference/
+	cargo run --quiet --locked --all-features --bin stanchion -- generate .
+
 .PHONY: control-plane
 control-plane: ## Build kube-apiserver, etcd and the rest of a real control plane into the cache, once (minutes)
 	tools/control-plane/build $(CONTROL_PLANE)

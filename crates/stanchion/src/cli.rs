@@ -1,0 +1,146 @@
+//! The command line: which commands there are, and how any of them fails.
+
+use std::fmt;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::{crds, generate, rbac, run};
+
+/// One operator for the platforms that stand on PostgreSQL.
+#[derive(Debug, Parser)]
+#[command(name = "stanchion", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What can be asked for. A command is a module with its arguments and a function; here it gets its name.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the operator on a cluster: the one of KUBECONFIG, or the one that it is in
+    Run(Box<run::Arguments>),
+    /// Print all custom resource definitions as YAML
+    Crds(crds::Arguments),
+    /// Print the least rights that the operator needs as YAML
+    Rbac(rbac::Arguments),
+    /// Write the files of this repository that are made from the types
+    #[command(hide = true)]
+    Generate(generate::Arguments),
+}
+
+impl Command {
+    /// Does it.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Run(arguments) => run::run(&arguments),
+            Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of),
+            Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of),
+            Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of),
+        }
+    }
+}
+
+/// Why the process ends with something else than success, in one line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    line: String,
+    code: u8,
+}
+
+impl Failure {
+    /// The command was right and could not be done.
+    pub(crate) fn of(error: impl fmt::Display) -> Self {
+        Self::with_code(&error.to_string(), 1)
+    }
+
+    /// The command was wrong.
+    pub(crate) fn usage(error: impl fmt::Display) -> Self {
+        Self::with_code(&error.to_string(), 2)
+    }
+
+    fn with_code(text: &str, code: u8) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Self {
+            line: words.join(" "),
+            code,
+        }
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+/// Reads the command line of this process. Help and version are answered here.
+pub(crate) fn parse() -> Result<Command, Failure> {
+    Cli::try_parse().map(|cli| cli.command).map_err(|error| {
+        let asked_for_text = matches!(
+            error.kind(),
+            ErrorKind::DisplayHelp
+                | ErrorKind::DisplayVersion
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        );
+        if asked_for_text {
+            error.exit();
+        }
+        Failure::usage(first_part(&error.render().to_string()))
+    })
+}
+
+/// What is wrong and the tip that goes with it, without the usage that everybody can ask for.
+fn first_part(rendered: &str) -> String {
+    let parts: Vec<&str> = rendered
+        .split("\n\n")
+        .map(str::trim)
+        .take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more information"))
+        .collect();
+    let text = parts.join("; ");
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_failure_is_one_line() {
+        let failure = Failure::of("cannot read it:\n  line 1\n  line 2\n");
+        assert_eq!(failure.to_string(), "cannot read it: line 1 line 2");
+    }
+
+    #[test]
+    fn a_usage_error_keeps_its_tip_and_loses_the_rest() {
+        let rendered = "error: invalid value 'x' for '--log-format <FORMAT>'\n  [possible values: json]\n\n  tip: try json\n\nUsage: stanchion run\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            Failure::usage(first_part(rendered)).to_string(),
+            "invalid value 'x' for '--log-format <FORMAT>' [possible values: json]; tip: try json"
+        );
+    }
+
+    /// Every option can also be given as an environment variable, and its name follows from the option's.
+    #[test]
+    fn every_option_of_run_is_an_environment_variable() {
+        let cli = Cli::command();
+        let run = cli.find_subcommand("run").unwrap();
+        for argument in run.get_arguments().filter(|argument| argument.get_id() != "help") {
+            let long = argument.get_long().unwrap();
+            let expected = format!("STANCHION_{}", long.to_uppercase().replace('-', "_"));
+            assert_eq!(argument.get_env().unwrap(), expected.as_str());
+        }
+    }
+}

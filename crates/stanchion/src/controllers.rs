@@ -1,0 +1,61 @@
+//! The controllers that there are: one row a system. Everything that depends on which ones run (the arguments,
+//! the rights, the kinds that a cluster must serve, the webhooks) is read from this table.
+
+use kube::core::ApiResource;
+use stanchion_kernel::admission::Webhook;
+use stanchion_kernel::driver::Operator;
+use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::scope::Scope;
+
+use crate::run::Setup;
+
+/// A system: the controllers that stand or fall together.
+pub(crate) struct Controller {
+    /// What `--controllers` calls it.
+    pub(crate) name: &'static str,
+    /// The kinds that the cluster must serve.
+    pub(crate) kinds: fn() -> Vec<ApiResource>,
+    /// All rights that it needs.
+    pub(crate) rules: fn() -> Vec<Rule>,
+    /// The rules that are checked when somebody applies an object.
+    pub(crate) webhooks: fn() -> Vec<Webhook>,
+    /// Adds it to the operator, once for each scope.
+    pub(crate) add: fn(&Setup, &[Scope], &mut Operator),
+}
+
+/// The table.
+pub(crate) const ALL: &[Controller] = &[];
+
+/// Which rows were chosen.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Choice {
+    /// The controllers to run, separated by commas; all of them by default
+    #[arg(
+        long,
+        env = "STANCHION_CONTROLLERS",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = names()
+    )]
+    controllers: Vec<String>,
+}
+
+fn names() -> clap::builder::PossibleValuesParser {
+    ALL.iter().map(|controller| controller.name).into()
+}
+
+impl Choice {
+    /// All rows.
+    pub(crate) fn everything() -> Self {
+        Self {
+            controllers: Vec::new(),
+        }
+    }
+
+    /// The chosen rows, in the table's order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Controller> {
+        ALL.iter().filter(|controller| {
+            self.controllers.is_empty() || self.controllers.iter().any(|name| name == controller.name)
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! `stanchion generate`: the files of the repository that are made from the types, so that they cannot disagree
+//! with them. `make generate` writes them, and a test fails when they are not what it would write.
+
+mod command_line;
+mod fields;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+use thiserror::Error;
+
+use crate::cli::Cli;
+use crate::output::{self, OutputError};
+use crate::{crds, rbac, yaml};
+
+/// Arguments of `stanchion generate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The root of the repository
+    #[arg(value_name = "DIR")]
+    root: PathBuf,
+}
+
+/// Why there are no files.
+#[derive(Debug, Error)]
+pub(crate) enum GenerateError {
+    /// A definition cannot be written down.
+    #[error("cannot write a definition as YAML: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+    /// The rights cannot be written down.
+    #[error(transparent)]
+    Rbac(#[from] rbac::RbacError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Writes all of them.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), GenerateError> {
+    for (path, text) in files()? {
+        output::write(&arguments.root.join(path), &text)?;
+    }
+    Ok(())
+}
+
+/// Every file: its path below the root, and what it holds.
+fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
+    let (deploy, reference) = (Path::new("deploy"), Path::new("docs/reference"));
+    let mut files = vec![
+        (deploy.join("rbac.yaml"), rbac::everything()?),
+        (
+            reference.join("command-line.md"),
+            command_line::page(&Cli::command()),
+        ),
+    ];
+    for crd in stanchion_api::crds() {
+        files.push((
+            deploy.join("crds").join(crds::file_name(&crd)),
+            yaml::document(&crd)?,
+        ));
+        let page = format!("{}.md", crd.spec.names.kind.to_lowercase());
+        files.push((reference.join(page), fields::page(&crd)));
+    }
+    Ok(files)
+}

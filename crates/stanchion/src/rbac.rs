@@ -1,0 +1,253 @@
+//! `stanchion rbac`: the least rights, from what the code itself declares.
+//!
+//! For the whole cluster they are one `ClusterRole`. For some namespaces they are a Role in each, and a `ClusterRole`
+//! only for what has no namespace. Beside its objects the operator has a Lease and a certificate, in its own
+//! namespace and under names that it cannot choose there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use kube::api::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
+use stanchion_kernel::rbac::{Rule, merge};
+use stanchion_kernel::{admission, lease};
+use thiserror::Error;
+
+use crate::controllers::Choice;
+use crate::output::{self, OutputError};
+use crate::{run, yaml};
+
+/// Arguments of `stanchion rbac`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    controllers: Choice,
+    /// A namespace to look after; repeat it for more. The whole cluster by default
+    #[arg(long, env = "STANCHION_NAMESPACE", value_name = "NS", value_delimiter = ',')]
+    namespace: Vec<String>,
+    /// The operator's own service account
+    #[arg(
+        long,
+        env = "STANCHION_SERVICE_ACCOUNT",
+        value_name = "NS/NAME",
+        default_value_t
+    )]
+    service_account: Account,
+}
+
+/// A service account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Account {
+    namespace: String,
+    name: String,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            namespace: "stanchion-system".into(),
+            name: "stanchion".into(),
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Not a service account.
+#[derive(Debug, Error)]
+#[error("a service account is written NAMESPACE/NAME")]
+struct AccountError;
+
+impl FromStr for Account {
+    type Err = AccountError;
+
+    fn from_str(text: &str) -> Result<Self, AccountError> {
+        match text.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Self {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
+            _ => Err(AccountError),
+        }
+    }
+}
+
+/// Why there are no rights.
+#[derive(Debug, Error)]
+pub(crate) enum RbacError {
+    /// An object cannot be written down.
+    #[error("cannot write the rights down: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The same, as YAML.
+    #[error("cannot write the rights as YAML: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+    /// They cannot be handed over.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Prints them.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), RbacError> {
+    Ok(output::print(&manifest(arguments)?)?)
+}
+
+/// The rights of all controllers on the whole cluster.
+pub(crate) fn everything() -> Result<String, RbacError> {
+    manifest(&Arguments {
+        controllers: Choice::everything(),
+        namespace: Vec::new(),
+        service_account: Account::default(),
+    })
+}
+
+fn manifest(arguments: &Arguments) -> Result<String, RbacError> {
+    Ok(yaml::stream(&objects(arguments)?)?)
+}
+
+fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
+    let account = &arguments.service_account;
+    let rules: Vec<Rule> = arguments
+        .controllers
+        .rows()
+        .flat_map(|row| (row.rules)())
+        .collect();
+    let webhooks = arguments
+        .controllers
+        .rows()
+        .any(|row| !(row.webhooks)().is_empty());
+
+    let mut objects = Objects::new(account);
+    objects.push(&ServiceAccount {
+        metadata: metadata(&account.name, Some(&account.namespace)),
+        ..ServiceAccount::default()
+    })?;
+
+    let mut own = only_named(&lease::rules(), run::LEASE);
+    let mut cluster = Vec::new();
+    if webhooks {
+        own.extend(only_named(&admission::namespace_rules(), run::CERTIFICATE));
+        let name = run::registration_name(&account.namespace);
+        cluster.extend(only_named(&admission::cluster_rules(), &name));
+    }
+    objects.role(&account.namespace, &account.name, own)?;
+
+    // Nothing that is the cluster's may carry a name that another installation uses, too.
+    let name = format!("{}:{}", account.namespace, account.name);
+    if arguments.namespace.is_empty() {
+        cluster.splice(0..0, merge(&rules));
+    } else {
+        let (wide, narrow): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(|rule| rule.cluster_wide);
+        cluster.splice(0..0, merge(&wide));
+        let mut namespaces = arguments.namespace.clone();
+        namespaces.sort();
+        namespaces.dedup();
+        for namespace in &namespaces {
+            objects.role(namespace, &name, merge(&narrow))?;
+        }
+    }
+    if !cluster.is_empty() {
+        objects.cluster_role(&name, cluster)?;
+    }
+    Ok(objects.list)
+}
+
+/// The rules, narrowed down to one object. `create` cannot be: the name is not known to the authorizer then.
+fn only_named(rules: &[Rule], name: &str) -> Vec<PolicyRule> {
+    let mut narrowed = Vec::new();
+    for rule in merge(rules) {
+        let (create, others) = rule.verbs.iter().cloned().partition(|verb| verb == "create");
+        narrowed.push(PolicyRule {
+            verbs: create,
+            ..rule.clone()
+        });
+        narrowed.push(PolicyRule {
+            verbs: others,
+            resource_names: Some(vec![name.to_owned()]),
+            ..rule
+        });
+    }
+    narrowed.retain(|rule| !rule.verbs.is_empty());
+    narrowed
+}
+
+/// A manifest in the making.
+struct Objects<'a> {
+    account: &'a Account,
+    list: Vec<Value>,
+}
+
+impl<'a> Objects<'a> {
+    fn new(account: &'a Account) -> Self {
+        Self {
+            account,
+            list: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, object: &impl Serialize) -> Result<(), serde_json::Error> {
+        self.list.push(serde_json::to_value(object)?);
+        Ok(())
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        vec![Subject {
+            kind: "ServiceAccount".into(),
+            name: self.account.name.clone(),
+            namespace: Some(self.account.namespace.clone()),
+            ..Subject::default()
+        }]
+    }
+
+    fn role(&mut self, namespace: &str, name: &str, rules: Vec<PolicyRule>) -> Result<(), serde_json::Error> {
+        self.push(&Role {
+            metadata: metadata(name, Some(namespace)),
+            rules: Some(rules),
+        })?;
+        self.push(&RoleBinding {
+            metadata: metadata(name, Some(namespace)),
+            role_ref: role_ref("Role", name),
+            subjects: Some(self.subjects()),
+        })
+    }
+
+    fn cluster_role(&mut self, name: &str, rules: Vec<PolicyRule>) -> Result<(), serde_json::Error> {
+        self.push(&ClusterRole {
+            metadata: metadata(name, None),
+            rules: Some(rules),
+            ..ClusterRole::default()
+        })?;
+        self.push(&ClusterRoleBinding {
+            metadata: metadata(name, None),
+            role_ref: role_ref("ClusterRole", name),
+            subjects: Some(self.subjects()),
+        })
+    }
+}
+
+fn metadata(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: namespace.map(ToOwned::to_owned),
+        labels: Some([("app.kubernetes.io/name".to_owned(), "stanchion".to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef {
+        api_group: "rbac.authorization.k8s.io".into(),
+        kind: kind.into(),
+        name: name.into(),
+    }
+}

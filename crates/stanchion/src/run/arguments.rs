@@ -1,0 +1,133 @@
+//! The arguments of `stanchion run`. Each is also an environment variable.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use secrecy::SecretString;
+use stanchion_kernel::admission::{Endpoint, EndpointError};
+use stanchion_kernel::telemetry::logs;
+
+use crate::controllers::Choice;
+
+/// Arguments of `stanchion run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(super) controllers: Choice,
+
+    /// A namespace to look after; repeat it for more. The whole cluster by default
+    #[arg(long, env = "STANCHION_NAMESPACE", value_name = "NS", value_delimiter = ',')]
+    pub(super) namespace: Vec<String>,
+
+    /// The namespace of the operator itself: of its Lease, its certificate and its Service. By default that of
+    /// its pod, or of the kubeconfig's context
+    #[arg(long, env = "STANCHION_OPERATOR_NAMESPACE", value_name = "NS")]
+    pub(super) operator_namespace: Option<String>,
+
+    /// Be one of several replicas, of which only the holder of the Lease works
+    #[arg(long, env = "STANCHION_LEADER_ELECT", value_parser = BoolishValueParser::new())]
+    pub(super) leader_elect: bool,
+
+    /// Where /livez and /readyz are answered
+    #[arg(
+        long,
+        env = "STANCHION_HEALTH_ADDR",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8081"
+    )]
+    pub(super) health_addr: SocketAddr,
+
+    /// Where /metrics is answered
+    #[arg(
+        long,
+        env = "STANCHION_METRICS_ADDR",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub(super) metrics_addr: SocketAddr,
+
+    #[command(flatten)]
+    pub(super) admission: Admission,
+
+    #[command(flatten)]
+    pub(super) instance: DefaultInstance,
+
+    /// How many objects of one controller are reconciled together
+    #[arg(long, env = "STANCHION_CONCURRENCY", value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(super) concurrency: u16,
+
+    /// The form of the log: text or json
+    #[arg(long, env = "STANCHION_LOG_FORMAT", value_name = "FORMAT", default_value_t)]
+    pub(super) log_format: logs::Format,
+
+    /// What is logged, such as `info,stanchion_kernel=debug`
+    #[arg(long, env = "STANCHION_LOG", value_name = "FILTER", default_value = logs::DEFAULT_FILTER)]
+    pub(super) log: String,
+
+    /// Send traces to this OpenTelemetry collector, such as `http://collector:4318`
+    #[cfg(feature = "otlp")]
+    #[arg(long, env = "STANCHION_OTLP_ENDPOINT", value_name = "URL")]
+    pub(super) otlp_endpoint: Option<String>,
+}
+
+/// How mistakes are refused at once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Admission {
+    /// Serve no webhooks: mistakes are reported in the status only
+    #[arg(long, env = "STANCHION_NO_WEBHOOKS", value_parser = BoolishValueParser::new(),
+          conflicts_with_all = ["webhook_addr", "webhook_url", "webhook_service", "webhook_cert_dir"])]
+    pub(super) no_webhooks: bool,
+
+    /// Where webhooks are served
+    #[arg(
+        long,
+        env = "STANCHION_WEBHOOK_ADDR",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:9443"
+    )]
+    pub(super) webhook_addr: SocketAddr,
+
+    /// The address by which the API server reaches this process, for an operator outside of the cluster
+    #[arg(long, env = "STANCHION_WEBHOOK_URL", value_name = "URL", value_parser = url,
+          conflicts_with = "webhook_service")]
+    pub(super) webhook_url: Option<Endpoint>,
+
+    /// The Service by which the API server reaches the operator's pods, on port 443
+    #[arg(
+        long,
+        env = "STANCHION_WEBHOOK_SERVICE",
+        value_name = "NAME",
+        default_value = "stanchion"
+    )]
+    pub(super) webhook_service: String,
+
+    /// A folder with tls.crt and tls.key, as cert-manager's Secrets are mounted. Without it the operator makes
+    /// and rotates its own certificate
+    #[arg(long, env = "STANCHION_WEBHOOK_CERT_DIR", value_name = "DIR")]
+    pub(super) webhook_cert_dir: Option<PathBuf>,
+}
+
+fn url(text: &str) -> Result<Endpoint, EndpointError> {
+    Endpoint::url(text)
+}
+
+/// The default instance of `PostgresUser`: the server of those that name none.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DefaultInstance {
+    /// The PostgreSQL server of every `PostgresUser` that names no instance. Other processes can read arguments:
+    /// prefer the variable, or the file
+    #[arg(
+        long,
+        env = "STANCHION_POSTGRES_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        conflicts_with = "postgres_url_file"
+    )]
+    pub(super) postgres_url: Option<SecretString>,
+
+    /// A file that holds this URL
+    #[arg(long, env = "STANCHION_POSTGRES_URL_FILE", value_name = "FILE")]
+    pub(super) postgres_url_file: Option<PathBuf>,
+}

@@ -1,0 +1,52 @@
+//! Why the operator ended before it was asked to.
+
+use std::io;
+
+use kube::config::InferConfigError;
+use stanchion_kernel::admission::AdmissionError;
+use stanchion_kernel::client::ClientError;
+use stanchion_kernel::telemetry::health::BindError;
+use stanchion_kernel::telemetry::logs::LogsError;
+use thiserror::Error;
+
+use super::instance::InstanceError;
+use super::preflight::PreflightError;
+use crate::cli::Failure;
+
+#[derive(Debug, Error)]
+pub(super) enum RunError {
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    #[error(transparent)]
+    Logs(#[from] LogsError),
+    #[cfg(feature = "otlp")]
+    #[error(transparent)]
+    Otlp(#[from] stanchion_kernel::telemetry::otlp::OtlpError),
+    #[error("there is no cluster to run on: set KUBECONFIG, or run inside of one ({0})")]
+    NoCluster(Box<InferConfigError>),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+    #[error("the leader lease is lost; start again to be a candidate again")]
+    LeaseLost,
+    #[error("the controllers ended by themselves, which is a defect; start again")]
+    Ended,
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Instance(_) | RunError::Logs(_) => Self::usage(error),
+            #[cfg(feature = "otlp")]
+            RunError::Otlp(_) => Self::usage(error),
+            _ => Self::of(error),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What must be so before anything starts: the cluster answers, and it serves the kinds that are to be reconciled.
+//!
+//! Without this, a wrong kubeconfig or a forgotten CRD shows as a watch that fails again and again in the log of
+//! a pod that never becomes ready.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::Client;
+use kube::core::ApiResource;
+use stanchion_kernel::problem::chain;
+use thiserror::Error;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long the cluster has to answer.
+const REACHABLE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a kind may be missing: one that was installed a moment ago is not served yet.
+const SERVED_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// The first minor version whose streamed lists are on by default and cheaper than pages.
+const STREAMS_LISTS: u32 = 34;
+
+/// Why the operator cannot start here.
+#[derive(Debug, Error)]
+pub(crate) enum PreflightError {
+    /// No answer, or not the answer of a cluster.
+    #[error(
+        "cannot reach the cluster at {url}: {why}; check KUBECONFIG, or the service account inside a cluster"
+    )]
+    Unreachable {
+        /// The cluster's address.
+        url: String,
+        /// What happened.
+        why: String,
+    },
+    /// A kind is not there.
+    #[error(
+        "the cluster does not serve {kinds}; install the definitions: stanchion crds | kubectl apply -f -"
+    )]
+    Missing {
+        /// `postgresusers.db.example.com/v1alpha1`, …
+        kinds: String,
+    },
+}
+
+/// What the cluster is, as far as it matters.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    /// For the log.
+    pub(crate) version: String,
+    /// Whether lists are streamed.
+    pub(crate) streaming_lists: bool,
+}
+
+/// Looks at the cluster. It needs no rights: every user may ask for the version and for what is served.
+pub(crate) async fn check(
+    client: &Client,
+    url: &str,
+    kinds: &[ApiResource],
+) -> Result<Ground, PreflightError> {
+    let unreachable = |why: String| PreflightError::Unreachable {
+        url: url.to_owned(),
+        why,
+    };
+    let version = match timeout(REACHABLE_WITHIN, client.apiserver_version()).await {
+        Ok(Ok(version)) => version,
+        Ok(Err(error)) => return Err(unreachable(chain(&error))),
+        Err(_) => {
+            return Err(unreachable(format!(
+                "no answer within {} seconds",
+                REACHABLE_WITHIN.as_secs()
+            )));
+        }
+    };
+    let deadline = Instant::now() + SERVED_WITHIN;
+    loop {
+        let missing = missing(client, kinds)
+            .await
+            .map_err(|error| unreachable(chain(&error)))?;
+        if missing.is_empty() {
+            break;
+        }
+        if Instant::now() >= deadline {
+            return Err(PreflightError::Missing {
+                kinds: missing.join(", "),
+            });
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(Ground {
+        streaming_lists: streams_lists(&version),
+        version: version.git_version,
+    })
+}
+
+/// Which kinds are not served, or not with a status.
+async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, kube::Error> {
+    let mut plurals_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for kind in kinds {
+        plurals_of
+            .entry(&kind.api_version)
+            .or_default()
+            .push(&kind.plural);
+    }
+    let mut missing = Vec::new();
+    for (group_version, plurals) in plurals_of {
+        let served: Vec<String> = match client.list_api_group_resources(group_version).await {
+            Ok(list) => list.resources.into_iter().map(|resource| resource.name).collect(),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let is_served = |name: &str| served.iter().any(|served| served == name);
+        missing.extend(
+            plurals
+                .into_iter()
+                .filter(|plural| !is_served(plural) || !is_served(&format!("{plural}/status")))
+                .map(|plural| format!("{plural}.{group_version}")),
+        );
+    }
+    Ok(missing)
+}
+
+/// Some vendors append a `+` to the minor version.
+fn streams_lists(version: &Info) -> bool {
+    let minor = version.minor.trim_end_matches(|c: char| !c.is_ascii_digit());
+    version.major == "1" && minor.parse().is_ok_and(|minor: u32| minor >= STREAMS_LISTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_streamed_from_1_34_on() {
+        for (major, minor, expected) in [
+            ("1", "33", false),
+            ("1", "34", true),
+            ("1", "36+", true),
+            ("1", "9", false),
+            ("", "", false),
+            ("2", "34", false),
+        ] {
+            let version = Info {
+                major: major.into(),
+                minor: minor.into(),
+                ..Info::default()
+            };
+            assert_eq!(streams_lists(&version), expected, "{major}.{minor}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What others ask this process: is it alive, is it ready, how is it doing.
+
+use stanchion_kernel::driver::Synced;
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_kernel::telemetry::health::{self, BindError, Bound, Check, Health};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::arguments::Arguments;
+
+/// Both servers, their addresses taken, not answering yet.
+pub(super) struct Doors {
+    probes: Bound,
+    scraped: Bound,
+}
+
+impl Doors {
+    /// Takes the addresses. Probes are answered from [`Doors::open`] on.
+    pub(super) async fn bind(
+        arguments: &Arguments,
+        health: Health,
+        metrics: Metrics,
+    ) -> Result<Self, BindError> {
+        Ok(Self {
+            probes: health::bind("health", arguments.health_addr, health::probes(health)).await?,
+            scraped: health::bind("metrics", arguments.metrics_addr, health::scraped(metrics)).await?,
+        })
+    }
+
+    /// Answers until the token is cancelled.
+    pub(super) fn open(self, servers: &mut JoinSet<()>, shutdown: &CancellationToken) {
+        for (purpose, bound) in [("health", self.probes), ("metrics", self.scraped)] {
+            let shutdown = shutdown.clone();
+            info!(addr = %bound.addr(), "{purpose} is answered");
+            servers.spawn(async move {
+                if let Err(error) = bound.serve(shutdown).await {
+                    error!(%error, "{purpose} is no longer answered");
+                }
+            });
+        }
+    }
+}
+
+/// Keeps `/readyz` true to what has been read, and never ends.
+pub(super) async fn follow(synced: Synced, ready: Check) {
+    let mut changes = synced.changes();
+    loop {
+        changes.borrow_and_update();
+        let missing: Vec<String> = synced
+            .missing()
+            .into_iter()
+            .map(|(name, why)| format!("{name}: {why}"))
+            .collect();
+        if missing.is_empty() {
+            ready.pass();
+        } else {
+            ready.fail(missing.join("; "));
+        }
+        // `synced` holds the sender, so this cannot fail.
+        let _ = changes.changed().await;
+    }
+}

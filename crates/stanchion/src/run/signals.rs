@@ -1,0 +1,31 @@
+//! The first signal asks to end, the second one ends.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// A token that SIGTERM or SIGINT cancels. Called first: the first process of a container has no default action
+/// for a signal, and would ignore it until somebody listens.
+pub(super) fn shutdown() -> io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let token = CancellationToken::new();
+    let shutdown = token.clone();
+    tokio::spawn(async move {
+        let mut asked = async || {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        asked().await;
+        info!("shutting down: what is running is finished, nothing new begins");
+        token.cancel();
+        asked().await;
+        warn!("aborted by a second signal");
+        std::process::exit(1);
+    });
+    Ok(shutdown)
+}

@@ -1,0 +1,82 @@
+//! The admission server of this replica, and its registration by the one that leads.
+
+use std::sync::Arc;
+
+use kube::Client;
+use stanchion_kernel::admission::{
+    Admission, AdmissionError, CertificateSource, Endpoint, FailurePolicy, Mounted, Registration,
+    RegistrationSettings, SelfMade, Webhook,
+};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::Arguments;
+
+/// The Secret with the operator's own certificate.
+pub(crate) const CERTIFICATE: &str = "stanchion-webhook-certificate";
+/// The port of the Service in front of the operator's pods.
+const SERVICE_PORT: u16 = 443;
+
+/// The name of both webhook configurations. They belong to the cluster, where another operator may run for other
+/// namespaces.
+pub(crate) fn registration_name(operator_namespace: &str) -> String {
+    format!("stanchion-{operator_namespace}")
+}
+
+/// A running admission server, as far as its registration needs to know it.
+pub(super) struct Served {
+    webhooks: Arc<[Webhook]>,
+    settings: RegistrationSettings,
+    ca_bundle: watch::Receiver<Option<String>>,
+}
+
+/// Starts to serve, unless there is nothing to serve or nothing shall be served.
+pub(super) async fn serve(
+    arguments: &Arguments,
+    client: Client,
+    namespace: &str,
+    servers: &mut JoinSet<()>,
+    shutdown: &CancellationToken,
+) -> Result<Option<Served>, AdmissionError> {
+    let webhooks: Arc<[Webhook]> = arguments
+        .controllers
+        .rows()
+        .flat_map(|row| (row.webhooks)())
+        .collect();
+    let flags = &arguments.admission;
+    if flags.no_webhooks || webhooks.is_empty() {
+        return Ok(None);
+    }
+    let endpoint = flags.webhook_url.clone().unwrap_or_else(|| Endpoint::Service {
+        namespace: namespace.to_owned(),
+        name: flags.webhook_service.clone(),
+        port: SERVICE_PORT,
+    });
+    let source = match &flags.webhook_cert_dir {
+        Some(folder) => CertificateSource::Mounted(Mounted::new(folder)),
+        None => CertificateSource::SelfMade(SelfMade::new(namespace, CERTIFICATE, endpoint.names())),
+    };
+    let admission = Admission::start(client, flags.webhook_addr, source, Arc::clone(&webhooks)).await?;
+    let served = Served {
+        webhooks,
+        settings: RegistrationSettings {
+            name: registration_name(namespace),
+            endpoint,
+            failure_policy: FailurePolicy::default(),
+            namespaces: arguments.namespace.clone(),
+        },
+        ca_bundle: admission.ca_bundle(),
+    };
+    servers.spawn(admission.run(shutdown.clone()));
+    Ok(Some(served))
+}
+
+impl Served {
+    /// Registers the webhooks and keeps them registered until shutdown.
+    pub(super) async fn keep_registered(&self, client: Client, shutdown: CancellationToken) {
+        Registration::new(client, self.settings.clone(), Arc::clone(&self.webhooks))
+            .keep(self.ca_bundle.clone(), shutdown)
+            .await;
+    }
+}
