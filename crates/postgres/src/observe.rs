@@ -9,6 +9,8 @@ pub struct Statements<'a> {
     pub server: &'a str,
     /// The database.
     pub database: &'a str,
+    /// Whether they only looked.
+    pub reading: bool,
     /// How many statements, the transaction's own (BEGIN, COMMIT, settings) included.
     pub count: usize,
     /// From sending to the last answer.

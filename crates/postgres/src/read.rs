@@ -97,7 +97,7 @@ impl Session {
         let answers = tokio::time::timeout(self.patience(count), all).await;
         let outcome = match answers {
             Err(_) => {
-                self.observe(count, begun, false);
+                self.observe(Doing::Reading, count, begun, false);
                 let cause = "the queries took longer than they may; they were cancelled";
                 return Err(Error::new(Kind::TimedOut, Doing::Reading, self.target(), cause));
             }
@@ -121,7 +121,7 @@ impl Session {
                 }),
         };
         asked.answered();
-        self.observe(count, begun, outcome.is_ok());
+        self.observe(Doing::Reading, count, begun, outcome.is_ok());
         outcome
     }
 

@@ -11,6 +11,7 @@ use secrecy::ExposeSecret as _;
 use thiserror::Error;
 
 use super::{FingerprintKey, KeyLength};
+use crate::rbac::Rule;
 
 const DATA_KEY: &str = "key";
 
@@ -35,6 +36,11 @@ pub enum InstallKeyError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+/// What [`install_key`] may do in the operator's own namespace.
+pub fn install_key_rules() -> Vec<Rule> {
+    vec![Rule::new("", &["secrets"], &["get", "create"])]
 }
 
 /// Reads the key from the Secret of this name, or makes both. Two operators that start at once agree on one key:

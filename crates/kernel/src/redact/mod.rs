@@ -48,7 +48,7 @@ mod install_key;
 mod values;
 
 pub use fingerprint::{FingerprintKey, KeyLength, Verdict};
-pub use install_key::{InstallKeyError, install_key};
+pub use install_key::{InstallKeyError, install_key, install_key_rules};
 pub use secrecy::{ExposeSecret, SecretSlice, SecretString};
 pub use values::{SecretValues, ValueError};
 

@@ -101,7 +101,7 @@ impl Session {
         if !matches!(answer.lost, Some(Lost::Silence(_))) {
             asked.answered();
         }
-        self.observe(count, begun, answer.lost.is_none());
+        self.observe(Doing::Altering, count, begun, answer.lost.is_none());
         answer
     }
 
@@ -141,10 +141,11 @@ impl Session {
         statement * u32::try_from(count).unwrap_or(u32::MAX) + statement.min(NETWORK_GRACE)
     }
 
-    pub(crate) fn observe(&self, count: usize, begun: Instant, succeeded: bool) {
+    pub(crate) fn observe(&self, doing: Doing, count: usize, begun: Instant, succeeded: bool) {
         self.observer.observe(&Statements {
             server: &self.target.to_string(),
             database: self.target.database(),
+            reading: doing == Doing::Reading,
             count,
             elapsed: begun.elapsed(),
             succeeded,

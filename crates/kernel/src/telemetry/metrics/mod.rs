@@ -23,7 +23,7 @@ use prometheus_client::{
 
 pub use api::ApiMetrics;
 pub use controller::{ControllerMetrics, Finish, Queued, Running};
-pub use postgres::{ConnectionState, PostgresMetrics, StatementKind};
+pub use postgres::PostgresMetrics;
 
 /// The media type of [`Metrics::encode`], as a scraper expects it.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -78,7 +78,13 @@ impl Metrics {
         &self.api
     }
 
-    /// The numbers of the database connections.
+    /// Counts the connections of these pools, from now on and at each scrape. Call it once per process.
+    pub fn count_connections(&self, pools: stanchion_postgres::Pools) {
+        self.registry()
+            .register_collector(Box::new(postgres::PoolCollector(pools)));
+    }
+
+    /// The numbers of the statements.
     pub fn postgres(&self) -> &PostgresMetrics {
         &self.postgres
     }

@@ -1,84 +1,76 @@
-//! The numbers of the database connections. The `postgres` crate knows nothing of Prometheus; a controller passes on
-//! what it did.
+//! The numbers of the database connections. The `postgres` crate knows nothing of Prometheus; it tells an observer
+//! what it did, and how many connections there are when it is asked.
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{MetricType, counter::Counter, family::Family, gauge::ConstGauge},
     registry::Registry,
 };
-
-/// What a statement does to the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatementKind {
-    /// It looks.
-    Read,
-    /// It changes something.
-    Write,
-}
-
-/// What a connection does now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionState {
-    /// It is open and waits to be used.
-    Idle,
-    /// A reconcile uses it.
-    Active,
-}
+use stanchion_postgres::{Pools, StatementObserver, Statements};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct KindLabel {
     kind: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StateLabel {
-    state: &'static str,
-}
-
-/// Statements and connections, over all databases.
+/// Statements, over all databases: the observer to make [`Pools`] with.
 #[derive(Clone, Debug)]
 pub struct PostgresMetrics {
     reads: Counter,
     writes: Counter,
-    idle: Gauge,
-    active: Gauge,
 }
 
 impl PostgresMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let statements = Family::<KindLabel, Counter>::default();
-        let connections = Family::<StateLabel, Gauge>::default();
         registry.register(
             "stanchion_postgres_statements",
             "SQL statements sent",
             statements.clone(),
         );
-        registry.register(
-            "stanchion_postgres_connections",
-            "Open database connections",
-            connections.clone(),
-        );
         Self {
             reads: statements.get_or_create_owned(&KindLabel { kind: "read" }),
             writes: statements.get_or_create_owned(&KindLabel { kind: "write" }),
-            idle: connections.get_or_create_owned(&StateLabel { state: "idle" }),
-            active: connections.get_or_create_owned(&StateLabel { state: "active" }),
         }
     }
+}
 
-    /// Counts statements that were sent.
-    pub fn statements(&self, kind: StatementKind, count: u64) {
-        match kind {
-            StatementKind::Read => self.reads.inc_by(count),
-            StatementKind::Write => self.writes.inc_by(count),
+impl StatementObserver for PostgresMetrics {
+    fn observe(&self, statements: &Statements<'_>) {
+        let counter = if statements.reading {
+            &self.reads
+        } else {
+            &self.writes
         };
+        counter.inc_by(u64::try_from(statements.count).unwrap_or(u64::MAX));
     }
+}
 
-    /// The gauge of the connections in this state.
-    pub fn connections(&self, state: ConnectionState) -> &Gauge {
-        match state {
-            ConnectionState::Idle => &self.idle,
-            ConnectionState::Active => &self.active,
+/// Connections, over all servers, counted at each scrape.
+pub(super) struct PoolCollector(pub(super) Pools);
+
+impl std::fmt::Debug for PoolCollector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PoolCollector").finish_non_exhaustive()
+    }
+}
+
+impl Collector for PoolCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let (mut open, mut idle) = (0, 0);
+        for (_, counts) in self.0.counts() {
+            open += counts.open;
+            idle += counts.idle;
         }
+        let help = "Open database connections";
+        let mut family =
+            encoder.encode_descriptor("stanchion_postgres_connections", help, None, MetricType::Gauge)?;
+        for (state, count) in [("idle", idle), ("active", open.saturating_sub(idle))] {
+            let labels = [("state", state)];
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
     }
 }

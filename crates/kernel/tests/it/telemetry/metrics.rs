@@ -1,10 +1,11 @@
 //! The names at `/metrics` are an interface: dashboards and alerts are written against them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use prometheus_client::metrics::counter::Counter;
-use stanchion_kernel::telemetry::{
-    Metrics,
-    metrics::{ConnectionState, Finish, StatementKind},
-};
+use stanchion_kernel::telemetry::{Metrics, metrics::Finish};
+use stanchion_postgres::{PoolSettings, Pools, StatementObserver as _, Statements};
 
 use super::scrape::Scrape;
 
@@ -103,9 +104,18 @@ fn problems_leader_and_database_are_reported() {
     user.outcome(Some("human"), "PrivilegeMissing");
     user.moved(None, Some("human"));
     metrics.set_leader("stanchion", true);
-    metrics.postgres().statements(StatementKind::Read, 3);
-    metrics.postgres().statements(StatementKind::Write, 2);
-    metrics.postgres().connections(ConnectionState::Idle).inc();
+    for (reading, count) in [(true, 3), (false, 2)] {
+        metrics.postgres().observe(&Statements {
+            server: "db:5432",
+            database: "app",
+            reading,
+            count,
+            elapsed: Duration::ZERO,
+            succeeded: true,
+        });
+    }
+    let observer = Arc::new(metrics.postgres().clone());
+    metrics.count_connections(Pools::new(PoolSettings::default(), observer));
 
     let scrape = Scrape::parse(&metrics.encode());
     let expected = [
@@ -121,7 +131,7 @@ fn problems_leader_and_database_are_reported() {
         (r#"leader_election_master_status{name="stanchion"}"#, 1),
         (r#"stanchion_postgres_statements_total{kind="read"}"#, 3),
         (r#"stanchion_postgres_statements_total{kind="write"}"#, 2),
-        (r#"stanchion_postgres_connections{state="idle"}"#, 1),
+        (r#"stanchion_postgres_connections{state="idle"}"#, 0),
         (r#"stanchion_postgres_connections{state="active"}"#, 0),
     ];
     for (series, value) in expected {
