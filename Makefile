@@ -50,10 +50,6 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 generate: ## Write what is made from the types: deploy/ (CRDs, RBAC) and docs/reference/
 	cargo run --quiet --locked --all-features --bin stanchion -- generate .
 
-.PHONY: generate
-generate: ## Write the files that are made from the types: CRDs, RBAC, reference pages (a test says when they are stale)
-	cargo run --quiet --locked --all-features --bin stanchion -- generate .
-
 .PHONY: control-plane
 control-plane: ## Build kube-apiserver, etcd and the rest of a real control plane into the cache, once (minutes)
 	tools/control-plane/build $(CONTROL_PLANE)
