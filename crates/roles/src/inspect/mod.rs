@@ -1,0 +1,59 @@
+//! Looking at the database: one snapshot, one round trip (and a second one for password verifiers).
+
+mod acl;
+mod decode;
+mod needs;
+mod queries;
+
+pub use decode::Unreadable;
+pub use needs::Needs;
+
+use stanchion_postgres::{Begin, Isolation, Query, Row, Session, Transaction};
+
+use crate::facts::Facts;
+use decode::Decoder;
+use queries::{Subject, queries, verifiers};
+
+/// Why nothing could be seen.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// PostgreSQL said no, or nothing.
+    #[error(transparent)]
+    Postgres(#[from] stanchion_postgres::Error),
+    /// PostgreSQL said something new.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+/// Looks, and leaves no trace.
+pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Error> {
+    let begin = Begin { isolation: Isolation::RepeatableRead, read_only: true, ..Begin::default() };
+    let (transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
+    transaction.roll_back().await;
+    Ok(facts)
+}
+
+/// Begins a transaction and looks in it, so that what is decided can be done in the same one.
+pub async fn begin_and_inspect<'s>(
+    session: &'s mut Session,
+    begin: &Begin,
+    needs: &Needs,
+) -> Result<(Transaction<'s>, Facts), Error> {
+    let (subjects, queries): (Vec<Subject>, Vec<Query>) = queries(needs, session.version()).into_iter().unzip();
+    let (transaction, answers) = session.begin(begin, &queries).await?;
+    let mut decoder = decode(&subjects, &answers)?;
+    drop(answers);
+    if !needs.passwords.is_empty() && decoder.server_facts().reads_passwords {
+        let rows = transaction.read(&[verifiers(needs)]).await?;
+        decoder.verifiers(rows.first().map_or(&[], Vec::as_slice))?;
+    }
+    Ok((transaction, decoder.finish()))
+}
+
+fn decode(subjects: &[Subject], answers: &[Vec<Row>]) -> Result<Decoder, Unreadable> {
+    let mut decoder = Decoder::default();
+    for (subject, rows) in subjects.iter().zip(answers) {
+        decoder.add(*subject, rows)?;
+    }
+    Ok(decoder)
+}

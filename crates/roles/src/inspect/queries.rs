@@ -1,0 +1,256 @@
+//! The catalog queries. Each is prepared by its types alone, so all of them travel in one round trip.
+
+use stanchion_postgres::Query;
+use stanchion_postgres::types::Type;
+
+use super::needs::Needs;
+use crate::model::ObjectType;
+
+/// What the rows of a query are about; tells how they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Server,
+    Roles,
+    Members,
+    Schemas,
+    Relations,
+    Routines,
+    Types,
+    Columns,
+    Globals,
+    Defaults,
+    Elsewhere,
+    Dependencies,
+    Sessions,
+}
+
+const SERVER: &str = "\
+SELECT current_setting('server_version_num')::int4, d.datname::text, current_user::text,
+       (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user),
+       has_table_privilege('pg_catalog.pg_authid', 'SELECT'),
+       pg_get_userbyid(d.datdba)::text, d.datacl::text[]
+FROM pg_database d WHERE d.datname = current_database()";
+
+const ROLES: &str = "\
+SELECT r.oid, r.rolname::text, r.rolcanlogin, r.rolsuper, r.rolcreatedb, r.rolcreaterole, r.rolinherit,
+       r.rolreplication, r.rolbypassrls, r.rolconnlimit,
+       CASE WHEN isfinite(r.rolvaliduntil)
+            THEN to_char(r.rolvaliduntil AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') END,
+       d.description, r.rolconfig
+FROM pg_roles r LEFT JOIN pg_shdescription d ON d.objoid = r.oid AND d.classoid = 'pg_authid'::regclass
+WHERE r.rolname = ANY ($1)";
+
+const VERIFIERS: &str = "SELECT rolname::text, rolpassword FROM pg_authid WHERE rolname = ANY ($1)";
+
+const MEMBERS: &str = "\
+SELECT g.rolname::text, m.rolname::text, coalesce(b.rolname, '')::text, a.grantor = 10, a.admin_option,
+       a.inherit_option, a.set_option
+FROM pg_auth_members a
+JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member LEFT JOIN pg_roles b ON b.oid = a.grantor
+WHERE g.rolname = ANY ($1) OR m.rolname = ANY ($2)";
+
+/// Before PostgreSQL 16 the member decides whether it inherits.
+const MEMBERS_15: &str = "\
+SELECT g.rolname::text, m.rolname::text, '', true, a.admin_option, m.rolinherit, true
+FROM pg_auth_members a
+JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member
+WHERE g.rolname = ANY ($1) OR m.rolname = ANY ($2)";
+
+const SCHEMAS: &str = "\
+SELECT n.oid, n.nspname::text, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[], n.nspname = ANY ($2)
+FROM pg_namespace n WHERE n.nspname = ANY ($1)";
+
+/// Objects without an ACL are fetched only where their existence matters.
+const RELATIONS: &str = "\
+SELECT c.relnamespace, c.relname::text, c.relkind::text, pg_get_userbyid(c.relowner)::text, c.relacl::text[]
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+  AND (c.relacl IS NOT NULL OR c.relkind::text = ANY ($2) OR c.relname = ANY ($3))";
+
+const ROUTINES: &str = "\
+SELECT p.pronamespace, p.proname::text,
+       ARRAY(SELECT format_type(t.oid, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, place)
+             ORDER BY t.place),
+       pg_get_userbyid(p.proowner)::text, p.proacl::text[]
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = ANY ($1) AND ($2 OR p.proacl IS NOT NULL OR p.proname = ANY ($3))";
+
+/// Arrays and multiranges have no privileges of their own.
+const TYPES: &str = "\
+SELECT t.typnamespace, t.typname::text, pg_get_userbyid(t.typowner)::text, t.typacl::text[]
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE n.nspname = ANY ($1) AND t.typtype NOT IN ('p', 'm')
+  AND NOT (t.typelem <> 0 AND t.typsubscript = 'array_subscript_handler'::regproc)
+  AND ($2 OR t.typacl IS NOT NULL OR t.typname = ANY ($3))";
+
+const COLUMNS: &str = "\
+SELECT n.nspname::text, c.relname::text, a.attname::text, pg_get_userbyid(c.relowner)::text, a.attacl::text[]
+FROM unnest($1::text[], $2::text[]) AS wanted (nsp, rel)
+JOIN pg_namespace n ON n.nspname = wanted.nsp
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.rel
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attacl IS NOT NULL AND NOT a.attisdropped";
+
+const GLOBALS: &str = "\
+SELECT 'language', lanname::text, pg_get_userbyid(lanowner)::text, lanacl::text[]
+  FROM pg_language WHERE lanname = ANY ($1)
+UNION ALL SELECT 'foreign_data_wrapper', fdwname::text, pg_get_userbyid(fdwowner)::text, fdwacl::text[]
+  FROM pg_foreign_data_wrapper WHERE fdwname = ANY ($2)
+UNION ALL SELECT 'foreign_server', srvname::text, pg_get_userbyid(srvowner)::text, srvacl::text[]
+  FROM pg_foreign_server WHERE srvname = ANY ($3)
+UNION ALL SELECT 'tablespace', spcname::text, pg_get_userbyid(spcowner)::text, spcacl::text[]
+  FROM pg_tablespace WHERE spcname = ANY ($4)
+UNION ALL SELECT 'large_object', oid::text, pg_get_userbyid(lomowner)::text, lomacl::text[]
+  FROM pg_largeobject_metadata WHERE oid::text = ANY ($5)
+UNION ALL SELECT 'parameter', parname, pg_get_userbyid(10)::text, paracl::text[]
+  FROM pg_parameter_acl WHERE parname = ANY ($6)";
+
+const DEFAULTS: &str = "\
+SELECT pg_get_userbyid(d.defaclrole)::text, n.nspname::text, d.defaclobjtype::text, d.defaclacl::text[]
+FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace
+WHERE d.defaclnamespace = 0 OR n.nspname = ANY ($1)";
+
+/// What managed roles hold outside of the managed schemas, and on columns anywhere. pg_shdepend knows, by index,
+/// every object whose ACL mentions a role (the owner's own entry aside).
+const ELSEWHERE: &str = "\
+WITH held AS MATERIALIZED (
+  SELECT DISTINCT d.classid, d.objid, d.objsubid
+  FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid
+  WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype = 'a' AND r.rolname = ANY ($1)
+    AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))
+SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized_view' WHEN 'S' THEN 'sequence'
+                      WHEN 'f' THEN 'foreign_table' ELSE 'table' END,
+       n.nspname::text, c.relname::text, a.attname::text, NULL::text[], pg_get_userbyid(c.relowner)::text,
+       CASE WHEN h.objsubid = 0 THEN c.relacl ELSE a.attacl END::text[]
+  FROM held h JOIN pg_class c ON c.oid = h.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = h.objsubid AND h.objsubid > 0
+  WHERE h.classid = 'pg_class'::regclass AND (h.objsubid > 0 OR n.nspname <> ALL ($2))
+UNION ALL SELECT 'function', n.nspname::text, p.proname::text, NULL,
+       ARRAY(SELECT format_type(t.oid, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, place)
+             ORDER BY t.place),
+       pg_get_userbyid(p.proowner)::text, p.proacl::text[]
+  FROM held h JOIN pg_proc p ON p.oid = h.objid JOIN pg_namespace n ON n.oid = p.pronamespace
+  WHERE h.classid = 'pg_proc'::regclass AND n.nspname <> ALL ($2)
+UNION ALL SELECT 'type', n.nspname::text, t.typname::text, NULL, NULL, pg_get_userbyid(t.typowner)::text, t.typacl::text[]
+  FROM held h JOIN pg_type t ON t.oid = h.objid JOIN pg_namespace n ON n.oid = t.typnamespace
+  WHERE h.classid = 'pg_type'::regclass AND n.nspname <> ALL ($2)
+UNION ALL SELECT 'schema', NULL, n.nspname::text, NULL, NULL, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[]
+  FROM held h JOIN pg_namespace n ON n.oid = h.objid
+  WHERE h.classid = 'pg_namespace'::regclass AND n.nspname <> ALL ($2)
+UNION ALL SELECT 'language', NULL, l.lanname::text, NULL, NULL, pg_get_userbyid(l.lanowner)::text, l.lanacl::text[]
+  FROM held h JOIN pg_language l ON l.oid = h.objid WHERE h.classid = 'pg_language'::regclass
+UNION ALL SELECT 'foreign_data_wrapper', NULL, f.fdwname::text, NULL, NULL, pg_get_userbyid(f.fdwowner)::text, f.fdwacl::text[]
+  FROM held h JOIN pg_foreign_data_wrapper f ON f.oid = h.objid WHERE h.classid = 'pg_foreign_data_wrapper'::regclass
+UNION ALL SELECT 'foreign_server', NULL, s.srvname::text, NULL, NULL, pg_get_userbyid(s.srvowner)::text, s.srvacl::text[]
+  FROM held h JOIN pg_foreign_server s ON s.oid = h.objid WHERE h.classid = 'pg_foreign_server'::regclass
+UNION ALL SELECT 'tablespace', NULL, s.spcname::text, NULL, NULL, pg_get_userbyid(s.spcowner)::text, s.spcacl::text[]
+  FROM held h JOIN pg_tablespace s ON s.oid = h.objid WHERE h.classid = 'pg_tablespace'::regclass
+UNION ALL SELECT 'large_object', NULL, l.oid::text, NULL, NULL, pg_get_userbyid(l.lomowner)::text, l.lomacl::text[]
+  FROM held h JOIN pg_largeobject_metadata l ON l.oid = h.objid WHERE h.classid = 'pg_largeobject'::regclass
+UNION ALL SELECT 'parameter', NULL, p.parname, NULL, NULL, pg_get_userbyid(10)::text, p.paracl::text[]
+  FROM held h JOIN pg_parameter_acl p ON p.oid = h.objid WHERE h.classid = 'pg_parameter_acl'::regclass";
+
+/// Objects of other databases can be counted from here, but not named.
+const DEPENDENCIES: &str = "\
+SELECT r.rolname::text, b.datname::text, d.deptype = 'o', count(*),
+       min(CASE WHEN d.dbid = 0 OR b.datname = current_database()
+                THEN pg_describe_object(d.classid, d.objid, d.objsubid) END)
+FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid LEFT JOIN pg_database b ON b.oid = d.dbid
+WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype IN ('o', 'a', 'r', 'i') AND r.rolname = ANY ($1)
+  AND d.classid <> 'pg_auth_members'::regclass
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+
+const SESSIONS: &str = "\
+SELECT r.rolname::text, count(*)
+FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
+WHERE r.rolname = ANY ($1) AND a.pid <> pg_backend_pid() GROUP BY 1";
+
+/// The queries for these needs, each with what its rows are about.
+pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
+    let contents = || needs.contents.clone();
+    let mut queries = vec![
+        (Subject::Server, Query::new(SERVER)),
+        (Subject::Roles, Query::new(ROLES).texts(needs.roles.clone())),
+        (
+            Subject::Members,
+            Query::new(if version < 160_000 { MEMBERS_15 } else { MEMBERS })
+                .texts(needs.groups.clone())
+                .texts(needs.managed.clone()),
+        ),
+        (Subject::Schemas, Query::new(SCHEMAS).texts(needs.schemas.clone()).texts(contents())),
+        (Subject::Defaults, Query::new(DEFAULTS).texts(contents())),
+    ];
+    if !needs.contents.is_empty() {
+        let kinds = RELKINDS.iter().filter(|(_, kind)| needs.all_of(*kind)).map(|(letter, _)| (*letter).to_owned());
+        queries.push((
+            Subject::Relations,
+            Query::new(RELATIONS)
+                .texts(contents())
+                .texts(kinds.collect())
+                .texts(needs.names_of(ObjectType::is_relation)),
+        ));
+        for (subject, sql, kind) in
+            [(Subject::Routines, ROUTINES, ObjectType::Function), (Subject::Types, TYPES, ObjectType::Type)]
+        {
+            let query = Query::new(sql)
+                .texts(contents())
+                .bind(needs.all_of(kind), Type::BOOL)
+                .texts(needs.names_of(|named| named == kind));
+            queries.push((subject, query));
+        }
+    }
+    if !needs.columns.is_empty() {
+        let (schemas, relations) = needs.columns.iter().cloned().unzip();
+        queries.push((Subject::Columns, Query::new(COLUMNS).texts(schemas).texts(relations)));
+    }
+    if !needs.global.is_empty() {
+        queries.push((Subject::Globals, globals(needs)));
+    }
+    if !needs.managed.is_empty() {
+        queries.push((Subject::Elsewhere, Query::new(ELSEWHERE).texts(needs.managed.clone()).texts(contents())));
+    }
+    if !needs.retired.is_empty() {
+        queries.push((Subject::Dependencies, Query::new(DEPENDENCIES).texts(needs.retired.clone())));
+        queries.push((Subject::Sessions, Query::new(SESSIONS).texts(needs.retired.clone())));
+    }
+    queries
+}
+
+/// The verifiers of roles that have a password. Only those who may read them can ask.
+pub(super) fn verifiers(needs: &Needs) -> Query {
+    Query::new(VERIFIERS).texts(needs.passwords.clone())
+}
+
+fn globals(needs: &Needs) -> Query {
+    let names = |wanted: ObjectType| {
+        needs.global.iter().filter(|(kind, _)| *kind == wanted).map(|(_, name)| name.clone()).collect::<Vec<_>>()
+    };
+    [
+        ObjectType::Language,
+        ObjectType::ForeignDataWrapper,
+        ObjectType::ForeignServer,
+        ObjectType::Tablespace,
+        ObjectType::LargeObject,
+        ObjectType::Parameter,
+    ]
+    .into_iter()
+    .fold(Query::new(GLOBALS), |query, kind| query.texts(names(kind)))
+}
+
+/// pg_class.relkind.
+pub(super) const RELKINDS: [(&str, ObjectType); 6] = [
+    ("r", ObjectType::Table),
+    ("p", ObjectType::Table),
+    ("v", ObjectType::View),
+    ("m", ObjectType::MaterializedView),
+    ("S", ObjectType::Sequence),
+    ("f", ObjectType::ForeignTable),
+];
+
+/// pg_default_acl.defaclobjtype.
+pub(super) const DEFAULT_KINDS: [(&str, ObjectType); 5] = [
+    ("r", ObjectType::Table),
+    ("S", ObjectType::Sequence),
+    ("f", ObjectType::Function),
+    ("T", ObjectType::Type),
+    ("n", ObjectType::Schema),
+];
