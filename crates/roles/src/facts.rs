@@ -3,7 +3,7 @@
 //! Role names in ACLs are numbers here ([`RoleId`]): a large database has some hundred thousand ACL entries and
 //! a few thousand roles.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -84,6 +84,8 @@ pub struct ServerFacts {
     pub superuser: bool,
     /// Whether it can read password verifiers.
     pub reads_passwords: bool,
+    /// The roles whose privileges it has by membership. Not looked up for a superuser, who has them all.
+    pub acts_as: BTreeSet<String>,
 }
 
 /// An existing role.

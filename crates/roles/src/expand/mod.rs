@@ -18,7 +18,7 @@ use crate::manifest::{
     self, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema, ScopeType,
     canonical_timestamp,
 };
-use crate::model::{ObjectType, PUBLIC, RoleState};
+use crate::model::{ObjectType, RoleState};
 
 /// What must hold once the manifest is applied.
 pub fn expand(manifest: &Manifest) -> Desired {

@@ -1,6 +1,6 @@
 //! From catalog rows to facts. A column that is not what it should be is an error, not a default.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -34,6 +34,10 @@ impl Decoder {
     pub(super) fn add(&mut self, subject: Subject, rows: &[Row]) -> Result<(), Unreadable> {
         rows.iter().try_for_each(|row| match subject {
             Subject::Server => self.server(row),
+            Subject::ActsAs => {
+                self.facts.server.acts_as.insert(get(row, 0, "the executor's memberships")?);
+                Ok(())
+            }
             Subject::Roles => self.role(row),
             Subject::Members => self.member(row),
             Subject::Schemas => self.schema(row),
@@ -76,6 +80,7 @@ impl Decoder {
             user: get(row, 2, about)?,
             superuser: get::<Option<bool>>(row, 3, about)?.unwrap_or(false),
             reads_passwords: get(row, 4, about)?,
+            acts_as: BTreeSet::new(),
         };
         let name = self.facts.server.database.clone();
         self.push(about, row, ObjectType::Database, None, &name, None, vec![], 5, 6, true)

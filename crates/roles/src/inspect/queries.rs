@@ -10,6 +10,7 @@ use crate::model::ObjectType;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Server,
+    ActsAs,
     Roles,
     Members,
     Schemas,
@@ -30,6 +31,12 @@ SELECT current_setting('server_version_num')::int4, d.datname::text, current_use
        has_table_privilege('pg_catalog.pg_authid', 'SELECT'),
        pg_get_userbyid(d.datdba)::text, d.datacl::text[]
 FROM pg_database d WHERE d.datname = current_database()";
+
+/// Superusers need no membership, and would have them all.
+const ACTS_AS: &str = "\
+SELECT r.rolname::text FROM pg_roles r
+WHERE pg_has_role(current_user, r.oid, 'USAGE')
+  AND NOT (SELECT s.rolsuper FROM pg_roles s WHERE s.rolname = current_user)";
 
 const ROLES: &str = "\
 SELECT r.oid, r.rolname::text, r.rolcanlogin, r.rolsuper, r.rolcreatedb, r.rolcreaterole, r.rolinherit,
@@ -169,6 +176,7 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
     let contents = || needs.contents.clone();
     let mut queries = vec![
         (Subject::Server, Query::new(SERVER)),
+        (Subject::ActsAs, Query::new(ACTS_AS)),
         (Subject::Roles, Query::new(ROLES).texts(needs.roles.clone())),
         (
             Subject::Members,

@@ -1,0 +1,69 @@
+//! Whether the one who applies may do what the plan says.
+//!
+//! PostgreSQL answers a GRANT of somebody who holds the privilege but not the right to pass it on with a warning
+//! and success. Nothing was granted, the next diff finds the same again, and nobody is told why.
+
+use super::view::View;
+use crate::facts::{Facts, Object};
+use crate::model::{ObjectType, Privileges};
+use crate::plan::{Change, Plan, Target};
+
+pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
+    if facts.server.superuser {
+        return;
+    }
+    let mut blockers = vec![];
+    for change in &plan.changes {
+        match change {
+            Change::Grant(grant) => {
+                let refused: Vec<_> = grant
+                    .targets
+                    .iter()
+                    .filter_map(|target| refused(target, grant.object_type, grant.privileges, facts, view))
+                    .collect();
+                let code = if grant.name.as_deref() == Some("*") { "UnsatisfiableWildcardGrant" } else { "UnsatisfiableGrant" };
+                if let Some(first) = refused.first() {
+                    let more = refused.len() - 1;
+                    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                    blockers.push(format!(
+                        "{code}: \"{}\" may not grant {} to \"{}\" on {first}{more}: it is neither a member of the owner nor \
+                         holds the grant option",
+                        facts.server.user, grant.privileges, grant.role
+                    ));
+                }
+            }
+            Change::Revoke(revoke) if revoke.grantor.is_none() => {
+                if let Some(target) = refused(&revoke.target, revoke.object_type, revoke.privileges, facts, view) {
+                    blockers.push(format!(
+                        "UnsatisfiableRevoke: \"{}\" may not revoke {} from \"{}\" on {target}: it is not a member of the owner",
+                        facts.server.user, revoke.privileges, revoke.role
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    plan.blockers.append(&mut blockers);
+}
+
+/// The object, named with its owner, if the executor has no right to its privileges.
+fn refused(target: &Target, kind: ObjectType, privileges: Privileges, facts: &Facts, view: &View<'_>) -> Option<String> {
+    let object = view.find(target, kind)?;
+    let owner = view.names.name(object.owner);
+    let acts_as = |role: &str| role == facts.server.user || facts.server.acts_as.contains(role);
+    if acts_as(owner) || may_pass_on(object, privileges, view, &acts_as) {
+        return None;
+    }
+    let place: Vec<_> = object.schema.iter().map(|schema| (**schema).to_owned()).chain([object.display_name()]).collect();
+    Some(format!("{} {} (owned by \"{owner}\")", object.kind, place.join(".")))
+}
+
+fn may_pass_on(object: &Object, privileges: Privileges, view: &View<'_>, acts_as: &dyn Fn(&str) -> bool) -> bool {
+    let own = object
+        .acl
+        .iter()
+        .flatten()
+        .filter(|entry| acts_as(view.names.name(entry.grantee)))
+        .fold(Privileges::NONE, |all, entry| all.union(entry.grantable));
+    privileges.without(own).is_empty()
+}

@@ -1,0 +1,127 @@
+//! Default privileges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::expand::{DefaultKey, Desired, Rule};
+use crate::facts::{DefaultAcl, Facts, RoleId};
+use crate::model::{ObjectType, PUBLIC, Privileges};
+use crate::plan::{Change, DefaultPrivilege, Plan};
+
+pub(super) struct Defaults {
+    pub(super) set: Vec<Change>,
+    pub(super) revoked: Vec<Change>,
+}
+
+pub(super) fn diff(desired: &Desired, facts: &Facts, plan: &mut Plan) -> Defaults {
+    let rows: BTreeMap<(&str, Option<&str>, ObjectType), &DefaultAcl> = facts
+        .defaults
+        .iter()
+        .map(|row| ((facts.names.name(row.owner), row.schema.as_deref(), row.kind), row))
+        .collect();
+    let mut defaults = Defaults { set: vec![], revoked: vec![] };
+    for (key, rule) in &desired.default_privileges {
+        let row = rows.get(&(key.owner.as_str(), key.schema.as_deref(), key.kind)).copied();
+        let held = held(key, row, facts);
+        let missing = rule.present.without(held);
+        if !missing.is_empty() {
+            defaults.set.push(Change::SetDefaultPrivilege(change(key, missing)));
+        }
+        let surplus = held.intersection(rule.absent);
+        if !surplus.is_empty() {
+            defaults.revoked.push(Change::RevokeDefaultPrivilege(change(key, surplus)));
+        }
+        unsatisfiable(key, *rule, held, facts, &rows, plan);
+    }
+    let mut surplus = surplus(desired, facts);
+    defaults.revoked.append(&mut surplus);
+    defaults
+}
+
+fn held(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privileges {
+    let spec = key.kind.spec();
+    match row {
+        Some(row) => match facts.names.find(&key.grantee) {
+            Some(id) => row
+                .acl
+                .iter()
+                .filter(|entry| entry.grantee == id)
+                .fold(Privileges::NONE, |all, entry| all.union(entry.privileges)),
+            None => Privileges::NONE,
+        },
+        // Without a row everywhere, new objects get what PostgreSQL builds in.
+        None if key.schema.is_none() && key.grantee == PUBLIC => spec.public,
+        None if key.schema.is_none() && key.grantee == key.owner => spec.privileges,
+        None => Privileges::NONE,
+    }
+}
+
+/// A schema's defaults add to those that hold everywhere and cannot take from them.
+fn unsatisfiable(
+    key: &DefaultKey,
+    rule: Rule,
+    held_in_schema: Privileges,
+    facts: &Facts,
+    rows: &BTreeMap<(&str, Option<&str>, ObjectType), &DefaultAcl>,
+    plan: &mut Plan,
+) {
+    let Some(schema) = &key.schema else { return };
+    let everywhere = DefaultKey { schema: None, ..key.clone() };
+    let global = held(&everywhere, rows.get(&(key.owner.as_str(), None, key.kind)).copied(), facts);
+    let stays = rule.absent.intersection(global).without(held_in_schema);
+    if !stays.is_empty() {
+        plan.warnings.push(format!(
+            "UnsatisfiableDefaultPrivilegeChange: \"{}\" gets {stays} on every new {} of \"{}\" from a default that holds in \
+             all schemas; the absence in schema \"{schema}\" has no effect: use scope `global`",
+            key.grantee, key.kind, key.owner
+        ));
+    }
+}
+
+/// What managed roles get by default in managed schemas and should not. Defaults that hold everywhere are managed
+/// for the owners and kinds for which the manifest has any.
+fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
+    let global: BTreeSet<(&str, ObjectType)> = desired
+        .default_privileges
+        .keys()
+        .filter(|key| key.schema.is_none())
+        .map(|key| (key.owner.as_str(), key.kind))
+        .collect();
+    let mut found = BTreeMap::new();
+    for row in &facts.defaults {
+        let owner = facts.names.name(row.owner);
+        let managed = match &row.schema {
+            Some(schema) => desired.scope.schemas.get(schema).is_some_and(|facets| facets.bindings),
+            None => global.contains(&(owner, row.kind)),
+        };
+        for entry in row.acl.iter().filter(|_| managed) {
+            let grantee = facts.names.name(entry.grantee);
+            let role = desired.roles.get(grantee).filter(|role| !role.preserve_undeclared_grants);
+            let own = row.schema.is_none() && entry.grantee == row.owner;
+            if entry.grantee == RoleId::PUBLIC || role.is_none() || own {
+                continue;
+            }
+            let key = DefaultKey {
+                owner: owner.to_owned(),
+                schema: row.schema.clone(),
+                kind: row.kind,
+                grantee: grantee.to_owned(),
+            };
+            let rule = desired.default_privileges.get(&key).copied().unwrap_or_default();
+            let surplus = entry.privileges.without(rule.present).without(rule.absent);
+            if !surplus.is_empty() {
+                found.entry(key).or_insert(Privileges::NONE).add(surplus);
+            }
+        }
+    }
+    found.iter().map(|(key, privileges)| Change::RevokeDefaultPrivilege(change(key, *privileges))).collect()
+}
+
+fn change(key: &DefaultKey, privileges: Privileges) -> DefaultPrivilege {
+    DefaultPrivilege {
+        owner: key.owner.clone(),
+        scope: key.schema.as_deref().into(),
+        on_type: key.kind,
+        grantee: key.grantee.clone(),
+        privileges,
+    }
+}

@@ -1,0 +1,99 @@
+//! Memberships.
+
+use std::collections::BTreeMap;
+
+use crate::expand::{Desired, MemberOptions};
+use crate::facts::{Edge, Facts};
+use crate::plan::{Change, Mode, Plan};
+
+pub(super) struct Members {
+    pub(super) removed: Vec<Change>,
+    pub(super) added: Vec<Change>,
+}
+
+/// The first version in which a membership has options of its own, and a grantor that matters.
+const WITH_OPTIONS: u32 = 160_000;
+
+pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan) -> Members {
+    let mut members = Members { removed: vec![], added: vec![] };
+    let mut edges: BTreeMap<(&str, &str), Vec<&Edge>> = BTreeMap::new();
+    for edge in &facts.memberships {
+        edges.entry((&edge.role, &edge.member)).or_default().push(edge);
+    }
+    let options_matter = facts.server.version >= WITH_OPTIONS;
+    for (role, membership) in &desired.memberships {
+        for (member, options) in &membership.members {
+            if !options_matter && (!options.inherit || options.set == Some(false)) {
+                plan.warnings.push(format!(
+                    "member \"{member}\" of \"{role}\": before PostgreSQL 16 a membership has no INHERIT and SET options of its \
+                     own; set `inherit` on the role \"{member}\""
+                ));
+            }
+            match edges.get(&(role.as_str(), member.as_str())) {
+                None => members.added.push(add(role, member, *options, options_matter)),
+                Some(found) => members
+                    .added
+                    .extend(found.iter().filter_map(|edge| update(edge, *options, facts, options_matter))),
+            }
+        }
+    }
+    for ((role, member), found) in edges {
+        let membership = desired.memberships.get(role);
+        if membership.is_some_and(|membership| membership.members.contains_key(member)) {
+            continue;
+        }
+        let ours = desired.scope.roles.contains(member);
+        let exclusive = mode == Mode::Authoritative && desired.roles.get(member).is_some_and(|role| role.exclusive);
+        if membership.is_some_and(|membership| membership.exhaustive) || (ours && exclusive) {
+            members.removed.extend(found.iter().filter(|edge| !is_creators(edge, facts)).map(|edge| {
+                Change::RemoveMember { role: role.to_owned(), member: member.to_owned(), grantor: grantor(edge, facts) }
+            }));
+        } else if ours {
+            plan.holdings.push(format!("role \"{member}\" is also a member of \"{role}\", which the manifest does not say"));
+        }
+    }
+    members
+}
+
+fn add(role: &str, member: &str, options: MemberOptions, options_matter: bool) -> Change {
+    Change::AddMember {
+        role: role.to_owned(),
+        member: member.to_owned(),
+        inherit: options.inherit || !options_matter,
+        admin: options.admin,
+        set: options.set.filter(|_| options_matter),
+    }
+}
+
+fn update(edge: &Edge, options: MemberOptions, facts: &Facts, options_matter: bool) -> Option<Change> {
+    if is_creators(edge, facts) {
+        return None;
+    }
+    let differs = |current: bool, wanted: bool| (current != wanted).then_some(wanted);
+    let inherit = differs(edge.inherit, options.inherit).filter(|_| options_matter);
+    let admin = differs(edge.admin, options.admin);
+    let set = options.set.and_then(|set| differs(edge.set, set)).filter(|_| options_matter);
+    (inherit.is_some() || admin.is_some() || set.is_some()).then(|| Change::UpdateMemberOptions {
+        role: edge.role.clone(),
+        member: edge.member.clone(),
+        grantor: grantor(edge, facts),
+        inherit,
+        admin,
+        set,
+    })
+}
+
+/// Who must be named to change the membership: nobody, if it is who acts anyway.
+fn grantor(edge: &Edge, facts: &Facts) -> Option<String> {
+    (!edge.by_bootstrap && edge.grantor != facts.server.user && !edge.grantor.is_empty()).then(|| edge.grantor.clone())
+}
+
+/// From PostgreSQL 16 on, whoever creates a role without being superuser becomes its administrator, and cannot
+/// change that: it is how they may manage the role at all.
+fn is_creators(edge: &Edge, facts: &Facts) -> bool {
+    !facts.server.superuser
+        && facts.server.version >= WITH_OPTIONS
+        && edge.by_bootstrap
+        && edge.admin
+        && edge.member == facts.server.user
+}

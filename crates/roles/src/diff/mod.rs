@@ -1,0 +1,95 @@
+//! What separates what is there from what must hold. Pure.
+
+mod authority;
+mod defaults;
+mod grants;
+mod members;
+mod retire;
+mod roles;
+mod schemas;
+mod view;
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+
+use crate::expand::Desired;
+use crate::facts::Facts;
+use crate::model::ObjectType;
+use crate::plan::{Change, Mode, Plan};
+use view::View;
+
+/// How to compare.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// How far the plan may go.
+    pub mode: Mode,
+    /// Adopt mode may give existing schemas to their declared owners.
+    pub allow_schema_owner_transfers: bool,
+    /// Clear passwords, by role.
+    pub passwords: BTreeMap<String, SecretString>,
+}
+
+/// The manifest is for another database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "database grant target \"{target}\" does not match connected database \"{connected}\"; \
+     privileges are managed only on the connected database"
+)]
+pub struct WrongDatabase {
+    target: String,
+    connected: String,
+}
+
+/// The changes that make what must hold hold.
+pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan, WrongDatabase> {
+    let wrong = desired.grants.keys().filter(|key| key.kind == ObjectType::Database).find_map(|key| {
+        key.name.as_ref().filter(|name| **name != facts.server.database)
+    });
+    if let Some(target) = wrong {
+        return Err(WrongDatabase { target: target.clone(), connected: facts.server.database.clone() });
+    }
+    let mut plan = Plan { executor: facts.server.user.clone(), ..Plan::default() };
+    let roles = roles::diff(desired, facts, &options.passwords, &mut plan);
+    let schemas = schemas::diff(desired, facts);
+    let view = View::new(desired, facts, options.mode);
+    let repairs = schemas::repair(desired, &view);
+    let grants = grants::diff(desired, facts, &view, options.mode, &mut plan);
+    let defaults = defaults::diff(desired, facts, &mut plan);
+    let members = members::diff(desired, facts, options.mode, &mut plan);
+    let retirements = retire::diff(desired, facts, options.mode, &mut plan);
+    let changes = [
+        roles.created,
+        roles.altered,
+        schemas.changes,
+        repairs,
+        grants.granted,
+        defaults.set,
+        members.removed,
+        members.added,
+        defaults.revoked,
+        grants.revoked,
+        roles.passwords,
+        retirements,
+    ]
+    .concat();
+    plan.changes = options.mode.filter(changes, &schemas.transfers);
+    block_transfers(options, desired, &mut plan);
+    authority::check(facts, &view, &mut plan);
+    Ok(plan)
+}
+
+/// Taking a schema from its owner is more than adopting it.
+fn block_transfers(options: &Options, desired: &Desired, plan: &mut Plan) {
+    if options.mode != Mode::Adopt || options.allow_schema_owner_transfers || desired.allow_schema_owner_transfers {
+        return;
+    }
+    for change in &plan.changes {
+        if let Change::AlterSchemaOwner { name, owner } = change {
+            plan.blockers.push(format!(
+                "adopt mode would transfer ownership of schema \"{name}\" to \"{owner}\"; allow it with \
+                 --allow-schema-owner-transfers, or use additive mode to keep the owner"
+            ));
+        }
+    }
+}

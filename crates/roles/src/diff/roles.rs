@@ -1,0 +1,77 @@
+//! Roles, their attributes, comments and passwords.
+
+use std::collections::BTreeMap;
+
+use secrecy::{ExposeSecret, SecretString};
+use stanchion_postgres::scram;
+
+use crate::expand::Desired;
+use crate::facts::{Facts, RoleFacts};
+use crate::model::Attribute;
+use crate::plan::{Change, Password, Plan};
+
+pub(super) struct Roles {
+    pub(super) created: Vec<Change>,
+    pub(super) altered: Vec<Change>,
+    pub(super) passwords: Vec<Change>,
+}
+
+pub(super) fn diff(
+    desired: &Desired,
+    facts: &Facts,
+    passwords: &BTreeMap<String, SecretString>,
+    plan: &mut Plan,
+) -> Roles {
+    let mut roles = Roles { created: vec![], altered: vec![], passwords: vec![] };
+    for (name, role) in desired.roles.iter() {
+        let existing = facts.roles.get(name);
+        let password = passwords.get(name).filter(|clear| !existing.is_some_and(|role| has(role, clear)));
+        let set_password =
+            password.map(|clear| Change::SetPassword { name: name.clone(), password: Password(clear.clone()) });
+        match existing {
+            None if role.external => plan.warnings.push(format!(
+                "role \"{name}\" is declared external and does not exist: what refers to it will fail"
+            )),
+            None => {
+                roles.created.push(Change::CreateRole { name: name.clone(), state: role.state.clone() });
+                roles.created.extend(set_password);
+                continue;
+            }
+            Some(existing) if !role.external => {
+                let attributes = existing.state.changes_to(&role.state);
+                protect(name, &attributes, facts, plan);
+                if !attributes.is_empty() {
+                    roles.altered.push(Change::AlterRole { name: name.clone(), attributes });
+                }
+                if existing.state.comment != role.state.comment {
+                    let comment = role.state.comment.clone();
+                    roles.altered.push(Change::SetComment { name: name.clone(), comment });
+                }
+            }
+            Some(_) => {}
+        }
+        roles.passwords.extend(set_password);
+    }
+    roles
+}
+
+/// Whether the role has this password already, as far as that can be known.
+fn has(role: &RoleFacts, clear: &SecretString) -> bool {
+    role.verifier.as_ref().is_some_and(|stored| scram::matches(clear, stored.expose_secret()) == Some(true))
+}
+
+/// Nobody saws off the branch that the plan sits on.
+fn protect(name: &str, attributes: &[Attribute], facts: &Facts, plan: &mut Plan) {
+    let lost = attributes.iter().find_map(|attribute| match attribute {
+        Attribute::Superuser(false) => Some("SUPERUSER"),
+        Attribute::Login(false) => Some("LOGIN"),
+        Attribute::Createrole(false) if !facts.server.superuser => Some("CREATEROLE"),
+        _ => None,
+    });
+    if let Some(attribute) = lost.filter(|_| name == facts.server.user) {
+        plan.blockers.push(format!(
+            "the manifest would take {attribute} from \"{name}\", the role that applies it; declare the attribute, \
+             or the role as `external: true`"
+        ));
+    }
+}

@@ -1,0 +1,162 @@
+//! The database as it will be once roles and schemas are right: what grants are compared with.
+//!
+//! A schema that changes hands takes its ACL along in the new owner's name, and one that is created has none.
+//! Comparing with the state before would grant what the transfer gives, or miss what it takes.
+
+use std::collections::HashMap;
+
+use crate::expand::{Desired, GrantKey, is_excepted};
+use crate::facts::{AclEntry, Facts, Names, Object, RoleId};
+use crate::model::{ObjectType, Signature};
+use crate::plan::{Mode, Target};
+
+pub(super) struct View<'a> {
+    /// Objects whose state changes before grants are made, by their place in the facts, and new ones after them.
+    changed: HashMap<usize, Object>,
+    facts: &'a Facts,
+    count: usize,
+    pub(super) names: Names,
+    /// Objects of a kind in a schema.
+    by_kind: HashMap<(Option<Box<str>>, ObjectType), Vec<usize>>,
+    /// Objects by name; routines and relations can share one.
+    by_name: HashMap<(Option<Box<str>>, Box<str>), Vec<usize>>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(desired: &Desired, facts: &'a Facts, mode: Mode) -> Self {
+        let mut view = Self {
+            changed: HashMap::new(),
+            facts,
+            count: facts.objects.len(),
+            names: facts.names.clone(),
+            by_kind: HashMap::new(),
+            by_name: HashMap::new(),
+        };
+        for (name, owner) in &desired.schemas {
+            view.schema_to_be(name, owner.as_deref(), mode);
+        }
+        view.index();
+        view
+    }
+
+    fn schema_to_be(&mut self, name: &str, owner: Option<&str>, mode: Mode) {
+        match (self.facts.schemas.get(name), owner) {
+            (None, owner) => {
+                let owner = self.names.id(owner.unwrap_or(&self.facts.server.user));
+                let object = Object {
+                    kind: ObjectType::Schema,
+                    schema: None,
+                    name: name.into(),
+                    column: None,
+                    types: Box::default(),
+                    owner,
+                    acl: None,
+                    in_scope: true,
+                };
+                self.changed.insert(self.count, object);
+                self.count += 1;
+            }
+            (Some(place), Some(owner)) if mode.transfers_schemas() => {
+                let owner = self.names.id(owner);
+                if let Some(object) = self.facts.objects.get(*place).filter(|object| object.owner != owner) {
+                    self.changed.insert(*place, handed_over(object, owner));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn index(&mut self) {
+        for place in 0..self.count {
+            let Some(object) = self.changed.get(&place).or_else(|| self.facts.objects.get(place)) else { continue };
+            if object.column.is_some() {
+                continue;
+            }
+            let schema: Option<Box<str>> = object.schema.as_deref().map(Into::into);
+            let name = object.name.clone();
+            if object.in_scope {
+                self.by_kind.entry((schema.clone(), object.kind)).or_default().push(place);
+            }
+            self.by_name.entry((schema, name)).or_default().push(place);
+        }
+    }
+
+    /// An object by its place.
+    pub(super) fn object(&self, place: usize) -> Option<&Object> {
+        self.changed.get(&place).or_else(|| self.facts.objects.get(place))
+    }
+
+    /// Every object and its place.
+    pub(super) fn objects(&self) -> impl Iterator<Item = (usize, &Object)> {
+        (0..self.count).filter_map(|place| self.object(place).map(|object| (place, object)))
+    }
+
+    pub(super) fn schema(&self, name: &str) -> Option<&Object> {
+        let places = self.by_name.get(&(None, name.into()))?;
+        places.iter().filter_map(|place| self.object(*place)).find(|object| object.kind == ObjectType::Schema)
+    }
+
+    /// The existing objects that a rule means.
+    pub(super) fn meant_by(&self, key: &GrantKey) -> Vec<usize> {
+        let schema: Option<Box<str>> = key.schema.as_deref().map(Into::into);
+        let Some(name) = &key.name else {
+            return self.by_kind.get(&(None, ObjectType::Database)).cloned().unwrap_or_default();
+        };
+        if key.is_wildcard() {
+            let all = self.by_kind.get(&(schema, key.kind)).map(Vec::as_slice).unwrap_or_default();
+            return all
+                .iter()
+                .copied()
+                .filter(|place| {
+                    key.except.is_empty()
+                        || !self.object(*place).is_some_and(|object| is_excepted(&key.except, &object.display_name()))
+                })
+                .collect();
+        }
+        let signature = (key.kind == ObjectType::Function).then(|| Signature::parse(name).ok()).flatten();
+        let bare = match (&signature, key.kind) {
+            (Some(signature), _) => signature.name.clone(),
+            // Settings are known in lower case.
+            (None, ObjectType::Parameter) => name.to_ascii_lowercase(),
+            _ => name.clone(),
+        };
+        let named = self.by_name.get(&(schema, bare.into())).map(Vec::as_slice).unwrap_or_default();
+        named
+            .iter()
+            .copied()
+            .filter(|place| {
+                self.object(*place).is_some_and(|object| {
+                    object.kind.same_namespace(key.kind)
+                        && signature.as_ref().is_none_or(|signature| signature.means(&object.name, &object.types))
+                })
+            })
+            .collect()
+    }
+
+    /// The existing object that a statement is about.
+    pub(super) fn find(&self, target: &Target, kind: ObjectType) -> Option<&Object> {
+        let schema: Option<Box<str>> = target.schema.as_deref().map(Into::into);
+        let places = self.by_name.get(&(schema, target.name.clone()))?;
+        places.iter().filter_map(|place| self.object(*place)).find(|object| {
+            object.kind.same_namespace(kind) && target.types.as_ref().is_none_or(|types| **types == *object.types)
+        })
+    }
+
+    /// A column of an object, if anybody holds something on it.
+    pub(super) fn column(&self, of: &Object, column: &str) -> Option<&Object> {
+        self.facts.objects.iter().find(|object| {
+            object.column.as_deref() == Some(column) && object.schema == of.schema && object.name == of.name
+        })
+    }
+}
+
+/// What ALTER … OWNER TO makes of an ACL: the new owner takes the old one's place in it.
+fn handed_over(object: &Object, owner: RoleId) -> Object {
+    let replace = |role: RoleId| if role == object.owner { owner } else { role };
+    let acl = object.acl.as_ref().map(|acl| {
+        acl.iter()
+            .map(|entry| AclEntry { grantee: replace(entry.grantee), grantor: replace(entry.grantor), ..*entry })
+            .collect()
+    });
+    Object { owner, acl, ..object.clone() }
+}

@@ -1,0 +1,70 @@
+//! How far a plan may go.
+
+use std::collections::BTreeSet;
+
+use super::{Change, DefaultPrivilege};
+
+/// How far a plan may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// What is managed becomes exactly what is declared.
+    #[default]
+    Authoritative,
+    /// Only gives, never takes.
+    Additive,
+    /// As authoritative, but drops no role.
+    Adopt,
+}
+
+impl Mode {
+    /// The name on the command line and in a policy.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Authoritative => "authoritative",
+            Self::Additive => "additive",
+            Self::Adopt => "adopt",
+        }
+    }
+
+    /// Whether existing schemas are given to their declared owners.
+    pub(crate) fn transfers_schemas(self) -> bool {
+        self != Self::Additive
+    }
+
+    /// Leaves out what the mode forbids.
+    pub(crate) fn filter(self, changes: Vec<Change>, kept_owners: &BTreeSet<(String, String)>) -> Vec<Change> {
+        changes.into_iter().filter(|change| self.allows(change, kept_owners)).collect()
+    }
+
+    /// `kept_owners` are pairs of a schema and the owner that it does not get: what presumes that owner would
+    /// fail, or would be of no use.
+    fn allows(self, change: &Change, kept_owners: &BTreeSet<(String, String)>) -> bool {
+        let presumes = |schema: &str, owner: &str| kept_owners.contains(&(schema.to_owned(), owner.to_owned()));
+        match (self, change) {
+            (Self::Authoritative, _) => true,
+            (
+                _,
+                Change::DropRole { .. }
+                | Change::ReassignOwned { .. }
+                | Change::DropOwned { .. }
+                | Change::TerminateSessions { .. },
+            ) => false,
+            (Self::Adopt, _) => true,
+            (
+                Self::Additive,
+                Change::AlterRole { .. }
+                | Change::SetComment { .. }
+                | Change::Revoke(_)
+                | Change::RevokeDefaultPrivilege(_)
+                | Change::RemoveMember { .. }
+                | Change::UpdateMemberOptions { .. }
+                | Change::AlterSchemaOwner { .. },
+            ) => false,
+            (Self::Additive, Change::EnsureSchemaOwnerPrivileges { name, owner, .. }) => !presumes(name, owner),
+            (Self::Additive, Change::SetDefaultPrivilege(DefaultPrivilege { owner, scope, .. })) => {
+                !scope.schema().is_some_and(|schema| presumes(schema, owner))
+            }
+            (Self::Additive, _) => true,
+        }
+    }
+}
