@@ -28,7 +28,10 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self { names: vec![], ids: HashMap::new() };
+        let mut names = Self {
+            names: vec![],
+            ids: HashMap::new(),
+        };
         names.id(PUBLIC);
         names
     }
@@ -101,6 +104,7 @@ pub struct RoleFacts {
 
 /// An existing membership. From PostgreSQL 16 on there can be several of one member in one role.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // As in the catalog.
 pub struct Edge {
     /// The role that has the member.
     pub role: String,
@@ -156,12 +160,12 @@ impl Object {
             None if role == RoleId::PUBLIC && self.column.is_none() => (spec.public, Privileges::NONE),
             None if role == self.owner && self.column.is_none() => (spec.privileges, spec.privileges),
             None => Default::default(),
-            Some(acl) => acl
-                .iter()
-                .filter(|entry| entry.grantee == role)
-                .fold(Default::default(), |(all, grantable): (Privileges, Privileges), entry| {
+            Some(acl) => acl.iter().filter(|entry| entry.grantee == role).fold(
+                Default::default(),
+                |(all, grantable): (Privileges, Privileges), entry| {
                     (all.union(entry.privileges), grantable.union(entry.grantable))
-                }),
+                },
+            ),
         }
     }
 }

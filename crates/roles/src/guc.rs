@@ -3,7 +3,7 @@
 //! Most settings are kept as they were written. A few are lists of names, which PostgreSQL takes apart and
 //! quotes one by one: `search_path` set to `'app, public'` would be a single schema of that odd name.
 
-/// The settings whose value is a list of names (GUC_LIST_QUOTE in PostgreSQL's sources).
+/// The settings whose value is a list of names (`GUC_LIST_QUOTE` in PostgreSQL's sources).
 const LISTS: [&str; 6] = [
     "local_preload_libraries",
     "search_path",
@@ -17,7 +17,11 @@ const LISTS: [&str; 6] = [
 pub fn canonical(parameter: &str, value: &str) -> (String, String) {
     let parameter = parameter.to_ascii_lowercase();
     let value = match list(&parameter, value) {
-        Some(names) => names.iter().map(|name| as_identifier(name)).collect::<Vec<_>>().join(", "),
+        Some(names) => names
+            .iter()
+            .map(|name| as_identifier(name))
+            .collect::<Vec<_>>()
+            .join(", "),
         None => value.to_owned(),
     };
     (parameter, value)
@@ -62,8 +66,14 @@ fn next(list: &str) -> (String, &str) {
 /// Quoted only where it has to be, as PostgreSQL prints it.
 fn as_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
 
 #[cfg(test)]
@@ -72,8 +82,13 @@ mod tests {
 
     #[test]
     fn lists_are_taken_apart_and_other_values_are_not() {
-        assert_eq!(canonical("Search_Path", "App ,\"$user\", \"Odd, \"\"one\""), 
-            ("search_path".to_owned(), "app, \"$user\", \"Odd, \"\"one\"".to_owned()));
+        assert_eq!(
+            canonical("Search_Path", "App ,\"$user\", \"Odd, \"\"one\""),
+            (
+                "search_path".to_owned(),
+                "app, \"$user\", \"Odd, \"\"one\"".to_owned()
+            )
+        );
         assert_eq!(canonical("work_mem", "64MB").1, "64MB");
         assert_eq!(canonical("app.tags", "a, B").1, "a, B");
     }

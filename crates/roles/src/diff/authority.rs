@@ -21,10 +21,18 @@ pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
                     .iter()
                     .filter_map(|target| refused(target, grant.object_type, grant.privileges, facts, view))
                     .collect();
-                let code = if grant.name.as_deref() == Some("*") { "UnsatisfiableWildcardGrant" } else { "UnsatisfiableGrant" };
+                let code = if grant.name.as_deref() == Some("*") {
+                    "UnsatisfiableWildcardGrant"
+                } else {
+                    "UnsatisfiableGrant"
+                };
                 if let Some(first) = refused.first() {
                     let more = refused.len() - 1;
-                    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                    let more = if more > 0 {
+                        format!(" and {more} more")
+                    } else {
+                        String::new()
+                    };
                     blockers.push(format!(
                         "{code}: \"{}\" may not grant {} to \"{}\" on {first}{more}: it is neither a member of the owner nor \
                          holds the grant option",
@@ -33,7 +41,9 @@ pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
                 }
             }
             Change::Revoke(revoke) if revoke.grantor.is_none() => {
-                if let Some(target) = refused(&revoke.target, revoke.object_type, revoke.privileges, facts, view) {
+                if let Some(target) =
+                    refused(&revoke.target, revoke.object_type, revoke.privileges, facts, view)
+                {
                     blockers.push(format!(
                         "UnsatisfiableRevoke: \"{}\" may not revoke {} from \"{}\" on {target}: it is not a member of the owner",
                         facts.server.user, revoke.privileges, revoke.role
@@ -47,18 +57,38 @@ pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
 }
 
 /// The object, named with its owner, if the executor has no right to its privileges.
-fn refused(target: &Target, kind: ObjectType, privileges: Privileges, facts: &Facts, view: &View<'_>) -> Option<String> {
+fn refused(
+    target: &Target,
+    kind: ObjectType,
+    privileges: Privileges,
+    facts: &Facts,
+    view: &View<'_>,
+) -> Option<String> {
     let object = view.find(target, kind)?;
     let owner = view.names.name(object.owner);
     let acts_as = |role: &str| role == facts.server.user || facts.server.acts_as.contains(role);
     if acts_as(owner) || may_pass_on(object, privileges, view, &acts_as) {
         return None;
     }
-    let place: Vec<_> = object.schema.iter().map(|schema| (**schema).to_owned()).chain([object.display_name()]).collect();
-    Some(format!("{} {} (owned by \"{owner}\")", object.kind, place.join(".")))
+    let place: Vec<_> = object
+        .schema
+        .iter()
+        .map(|schema| (**schema).to_owned())
+        .chain([object.display_name()])
+        .collect();
+    Some(format!(
+        "{} {} (owned by \"{owner}\")",
+        object.kind,
+        place.join(".")
+    ))
 }
 
-fn may_pass_on(object: &Object, privileges: Privileges, view: &View<'_>, acts_as: &dyn Fn(&str) -> bool) -> bool {
+fn may_pass_on(
+    object: &Object,
+    privileges: Privileges,
+    view: &View<'_>,
+    acts_as: &dyn Fn(&str) -> bool,
+) -> bool {
     let own = object
         .acl
         .iter()

@@ -16,19 +16,33 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, plan: &mut Plan) -> Default
     let rows: BTreeMap<(&str, Option<&str>, ObjectType), &DefaultAcl> = facts
         .defaults
         .iter()
-        .map(|row| ((facts.names.name(row.owner), row.schema.as_deref(), row.kind), row))
+        .map(|row| {
+            (
+                (facts.names.name(row.owner), row.schema.as_deref(), row.kind),
+                row,
+            )
+        })
         .collect();
-    let mut defaults = Defaults { set: vec![], revoked: vec![] };
+    let mut defaults = Defaults {
+        set: vec![],
+        revoked: vec![],
+    };
     for (key, rule) in &desired.default_privileges {
-        let row = rows.get(&(key.owner.as_str(), key.schema.as_deref(), key.kind)).copied();
+        let row = rows
+            .get(&(key.owner.as_str(), key.schema.as_deref(), key.kind))
+            .copied();
         let held = held(key, row, facts);
         let missing = rule.present.without(held);
         if !missing.is_empty() {
-            defaults.set.push(Change::SetDefaultPrivilege(change(key, missing)));
+            defaults
+                .set
+                .push(Change::SetDefaultPrivilege(change(key, missing)));
         }
         let surplus = held.intersection(rule.absent);
         if !surplus.is_empty() {
-            defaults.revoked.push(Change::RevokeDefaultPrivilege(change(key, surplus)));
+            defaults
+                .revoked
+                .push(Change::RevokeDefaultPrivilege(change(key, surplus)));
         }
         unsatisfiable(key, *rule, held, facts, &rows, plan);
     }
@@ -65,8 +79,15 @@ fn unsatisfiable(
     plan: &mut Plan,
 ) {
     let Some(schema) = &key.schema else { return };
-    let everywhere = DefaultKey { schema: None, ..key.clone() };
-    let global = held(&everywhere, rows.get(&(key.owner.as_str(), None, key.kind)).copied(), facts);
+    let everywhere = DefaultKey {
+        schema: None,
+        ..key.clone()
+    };
+    let global = held(
+        &everywhere,
+        rows.get(&(key.owner.as_str(), None, key.kind)).copied(),
+        facts,
+    );
     let stays = rule.absent.intersection(global).without(held_in_schema);
     if !stays.is_empty() {
         plan.warnings.push(format!(
@@ -90,12 +111,19 @@ fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
     for row in &facts.defaults {
         let owner = facts.names.name(row.owner);
         let managed = match &row.schema {
-            Some(schema) => desired.scope.schemas.get(schema).is_some_and(|facets| facets.bindings),
+            Some(schema) => desired
+                .scope
+                .schemas
+                .get(schema)
+                .is_some_and(|facets| facets.bindings),
             None => global.contains(&(owner, row.kind)),
         };
         for entry in row.acl.iter().filter(|_| managed) {
             let grantee = facts.names.name(entry.grantee);
-            let role = desired.roles.get(grantee).filter(|role| !role.preserve_undeclared_grants);
+            let role = desired
+                .roles
+                .get(grantee)
+                .filter(|role| !role.preserve_undeclared_grants);
             let own = row.schema.is_none() && entry.grantee == row.owner;
             if entry.grantee == RoleId::PUBLIC || role.is_none() || own {
                 continue;
@@ -106,14 +134,17 @@ fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
                 kind: row.kind,
                 grantee: grantee.to_owned(),
             };
-            let rule = desired.default_privileges.get(&key).copied().unwrap_or_default();
-            let surplus = entry.privileges.without(rule.present).without(rule.absent);
+            let wanted = desired.default_privileges.get(&key).copied().unwrap_or_default();
+            let surplus = entry.privileges.without(wanted.present).without(wanted.absent);
             if !surplus.is_empty() {
                 found.entry(key).or_insert(Privileges::NONE).add(surplus);
             }
         }
     }
-    found.iter().map(|(key, privileges)| Change::RevokeDefaultPrivilege(change(key, *privileges))).collect()
+    found
+        .iter()
+        .map(|(key, privileges)| Change::RevokeDefaultPrivilege(change(key, *privileges)))
+        .collect()
 }
 
 fn change(key: &DefaultKey, privileges: Privileges) -> DefaultPrivilege {

@@ -32,13 +32,21 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         revoked: vec![],
         plan,
     };
-    for name in desired.roles.keys().chain(desired.grants.keys().map(|key| &key.grantee)) {
+    for name in desired
+        .roles
+        .keys()
+        .chain(desired.grants.keys().map(|key| &key.grantee))
+    {
         if let Some(id) = facts.names.find(name) {
             differ.ids.insert(name, id);
         }
     }
     for (key, rule) in &desired.grants {
-        if key.columns.is_empty() { differ.rule(key, *rule) } else { differ.column_rule(key, *rule) }
+        if key.columns.is_empty() {
+            differ.rule(key, *rule);
+        } else {
+            differ.column_rule(key, *rule);
+        }
     }
     differ.surplus();
     differ.revoked.sort_by(|a, b| order(a).cmp(&order(b)));
@@ -50,7 +58,14 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
 
 /// By role, kind, schema and name. What was passed on is taken before what it was passed on from.
 fn order(revoke: &Revoke) -> impl Ord + '_ {
-    (revoke.cascade, &revoke.role, revoke.object_type, &revoke.schema, &revoke.name, &revoke.columns)
+    (
+        revoke.cascade,
+        &revoke.role,
+        revoke.object_type,
+        &revoke.schema,
+        &revoke.name,
+        &revoke.columns,
+    )
 }
 
 struct Differ<'a> {
@@ -73,15 +88,27 @@ impl<'a> Differ<'a> {
         let meant = self.view.meant_by(key);
         let mut missing: BTreeMap<(Privileges, bool), Vec<Target>> = BTreeMap::new();
         for place in &meant {
-            let Some(object) = self.view.object(*place) else { continue };
+            let Some(object) = self.view.object(*place) else {
+                continue;
+            };
             let (held, grantable) = id.map_or_else(Default::default, |id| object.held_by(id));
             // What an earlier rule has already asked for is on its way.
-            let asked = id.and_then(|id| self.wants.get(&(*place, id))).copied().unwrap_or_default();
+            let asked = id
+                .and_then(|id| self.wants.get(&(*place, id)))
+                .copied()
+                .unwrap_or_default();
             let lacks_option = rule.grantable.without(grantable).without(asked.grantable);
-            let lacks = rule.present.without(held).without(asked.present).without(lacks_option);
+            let lacks = rule
+                .present
+                .without(held)
+                .without(asked.present)
+                .without(lacks_option);
             for (privileges, option) in [(lacks, false), (lacks_option, true)] {
                 if !privileges.is_empty() {
-                    missing.entry((privileges, option)).or_default().push(Target::of(object));
+                    missing
+                        .entry((privileges, option))
+                        .or_default()
+                        .push(Target::of(object));
                 }
             }
             if let Some(id) = id {
@@ -101,7 +128,7 @@ impl<'a> Differ<'a> {
                 privileges,
                 object_type: key.kind,
                 schema: key.schema.clone(),
-                name: self.shown_name(key, &targets),
+                name: Self::shown_name(key, &targets),
                 columns: vec![],
                 with_grant_option,
                 targets,
@@ -110,32 +137,54 @@ impl<'a> Differ<'a> {
     }
 
     /// A routine is shown as PostgreSQL knows it, whatever spelling the manifest uses.
-    fn shown_name(&self, key: &GrantKey, targets: &[Target]) -> Option<String> {
+    fn shown_name(key: &GrantKey, targets: &[Target]) -> Option<String> {
         match (key.kind, targets) {
-            (ObjectType::Function, [Target { name, types: Some(types), .. }]) if !key.is_wildcard() => {
-                Some(format!("{name}({})", types.join(", ")))
-            }
+            (
+                ObjectType::Function,
+                [
+                    Target {
+                        name,
+                        types: Some(types),
+                        ..
+                    },
+                ],
+            ) if !key.is_wildcard() => Some(format!("{name}({})", types.join(", "))),
             (ObjectType::Database, [target]) => Some(target.name.to_string()),
             _ => key.name.clone(),
         }
     }
 
     /// The object does not exist, or is a setting on which nobody holds anything yet.
-    fn unresolved(&mut self, key: &GrantKey, rule: Rule, missing: &mut BTreeMap<(Privileges, bool), Vec<Target>>) {
+    fn unresolved(
+        &mut self,
+        key: &GrantKey,
+        rule: Rule,
+        missing: &mut BTreeMap<(Privileges, bool), Vec<Target>>,
+    ) {
         if rule.present.is_empty() {
             return;
         }
         if key.kind != ObjectType::Parameter && key.kind != ObjectType::Schema {
-            let place: Vec<_> = [&key.schema, &key.name].into_iter().flatten().map(|part| format!("\"{part}\"")).collect();
-            self.plan.warnings.push(format!("{} {} does not exist: granting on it will fail", key.kind, place.join(".")));
+            let place: Vec<_> = [&key.schema, &key.name]
+                .into_iter()
+                .flatten()
+                .map(|part| format!("\"{part}\""))
+                .collect();
+            self.plan.warnings.push(format!(
+                "{} {} does not exist: granting on it will fail",
+                key.kind,
+                place.join(".")
+            ));
         }
         let signature = (key.kind == ObjectType::Function)
             .then(|| key.name.as_deref().and_then(|name| Signature::parse(name).ok()))
             .flatten();
         let target = match signature {
-            Some(Signature { name, arguments }) => {
-                Target { schema: key.schema.as_deref().map(Into::into), name: name.into(), types: arguments.map(Into::into) }
-            }
+            Some(Signature { name, arguments }) => Target {
+                schema: key.schema.as_deref().map(Into::into),
+                name: name.into(),
+                types: arguments.map(Into::into),
+            },
             None => Target {
                 schema: key.schema.as_deref().map(Into::into),
                 name: key.name.clone().unwrap_or_default().into(),
@@ -145,33 +194,56 @@ impl<'a> Differ<'a> {
         let plain = rule.present.without(rule.grantable);
         for (privileges, option) in [(plain, false), (rule.grantable, true)] {
             if !privileges.is_empty() {
-                missing.entry((privileges, option)).or_default().push(target.clone());
+                missing
+                    .entry((privileges, option))
+                    .or_default()
+                    .push(target.clone());
             }
         }
     }
 
     fn column_rule(&mut self, key: &'a GrantKey, rule: Rule) {
-        let (Some(schema), Some(name)) = (key.schema.as_deref(), key.name.as_deref()) else { return };
+        let (Some(schema), Some(name)) = (key.schema.as_deref(), key.name.as_deref()) else {
+            return;
+        };
         let id = self.ids.get(key.grantee.as_str()).copied();
-        let relation = self.view.meant_by(key).first().and_then(|place| self.view.object(*place));
+        let relation = self
+            .view
+            .meant_by(key)
+            .first()
+            .and_then(|place| self.view.object(*place));
         let mut lacking: BTreeMap<(Privileges, bool), Vec<String>> = BTreeMap::new();
         for column in &key.columns {
-            let rules = self.columns.entry((schema, name, &key.grantee)).or_default().entry(column).or_default();
+            let rules = self
+                .columns
+                .entry((schema, name, &key.grantee))
+                .or_default()
+                .entry(column)
+                .or_default();
             rules.present.add(rule.present);
             rules.absent.add(rule.absent);
             rules.not_grantable.add(rule.not_grantable);
-            let held = relation.and_then(|relation| self.view.column(relation, column)).zip(id);
+            let held = relation
+                .and_then(|relation| self.view.column(relation, column))
+                .zip(id);
             let (held, grantable) = held.map_or_else(Default::default, |(column, id)| column.held_by(id));
             let lacks_option = rule.grantable.without(grantable);
             let lacks = rule.present.without(held).without(lacks_option);
             for (privileges, option) in [(lacks, false), (lacks_option, true)] {
                 if !privileges.is_empty() {
-                    lacking.entry((privileges, option)).or_default().push(column.clone());
+                    lacking
+                        .entry((privileges, option))
+                        .or_default()
+                        .push(column.clone());
                 }
             }
         }
         let target = relation.map_or_else(
-            || Target { schema: Some(schema.into()), name: name.into(), types: None },
+            || Target {
+                schema: Some(schema.into()),
+                name: name.into(),
+                types: None,
+            },
             Target::of,
         );
         for ((privileges, with_grant_option), columns) in lacking {
@@ -196,7 +268,12 @@ impl<'a> Differ<'a> {
             .scope
             .roles
             .iter()
-            .filter_map(|name| Some((*self.ids.get(name.as_str())?, (name.as_str(), self.desired.roles.get(name)?))))
+            .filter_map(|name| {
+                Some((
+                    *self.ids.get(name.as_str())?,
+                    (name.as_str(), self.desired.roles.get(name)?),
+                ))
+            })
             .collect();
         for (place, object) in view.objects() {
             let in_scope = self.in_scope(object);
@@ -206,7 +283,9 @@ impl<'a> Differ<'a> {
             for entry in object.acl.iter().flatten() {
                 let want = self.want(place, object, entry.grantee);
                 let held = entry.privileges;
-                let role = managed.get(&entry.grantee).filter(|_| entry.grantee != object.owner);
+                let role = managed
+                    .get(&entry.grantee)
+                    .filter(|_| entry.grantee != object.owner);
                 let undeclared = match role {
                     Some((name, role)) => {
                         let owned = in_scope || self.has_column_rule(object, name);
@@ -271,12 +350,24 @@ impl<'a> Differ<'a> {
     /// With one column of a relation under management, all of its columns are.
     fn has_column_rule(&self, object: &Object, role: &str) -> bool {
         object.column.is_some()
-            && object.schema.as_ref().is_some_and(|schema| self.columns.contains_key(&(&**schema, &*object.name, role)))
+            && object
+                .schema
+                .as_ref()
+                .is_some_and(|schema| self.columns.contains_key(&(&**schema, &*object.name, role)))
     }
 
     fn report(&mut self, object: &Object, role: &str, privileges: Privileges) {
-        let place: Vec<_> = object.schema.iter().map(|schema| &**schema).chain([&*object.name]).collect();
-        let column = object.column.as_ref().map(|column| format!(" column \"{column}\" of")).unwrap_or_default();
+        let place: Vec<_> = object
+            .schema
+            .iter()
+            .map(|schema| &**schema)
+            .chain([&*object.name])
+            .collect();
+        let column = object
+            .column
+            .as_ref()
+            .map(|column| format!(" column \"{column}\" of"))
+            .unwrap_or_default();
         self.plan.holdings.push(format!(
             "role \"{role}\" also holds {privileges} on{column} {} \"{}\", which the manifest does not manage",
             object.kind,
@@ -289,7 +380,13 @@ impl<'a> Differ<'a> {
             return;
         }
         let cascade = self.keep_heirs(object, entry, privileges);
-        let name = |id: RoleId| if id == RoleId::PUBLIC { PUBLIC } else { self.view.names.name(id) };
+        let name = |id: RoleId| {
+            if id == RoleId::PUBLIC {
+                PUBLIC
+            } else {
+                self.view.names.name(id)
+            }
+        };
         self.revoked.push(Revoke {
             role: name(entry.grantee).to_owned(),
             privileges,
@@ -316,7 +413,9 @@ impl<'a> Differ<'a> {
         loop {
             let more: Vec<_> = acl
                 .iter()
-                .filter(|entry| givers.contains(&entry.grantor) && !entry.privileges.intersection(passed_on).is_empty())
+                .filter(|entry| {
+                    givers.contains(&entry.grantor) && !entry.privileges.intersection(passed_on).is_empty()
+                })
                 .filter(|entry| !heirs.contains(entry))
                 .collect();
             if more.is_empty() {

@@ -15,7 +15,10 @@ pub(super) struct Members {
 const WITH_OPTIONS: u32 = 160_000;
 
 pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan) -> Members {
-    let mut members = Members { removed: vec![], added: vec![] };
+    let mut members = Members {
+        removed: vec![],
+        added: vec![],
+    };
     let mut edges: BTreeMap<(&str, &str), Vec<&Edge>> = BTreeMap::new();
     for edge in &facts.memberships {
         edges.entry((&edge.role, &edge.member)).or_default().push(edge);
@@ -31,9 +34,11 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
             }
             match edges.get(&(role.as_str(), member.as_str())) {
                 None => members.added.push(add(role, member, *options, options_matter)),
-                Some(found) => members
-                    .added
-                    .extend(found.iter().filter_map(|edge| update(edge, *options, facts, options_matter))),
+                Some(found) => members.added.extend(
+                    found
+                        .iter()
+                        .filter_map(|edge| update(edge, *options, facts, options_matter)),
+                ),
             }
         }
     }
@@ -43,13 +48,22 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
             continue;
         }
         let ours = desired.scope.roles.contains(member);
-        let exclusive = mode == Mode::Authoritative && desired.roles.get(member).is_some_and(|role| role.exclusive);
+        let exclusive =
+            mode == Mode::Authoritative && desired.roles.get(member).is_some_and(|role| role.exclusive);
         if membership.is_some_and(|membership| membership.exhaustive) || (ours && exclusive) {
-            members.removed.extend(found.iter().filter(|edge| !is_creators(edge, facts)).map(|edge| {
-                Change::RemoveMember { role: role.to_owned(), member: member.to_owned(), grantor: grantor(edge, facts) }
-            }));
+            members
+                .removed
+                .extend(found.iter().filter(|edge| !is_creators(edge, facts)).map(|edge| {
+                    Change::RemoveMember {
+                        role: role.to_owned(),
+                        member: member.to_owned(),
+                        grantor: grantor(edge, facts),
+                    }
+                }));
         } else if ours {
-            plan.holdings.push(format!("role \"{member}\" is also a member of \"{role}\", which the manifest does not say"));
+            plan.holdings.push(format!(
+                "role \"{member}\" is also a member of \"{role}\", which the manifest does not say"
+            ));
         }
     }
     members
@@ -72,7 +86,10 @@ fn update(edge: &Edge, options: MemberOptions, facts: &Facts, options_matter: bo
     let differs = |current: bool, wanted: bool| (current != wanted).then_some(wanted);
     let inherit = differs(edge.inherit, options.inherit).filter(|_| options_matter);
     let admin = differs(edge.admin, options.admin);
-    let set = options.set.and_then(|set| differs(edge.set, set)).filter(|_| options_matter);
+    let set = options
+        .set
+        .and_then(|set| differs(edge.set, set))
+        .filter(|_| options_matter);
     (inherit.is_some() || admin.is_some() || set.is_some()).then(|| Change::UpdateMemberOptions {
         role: edge.role.clone(),
         member: edge.member.clone(),
@@ -85,7 +102,8 @@ fn update(edge: &Edge, options: MemberOptions, facts: &Facts, options_matter: bo
 
 /// Who must be named to change the membership: nobody, if it is who acts anyway.
 fn grantor(edge: &Edge, facts: &Facts) -> Option<String> {
-    (!edge.by_bootstrap && edge.grantor != facts.server.user && !edge.grantor.is_empty()).then(|| edge.grantor.clone())
+    (!edge.by_bootstrap && edge.grantor != facts.server.user && !edge.grantor.is_empty())
+        .then(|| edge.grantor.clone())
 }
 
 /// From PostgreSQL 16 on, whoever creates a role without being superuser becomes its administrator, and cannot

@@ -43,13 +43,22 @@ pub struct WrongDatabase {
 
 /// The changes that make what must hold hold.
 pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan, WrongDatabase> {
-    let wrong = desired.grants.keys().filter(|key| key.kind == ObjectType::Database).find_map(|key| {
-        key.name.as_ref().filter(|name| **name != facts.server.database)
-    });
+    let wrong = desired
+        .grants
+        .keys()
+        .filter(|key| key.kind == ObjectType::Database)
+        .find_map(|key| key.name.as_ref().filter(|name| **name != facts.server.database));
     if let Some(target) = wrong {
-        return Err(WrongDatabase { target: target.clone(), connected: facts.server.database.clone() });
+        return Err(WrongDatabase {
+            target: target.clone(),
+            connected: facts.server.database.clone(),
+        });
     }
-    let mut plan = Plan { executor: facts.server.user.clone(), ..Plan::default() };
+    let mut plan = Plan {
+        executor: facts.server.user.clone(),
+        version: facts.server.version,
+        ..Plan::default()
+    };
     let roles = roles::diff(desired, facts, &options.passwords, &mut plan);
     let schemas = schemas::diff(desired, facts);
     let view = View::new(desired, facts, options.mode);
@@ -81,7 +90,10 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
 
 /// Taking a schema from its owner is more than adopting it.
 fn block_transfers(options: &Options, desired: &Desired, plan: &mut Plan) {
-    if options.mode != Mode::Adopt || options.allow_schema_owner_transfers || desired.allow_schema_owner_transfers {
+    if options.mode != Mode::Adopt
+        || options.allow_schema_owner_transfers
+        || desired.allow_schema_owner_transfers
+    {
         return;
     }
     for change in &plan.changes {

@@ -9,19 +9,27 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
     let mut sessions = vec![];
     for retirement in &desired.retirements {
         let role = &retirement.role;
-        let Some(existing) = facts.roles.get(role) else { continue };
+        let Some(existing) = facts.roles.get(role) else {
+            continue;
+        };
         if mode == Mode::Authoritative {
             block(retirement, facts, plan);
         }
         if let Some(heir) = &retirement.reassign_owned_to {
-            changes.push(Change::ReassignOwned { from_role: role.clone(), to_role: heir.clone() });
+            changes.push(Change::ReassignOwned {
+                from_role: role.clone(),
+                to_role: heir.clone(),
+            });
         }
         if retirement.drop_owned {
             changes.push(Change::DropOwned { role: role.clone() });
         }
         changes.push(Change::DropRole { name: role.clone() });
         if retirement.terminate_sessions {
-            sessions.push(Change::TerminateSessions { role: role.clone(), oid: existing.oid });
+            sessions.push(Change::TerminateSessions {
+                role: role.clone(),
+                oid: existing.oid,
+            });
         }
     }
     changes.append(&mut sessions);
@@ -31,12 +39,17 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
 fn block(retirement: &Retirement, facts: &Facts, plan: &mut Plan) {
     let role = &retirement.role;
     if *role == facts.server.user {
-        plan.blockers.push(format!("role \"{role}\" cannot be dropped: it is the role that applies the manifest"));
+        plan.blockers.push(format!(
+            "role \"{role}\" cannot be dropped: it is the role that applies the manifest"
+        ));
     }
-    let Some(found) = facts.drops.get(role) else { return };
+    let Some(found) = facts.drops.get(role) else {
+        return;
+    };
     for dependency in &found.dependencies {
         if let Some(reason) = in_the_way(retirement, dependency, &facts.server.database) {
-            plan.blockers.push(format!("role \"{role}\" cannot be dropped: {reason}"));
+            plan.blockers
+                .push(format!("role \"{role}\" cannot be dropped: {reason}"));
         }
     }
     if found.sessions > 0 && !retirement.terminate_sessions {
@@ -48,9 +61,21 @@ fn block(retirement: &Retirement, facts: &Facts, plan: &mut Plan) {
 }
 
 fn in_the_way(retirement: &Retirement, dependency: &Dependency, here: &str) -> Option<String> {
-    let Dependency { database, owned, count, example } = dependency;
-    let what = if *owned { "owned object(s)" } else { "privilege dependency(s)" };
-    let example = example.as_ref().map(|example| format!(" (such as {example})")).unwrap_or_default();
+    let Dependency {
+        database,
+        owned,
+        count,
+        example,
+    } = dependency;
+    let what = if *owned {
+        "owned object(s)"
+    } else {
+        "privilege dependency(s)"
+    };
+    let example = example
+        .as_ref()
+        .map(|example| format!(" (such as {example})"))
+        .unwrap_or_default();
     match database.as_deref() {
         Some(there) if there != here => Some(format!(
             "it has {count} {what} in database \"{there}\", which only a connection to that database can reassign or drop"
@@ -58,9 +83,9 @@ fn in_the_way(retirement: &Retirement, dependency: &Dependency, here: &str) -> O
         _ if *owned && retirement.reassign_owned_to.is_none() && !retirement.drop_owned => Some(format!(
             "it has {count} {what}{example}; set `reassign_owned_to` or `drop_owned: true`"
         )),
-        _ if !*owned && !retirement.drop_owned => {
-            Some(format!("it has {count} {what}{example}; set `drop_owned: true` to revoke them"))
-        }
+        _ if !*owned && !retirement.drop_owned => Some(format!(
+            "it has {count} {what}{example}; set `drop_owned: true` to revoke them"
+        )),
         _ => None,
     }
 }

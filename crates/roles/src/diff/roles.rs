@@ -22,18 +22,29 @@ pub(super) fn diff(
     passwords: &BTreeMap<String, SecretString>,
     plan: &mut Plan,
 ) -> Roles {
-    let mut roles = Roles { created: vec![], altered: vec![], passwords: vec![] };
-    for (name, role) in desired.roles.iter() {
+    let mut roles = Roles {
+        created: vec![],
+        altered: vec![],
+        passwords: vec![],
+    };
+    for (name, role) in &desired.roles {
         let existing = facts.roles.get(name);
-        let password = passwords.get(name).filter(|clear| !existing.is_some_and(|role| has(role, clear)));
-        let set_password =
-            password.map(|clear| Change::SetPassword { name: name.clone(), password: Password(clear.clone()) });
+        let password = passwords
+            .get(name)
+            .filter(|clear| !existing.is_some_and(|role| has(role, clear)));
+        let set_password = password.map(|clear| Change::SetPassword {
+            name: name.clone(),
+            password: Password(clear.clone()),
+        });
         match existing {
             None if role.external => plan.warnings.push(format!(
                 "role \"{name}\" is declared external and does not exist: what refers to it will fail"
             )),
             None => {
-                roles.created.push(Change::CreateRole { name: name.clone(), state: role.state.clone() });
+                roles.created.push(Change::CreateRole {
+                    name: name.clone(),
+                    state: role.state.clone(),
+                });
                 roles.created.extend(set_password);
                 continue;
             }
@@ -41,11 +52,17 @@ pub(super) fn diff(
                 let attributes = existing.state.changes_to(&role.state);
                 protect(name, &attributes, facts, plan);
                 if !attributes.is_empty() {
-                    roles.altered.push(Change::AlterRole { name: name.clone(), attributes });
+                    roles.altered.push(Change::AlterRole {
+                        name: name.clone(),
+                        attributes,
+                    });
                 }
                 if existing.state.comment != role.state.comment {
                     let comment = role.state.comment.clone();
-                    roles.altered.push(Change::SetComment { name: name.clone(), comment });
+                    roles.altered.push(Change::SetComment {
+                        name: name.clone(),
+                        comment,
+                    });
                 }
             }
             Some(_) => {}
@@ -57,7 +74,9 @@ pub(super) fn diff(
 
 /// Whether the role has this password already, as far as that can be known.
 fn has(role: &RoleFacts, clear: &SecretString) -> bool {
-    role.verifier.as_ref().is_some_and(|stored| scram::matches(clear, stored.expose_secret()) == Some(true))
+    role.verifier
+        .as_ref()
+        .is_some_and(|stored| scram::matches(clear, stored.expose_secret()) == Some(true))
 }
 
 /// Nobody saws off the branch that the plan sits on.

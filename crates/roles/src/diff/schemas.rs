@@ -15,12 +15,21 @@ pub(super) struct Schemas {
 }
 
 pub(super) fn diff(desired: &Desired, facts: &Facts) -> Schemas {
-    let mut schemas = Schemas { changes: vec![], transfers: BTreeSet::new() };
+    let mut schemas = Schemas {
+        changes: vec![],
+        transfers: BTreeSet::new(),
+    };
     for (name, owner) in &desired.schemas {
         match (facts.schema_owner(name), owner) {
-            (None, _) => schemas.changes.push(Change::CreateSchema { name: name.clone(), owner: owner.clone() }),
+            (None, _) => schemas.changes.push(Change::CreateSchema {
+                name: name.clone(),
+                owner: owner.clone(),
+            }),
             (Some(current), Some(owner)) if current != owner => {
-                schemas.changes.push(Change::AlterSchemaOwner { name: name.clone(), owner: owner.clone() });
+                schemas.changes.push(Change::AlterSchemaOwner {
+                    name: name.clone(),
+                    owner: owner.clone(),
+                });
                 schemas.transfers.insert((name.clone(), owner.clone()));
             }
             _ => {}

@@ -10,6 +10,9 @@ use crate::facts::{AclEntry, Facts, Names, Object, RoleId};
 use crate::model::{ObjectType, Signature};
 use crate::plan::{Mode, Target};
 
+/// A schema, or none.
+type Schema = Option<Box<str>>;
+
 pub(super) struct View<'a> {
     /// Objects whose state changes before grants are made, by their place in the facts, and new ones after them.
     changed: HashMap<usize, Object>,
@@ -17,9 +20,9 @@ pub(super) struct View<'a> {
     count: usize,
     pub(super) names: Names,
     /// Objects of a kind in a schema.
-    by_kind: HashMap<(Option<Box<str>>, ObjectType), Vec<usize>>,
+    by_kind: HashMap<(Schema, ObjectType), Vec<usize>>,
     /// Objects by name; routines and relations can share one.
-    by_name: HashMap<(Option<Box<str>>, Box<str>), Vec<usize>>,
+    by_name: HashMap<(Schema, Box<str>), Vec<usize>>,
 }
 
 impl<'a> View<'a> {
@@ -58,7 +61,12 @@ impl<'a> View<'a> {
             }
             (Some(place), Some(owner)) if mode.transfers_schemas() => {
                 let owner = self.names.id(owner);
-                if let Some(object) = self.facts.objects.get(*place).filter(|object| object.owner != owner) {
+                if let Some(object) = self
+                    .facts
+                    .objects
+                    .get(*place)
+                    .filter(|object| object.owner != owner)
+                {
                     self.changed.insert(*place, handed_over(object, owner));
                 }
             }
@@ -68,14 +76,19 @@ impl<'a> View<'a> {
 
     fn index(&mut self) {
         for place in 0..self.count {
-            let Some(object) = self.changed.get(&place).or_else(|| self.facts.objects.get(place)) else { continue };
+            let Some(object) = self.changed.get(&place).or_else(|| self.facts.objects.get(place)) else {
+                continue;
+            };
             if object.column.is_some() {
                 continue;
             }
-            let schema: Option<Box<str>> = object.schema.as_deref().map(Into::into);
+            let schema: Schema = object.schema.as_deref().map(Into::into);
             let name = object.name.clone();
             if object.in_scope {
-                self.by_kind.entry((schema.clone(), object.kind)).or_default().push(place);
+                self.by_kind
+                    .entry((schema.clone(), object.kind))
+                    .or_default()
+                    .push(place);
             }
             self.by_name.entry((schema, name)).or_default().push(place);
         }
@@ -93,41 +106,62 @@ impl<'a> View<'a> {
 
     pub(super) fn schema(&self, name: &str) -> Option<&Object> {
         let places = self.by_name.get(&(None, name.into()))?;
-        places.iter().filter_map(|place| self.object(*place)).find(|object| object.kind == ObjectType::Schema)
+        places
+            .iter()
+            .filter_map(|place| self.object(*place))
+            .find(|object| object.kind == ObjectType::Schema)
     }
 
     /// The existing objects that a rule means.
     pub(super) fn meant_by(&self, key: &GrantKey) -> Vec<usize> {
-        let schema: Option<Box<str>> = key.schema.as_deref().map(Into::into);
+        let schema: Schema = key.schema.as_deref().map(Into::into);
         let Some(name) = &key.name else {
-            return self.by_kind.get(&(None, ObjectType::Database)).cloned().unwrap_or_default();
+            return self
+                .by_kind
+                .get(&(None, ObjectType::Database))
+                .cloned()
+                .unwrap_or_default();
         };
         if key.is_wildcard() {
-            let all = self.by_kind.get(&(schema, key.kind)).map(Vec::as_slice).unwrap_or_default();
+            let all = self
+                .by_kind
+                .get(&(schema, key.kind))
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             return all
                 .iter()
                 .copied()
                 .filter(|place| {
                     key.except.is_empty()
-                        || !self.object(*place).is_some_and(|object| is_excepted(&key.except, &object.display_name()))
+                        || !self
+                            .object(*place)
+                            .is_some_and(|object| is_excepted(&key.except, &object.display_name()))
                 })
                 .collect();
         }
-        let signature = (key.kind == ObjectType::Function).then(|| Signature::parse(name).ok()).flatten();
+        let signature = (key.kind == ObjectType::Function)
+            .then(|| Signature::parse(name).ok())
+            .flatten();
         let bare = match (&signature, key.kind) {
             (Some(signature), _) => signature.name.clone(),
             // Settings are known in lower case.
             (None, ObjectType::Parameter) => name.to_ascii_lowercase(),
             _ => name.clone(),
         };
-        let named = self.by_name.get(&(schema, bare.into())).map(Vec::as_slice).unwrap_or_default();
+        let named = self
+            .by_name
+            .get(&(schema, bare.into()))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         named
             .iter()
             .copied()
             .filter(|place| {
                 self.object(*place).is_some_and(|object| {
                     object.kind.same_namespace(key.kind)
-                        && signature.as_ref().is_none_or(|signature| signature.means(&object.name, &object.types))
+                        && signature
+                            .as_ref()
+                            .is_none_or(|signature| signature.means(&object.name, &object.types))
                 })
             })
             .collect()
@@ -135,11 +169,15 @@ impl<'a> View<'a> {
 
     /// The existing object that a statement is about.
     pub(super) fn find(&self, target: &Target, kind: ObjectType) -> Option<&Object> {
-        let schema: Option<Box<str>> = target.schema.as_deref().map(Into::into);
+        let schema: Schema = target.schema.as_deref().map(Into::into);
         let places = self.by_name.get(&(schema, target.name.clone()))?;
-        places.iter().filter_map(|place| self.object(*place)).find(|object| {
-            object.kind.same_namespace(kind) && target.types.as_ref().is_none_or(|types| **types == *object.types)
-        })
+        places
+            .iter()
+            .filter_map(|place| self.object(*place))
+            .find(|object| {
+                object.kind.same_namespace(kind)
+                    && target.types.as_ref().is_none_or(|types| **types == *object.types)
+            })
     }
 
     /// A column of an object, if anybody holds something on it.
@@ -155,8 +193,16 @@ fn handed_over(object: &Object, owner: RoleId) -> Object {
     let replace = |role: RoleId| if role == object.owner { owner } else { role };
     let acl = object.acl.as_ref().map(|acl| {
         acl.iter()
-            .map(|entry| AclEntry { grantee: replace(entry.grantee), grantor: replace(entry.grantor), ..*entry })
+            .map(|entry| AclEntry {
+                grantee: replace(entry.grantee),
+                grantor: replace(entry.grantor),
+                ..*entry
+            })
             .collect()
     });
-    Object { owner, acl, ..object.clone() }
+    Object {
+        owner,
+        acl,
+        ..object.clone()
+    }
 }

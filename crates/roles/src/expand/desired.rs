@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::manifest::{Password, Retirement};
 use crate::model::{ObjectType, Privileges, RoleState};
 
@@ -125,7 +127,7 @@ pub struct Counts {
 }
 
 /// What is managed: inside of it, what is not desired is revoked; outside, nothing is touched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     /// Roles whose privileges are managed.
     pub roles: BTreeSet<String>,
@@ -136,7 +138,7 @@ pub struct Scope {
 }
 
 /// What of a schema is managed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopedSchema {
     /// Its existence and owner.
     pub owner: bool,
@@ -153,13 +155,22 @@ impl Scope {
             database: desired.grants.keys().any(|key| key.kind == ObjectType::Database),
         };
         for name in desired.schemas.keys() {
-            scope.schemas.insert(name.clone(), ScopedSchema { owner: true, bindings: true });
+            scope.schemas.insert(
+                name.clone(),
+                ScopedSchema {
+                    owner: true,
+                    bindings: true,
+                },
+            );
         }
         let of_grants = desired.grants.keys().filter_map(|key| match key.kind {
             ObjectType::Schema => key.name.as_ref(),
             _ => key.schema.as_ref(),
         });
-        let of_defaults = desired.default_privileges.keys().filter_map(|key| key.schema.as_ref());
+        let of_defaults = desired
+            .default_privileges
+            .keys()
+            .filter_map(|key| key.schema.as_ref());
         for name in of_grants.chain(of_defaults) {
             scope.schemas.entry(name.clone()).or_default().bindings = true;
         }
@@ -168,6 +179,9 @@ impl Scope {
 
     /// Schemas whose privileges are managed.
     pub fn privilege_schemas(&self) -> impl Iterator<Item = &str> {
-        self.schemas.iter().filter(|(_, facets)| facets.bindings).map(|(name, _)| name.as_str())
+        self.schemas
+            .iter()
+            .filter(|(_, facets)| facets.bindings)
+            .map(|(name, _)| name.as_str())
     }
 }

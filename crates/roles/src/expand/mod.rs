@@ -7,7 +7,7 @@ mod desired;
 mod pattern;
 
 pub use desired::{
-    Counts, DefaultKey, Desired, DesiredRole, GrantKey, Membership, MemberOptions, Rule, Scope, ScopedSchema,
+    Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
 };
 pub use pattern::{generated_name, is_excepted, pattern_of};
 
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use crate::guc;
 use crate::manifest::{
-    self, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema, ScopeType,
-    canonical_timestamp,
+    self, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema,
+    ScopeType, canonical_timestamp,
 };
 use crate::model::{ObjectType, RoleState};
 
@@ -29,7 +29,9 @@ pub fn expand(manifest: &Manifest) -> Desired {
     };
     for (schema, name, profile) in bindings(manifest) {
         let role = generated_name(pattern_of(manifest, schema), &schema.name, name);
-        desired.roles.insert(role, generated_role(&schema.name, name, profile));
+        desired
+            .roles
+            .insert(role, generated_role(&schema.name, name, profile));
     }
     for role in &manifest.roles {
         desired.roles.insert(role.name.clone(), declared_role(role));
@@ -50,7 +52,9 @@ pub fn expand(manifest: &Manifest) -> Desired {
 }
 
 fn counts(manifest: &Manifest, desired: &Desired, grants: usize) -> Counts {
-    let from_profiles = bindings(manifest).filter(|(.., profile)| !profile.default_privileges.is_empty()).count();
+    let from_profiles = bindings(manifest)
+        .filter(|(.., profile)| !profile.default_privileges.is_empty())
+        .count();
     Counts {
         schemas: manifest.schemas.len(),
         roles: desired.roles.len(),
@@ -64,7 +68,10 @@ fn counts(manifest: &Manifest, desired: &Desired, grants: usize) -> Counts {
 fn bindings(manifest: &Manifest) -> impl Iterator<Item = (&Schema, &str, &Profile)> {
     manifest.schemas.iter().flat_map(move |schema| {
         schema.profiles.iter().filter_map(move |name| {
-            manifest.profiles.get(name).map(|profile| (schema, name.as_str(), profile))
+            manifest
+                .profiles
+                .get(name)
+                .map(|profile| (schema, name.as_str(), profile))
         })
     })
 }
@@ -93,19 +100,30 @@ pub(crate) fn object_in(schema: &str, object: &ProfileObject) -> Object {
         kind if kind.spec().in_schema => (Some(schema.to_owned()), object.name.clone()),
         _ => (None, object.name.clone()),
     };
-    Object { kind: object.kind, schema, name, except: object.except.clone(), columns: object.columns.clone() }
+    Object {
+        kind: object.kind,
+        schema,
+        name,
+        except: object.except.clone(),
+        columns: object.columns.clone(),
+    }
 }
 
 fn generated_role(schema: &str, name: &str, profile: &Profile) -> DesiredRole {
-    let config = profile.config.iter().map(|(parameter, value)| {
-        let value = value.replace("{schema}", schema).replace("{profile}", name);
-        guc::canonical(parameter, &value)
-    });
+    let fill = |template: &str| generated_name(template, schema, name);
+    let config = profile
+        .config
+        .iter()
+        .map(|(parameter, value)| guc::canonical(parameter, &fill(value)));
+    let comment = profile
+        .comment
+        .as_deref()
+        .unwrap_or("Generated from profile '{profile}' for schema '{schema}'");
     DesiredRole {
         state: RoleState {
             login: profile.login.unwrap_or(false),
             inherit: profile.inherit.unwrap_or(true),
-            comment: Some(format!("Generated from profile '{name}' for schema '{schema}'")),
+            comment: Some(fill(comment)).filter(|comment| !comment.is_empty()),
             config: config.collect(),
             ..RoleState::default()
         },
@@ -127,8 +145,15 @@ fn declared_role(role: &Role) -> DesiredRole {
             bypassrls: is(role.bypassrls),
             connection_limit: role.connection_limit.unwrap_or(-1),
             comment: role.comment.clone(),
-            password_valid_until: role.password_valid_until.as_deref().and_then(|text| canonical_timestamp(text).ok()),
-            config: role.config.iter().map(|(name, value)| guc::canonical(name, value)).collect(),
+            password_valid_until: role
+                .password_valid_until
+                .as_deref()
+                .and_then(|text| canonical_timestamp(text).ok()),
+            config: role
+                .config
+                .iter()
+                .map(|(name, value)| guc::canonical(name, value))
+                .collect(),
         },
         password: role.password.clone(),
         external: role.external,
@@ -140,7 +165,10 @@ fn declared_role(role: &Role) -> DesiredRole {
 fn add_grant(desired: &mut Desired, grant: Grant) {
     let kind = grant.object.kind;
     // pgroles reads a relation without a schema as one of `public`; only a lenient check lets it come here.
-    let schema = kind.spec().in_schema.then(|| grant.object.schema.unwrap_or_else(|| "public".to_owned()));
+    let schema = kind
+        .spec()
+        .in_schema
+        .then(|| grant.object.schema.unwrap_or_else(|| "public".to_owned()));
     let key = GrantKey {
         grantee: grant.role,
         kind,
@@ -167,7 +195,9 @@ fn add_grant(desired: &mut Desired, grant: Grant) {
 fn default_privileges(manifest: &Manifest, desired: &mut Desired) {
     let owner_of = |schema: Option<&str>| {
         let declared = schema.and_then(|name| desired.schemas.get(name).cloned().flatten());
-        declared.or_else(|| manifest.default_owner.clone()).unwrap_or_else(|| "postgres".to_owned())
+        declared
+            .or_else(|| manifest.default_owner.clone())
+            .unwrap_or_else(|| "postgres".to_owned())
     };
     let mut rules: BTreeMap<DefaultKey, Rule> = BTreeMap::new();
     let mut add = |owner: &str, schema: Option<&str>, grantee: &str, grant: &DefaultPrivilegeGrant| {
@@ -210,7 +240,13 @@ fn memberships(manifest: &Manifest, desired: &mut Desired) {
     // A declared role has the declared members and no others, none included.
     for (name, role) in &desired.roles {
         if !role.external {
-            desired.memberships.insert(name.clone(), Membership { exhaustive: true, ..Membership::default() });
+            desired.memberships.insert(
+                name.clone(),
+                Membership {
+                    exhaustive: true,
+                    ..Membership::default()
+                },
+            );
         }
     }
     for membership in &manifest.memberships {
@@ -226,7 +262,6 @@ fn memberships(manifest: &Manifest, desired: &mut Desired) {
         }
     }
 }
-
 
 /// Re-exported for the types that carry it.
 pub use manifest::Retirement;

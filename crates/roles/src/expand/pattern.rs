@@ -4,7 +4,11 @@ use crate::manifest::{Manifest, Schema};
 
 /// How the roles of a schema's profiles are named.
 pub fn pattern_of<'a>(manifest: &'a Manifest, schema: &'a Schema) -> &'a str {
-    schema.role_pattern.as_deref().or(manifest.role_pattern.as_deref()).unwrap_or("{schema}-{profile}")
+    schema
+        .role_pattern
+        .as_deref()
+        .or(manifest.role_pattern.as_deref())
+        .unwrap_or("{schema}-{profile}")
 }
 
 /// The role of a profile in a schema.
@@ -34,14 +38,20 @@ pub fn generated_name(pattern: &str, schema: &str, profile: &str) -> String {
 /// without arguments.
 pub fn is_excepted<'a>(except: impl IntoIterator<Item = &'a String>, name: &str) -> bool {
     let bare = name.split_once('(').map_or(name, |(bare, _)| bare);
-    except.into_iter().any(|pattern| matches(pattern, name) || matches(pattern, bare))
+    except
+        .into_iter()
+        .any(|pattern| matches(pattern, name) || matches(pattern, bare))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|prefix| name.strip_prefix(prefix)) else { return false };
+    let Some(mut rest) = parts.next().and_then(|prefix| name.strip_prefix(prefix)) else {
+        return false;
+    };
     let mut parts: Vec<_> = parts.collect();
-    let Some(suffix) = parts.pop() else { return rest.is_empty() };
+    let Some(suffix) = parts.pop() else {
+        return rest.is_empty();
+    };
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
@@ -57,14 +67,33 @@ mod tests {
 
     #[test]
     fn placeholders_are_replaced_once() {
-        assert_eq!(generated_name("{schema}-{profile}", "app", "reader"), "app-reader");
-        assert_eq!(generated_name("{profile}_{schema}{x}", "{profile}", "r"), "r_{profile}{x}");
+        assert_eq!(
+            generated_name("{schema}-{profile}", "app", "reader"),
+            "app-reader"
+        );
+        assert_eq!(
+            generated_name("{profile}_{schema}{x}", "{profile}", "r"),
+            "r_{profile}{x}"
+        );
     }
 
     #[test]
     fn exceptions_are_names_and_patterns() {
-        let except = ["audit".to_owned(), "tmp_*".to_owned(), "*_old".to_owned(), "a*b*c".to_owned()];
-        for name in ["audit", "tmp_", "tmp_x", "x_old", "abc", "aXbYc", "audit(integer)"] {
+        let except = [
+            "audit".to_owned(),
+            "tmp_*".to_owned(),
+            "*_old".to_owned(),
+            "a*b*c".to_owned(),
+        ];
+        for name in [
+            "audit",
+            "tmp_",
+            "tmp_x",
+            "x_old",
+            "abc",
+            "aXbYc",
+            "audit(integer)",
+        ] {
             assert!(is_excepted(&except, name), "{name}");
         }
         for name in ["audits", "xtmp_", "old", "acb"] {

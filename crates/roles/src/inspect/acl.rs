@@ -26,8 +26,17 @@ pub(super) fn parse(text: &str, names: &mut Names) -> Option<AclEntry> {
             privileges.add(last.into_iter().collect());
         }
     }
-    let grantee = if grantee.is_empty() { crate::facts::RoleId::PUBLIC } else { names.id(&grantee) };
-    Some(AclEntry { grantee, grantor: names.id(&grantor), privileges, grantable })
+    let grantee = if grantee.is_empty() {
+        crate::facts::RoleId::PUBLIC
+    } else {
+        names.id(&grantee)
+    };
+    Some(AclEntry {
+        grantee,
+        grantor: names.id(&grantor),
+        privileges,
+        grantable,
+    })
 }
 
 /// A name, quoted if PostgreSQL thought it necessary, and what follows it.
@@ -60,20 +69,43 @@ mod tests {
     fn read(text: &str) -> Option<(String, String, String, String)> {
         let mut names = Names::default();
         let entry = parse(text, &mut names)?;
-        let grantee = if entry.grantee == RoleId::PUBLIC { String::new() } else { names.name(entry.grantee).to_owned() };
-        Some((grantee, names.name(entry.grantor).to_owned(), entry.privileges.to_string(), entry.grantable.to_string()))
+        let grantee = if entry.grantee == RoleId::PUBLIC {
+            String::new()
+        } else {
+            names.name(entry.grantee).to_owned()
+        };
+        Some((
+            grantee,
+            names.name(entry.grantor).to_owned(),
+            entry.privileges.to_string(),
+            entry.grantable.to_string(),
+        ))
     }
 
     #[test]
     fn entries_of_all_shapes() {
-        let expect = |a: &str, b: &str, c: &str, d: &str| Some((a.to_owned(), b.to_owned(), c.to_owned(), d.to_owned()));
-        assert_eq!(read("app=r*w/owner"), expect("app", "owner", "SELECT, UPDATE", "SELECT"));
+        let expect = |a: &str, b: &str, c: &str, d: &str| {
+            Some((a.to_owned(), b.to_owned(), c.to_owned(), d.to_owned()))
+        };
+        assert_eq!(
+            read("app=r*w/owner"),
+            expect("app", "owner", "SELECT, UPDATE", "SELECT")
+        );
         assert_eq!(read("=X/postgres"), expect("", "postgres", "EXECUTE", ""));
-        assert_eq!(read("\"app-editor\"=arwd/\"own=er/\""), expect("app-editor", "own=er/", "DELETE, INSERT, SELECT, UPDATE", ""));
+        assert_eq!(
+            read("\"app-editor\"=arwd/\"own=er/\""),
+            expect("app-editor", "own=er/", "DELETE, INSERT, SELECT, UPDATE", "")
+        );
         assert_eq!(read("\"a\"\"b\"=U/x"), expect("a\"b", "x", "USAGE", ""));
         assert_eq!(read("\"\"\"\"=U/x"), expect("\"", "x", "USAGE", ""));
         assert_eq!(read("app=/owner"), expect("app", "owner", "", ""));
-        assert_eq!(read("PUBLIC=r/owner"), expect("PUBLIC", "owner", "SELECT", "").map(|mut e| { e.0 = String::new(); e }));
+        assert_eq!(
+            read("PUBLIC=r/owner"),
+            expect("PUBLIC", "owner", "SELECT", "").map(|mut e| {
+                e.0 = String::new();
+                e
+            })
+        );
     }
 
     #[test]

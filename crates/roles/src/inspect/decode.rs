@@ -9,7 +9,9 @@ use stanchion_postgres::types::FromSql;
 
 use super::acl;
 use super::queries::{DEFAULT_KINDS, RELKINDS, Subject};
-use crate::facts::{AclEntry, DefaultAcl, Dependency, Edge, Facts, Names, Object, RoleFacts, RoleId, ServerFacts};
+use crate::facts::{
+    AclEntry, DefaultAcl, Dependency, Edge, Facts, Names, Object, RoleFacts, RoleId, ServerFacts,
+};
 use crate::guc;
 use crate::manifest::canonical_timestamp;
 use crate::model::{ObjectType, RoleState};
@@ -20,6 +22,15 @@ use crate::model::{ObjectType, RoleState};
 pub struct Unreadable {
     about: &'static str,
     reason: String,
+}
+
+impl Unreadable {
+    pub(super) fn new(about: &'static str, error: &dyn std::error::Error) -> Self {
+        Self {
+            about,
+            reason: error.to_string(),
+        }
+    }
 }
 
 /// Collects facts from the rows of one query after the other.
@@ -35,7 +46,10 @@ impl Decoder {
         rows.iter().try_for_each(|row| match subject {
             Subject::Server => self.server(row),
             Subject::ActsAs => {
-                self.facts.server.acts_as.insert(get(row, 0, "the executor's memberships")?);
+                self.facts
+                    .server
+                    .acts_as
+                    .insert(get(row, 0, "the executor's memberships")?);
                 Ok(())
             }
             Subject::Roles => self.role(row),
@@ -83,7 +97,18 @@ impl Decoder {
             acts_as: BTreeSet::new(),
         };
         let name = self.facts.server.database.clone();
-        self.push(about, row, ObjectType::Database, None, &name, None, vec![], 5, 6, true)
+        self.push(
+            about,
+            row,
+            ObjectType::Database,
+            None,
+            &name,
+            None,
+            vec![],
+            5,
+            6,
+            true,
+        )
     }
 
     fn role(&mut self, row: &Row) -> Result<(), Unreadable> {
@@ -108,7 +133,11 @@ impl Decoder {
                 .map(|(name, value)| guc::canonical(name, value))
                 .collect(),
         };
-        let role = RoleFacts { oid: get(row, 0, about)?, state, verifier: None };
+        let role = RoleFacts {
+            oid: get(row, 0, about)?,
+            state,
+            verifier: None,
+        };
         self.facts.roles.insert(get(row, 1, about)?, role);
         Ok(())
     }
@@ -131,9 +160,22 @@ impl Decoder {
         let about = "schemas";
         let name: Arc<str> = get::<String>(row, 1, about)?.into();
         self.schemas.insert(get(row, 0, about)?, name.clone());
-        self.facts.schemas.insert(name.to_string(), self.facts.objects.len());
+        self.facts
+            .schemas
+            .insert(name.to_string(), self.facts.objects.len());
         let in_scope = get(row, 4, about)?;
-        self.push(about, row, ObjectType::Schema, None, &name, None, vec![], 2, 3, in_scope)
+        self.push(
+            about,
+            row,
+            ObjectType::Schema,
+            None,
+            &name,
+            None,
+            vec![],
+            2,
+            3,
+            in_scope,
+        )
     }
 
     fn relation(&mut self, row: &Row) -> Result<(), Unreadable> {
@@ -171,13 +213,35 @@ impl Decoder {
         let about = "columns";
         let schema: &str = get(row, 0, about)?;
         let column: &str = get(row, 2, about)?;
-        self.push(about, row, ObjectType::Table, Some(schema.into()), get(row, 1, about)?, Some(column), vec![], 3, 4, true)
+        self.push(
+            about,
+            row,
+            ObjectType::Table,
+            Some(schema.into()),
+            get(row, 1, about)?,
+            Some(column),
+            vec![],
+            3,
+            4,
+            true,
+        )
     }
 
     fn global(&mut self, row: &Row) -> Result<(), Unreadable> {
         let about = "objects outside of schemas";
         let kind = kind(get(row, 0, about)?, about)?;
-        self.push(about, row, kind, None, get(row, 1, about)?, None, vec![], 2, 3, true)
+        self.push(
+            about,
+            row,
+            kind,
+            None,
+            get(row, 1, about)?,
+            None,
+            vec![],
+            2,
+            3,
+            true,
+        )
     }
 
     fn elsewhere(&mut self, row: &Row) -> Result<(), Unreadable> {
@@ -186,17 +250,33 @@ impl Decoder {
         let schema: Option<&str> = get(row, 1, about)?;
         let name: &str = get(row, 2, about)?;
         let column: Option<&str> = get(row, 3, about)?;
-        let known = self.facts.objects.iter().filter(|_| schema.is_none() || column.is_some()).any(|object| {
-            object.kind.same_namespace(kind)
-                && object.schema.as_deref() == schema
-                && &*object.name == name
-                && object.column.as_deref() == column
-        });
+        let known = self
+            .facts
+            .objects
+            .iter()
+            .filter(|_| schema.is_none() || column.is_some())
+            .any(|object| {
+                object.kind.same_namespace(kind)
+                    && object.schema.as_deref() == schema
+                    && &*object.name == name
+                    && object.column.as_deref() == column
+            });
         if known {
             return Ok(());
         }
         let types: Option<Vec<String>> = get(row, 4, about)?;
-        self.push(about, row, kind, schema.map(Arc::from), name, column, types.unwrap_or_default(), 5, 6, false)
+        self.push(
+            about,
+            row,
+            kind,
+            schema.map(Arc::from),
+            name,
+            column,
+            types.unwrap_or_default(),
+            5,
+            6,
+            false,
+        )
     }
 
     #[allow(clippy::too_many_arguments)] // The shape of a row, known in one place a query.
@@ -215,7 +295,9 @@ impl Decoder {
     ) -> Result<(), Unreadable> {
         let owner = self.facts.names.id(get(row, owner, about)?);
         let acl: Option<Vec<&str>> = get(row, acl, about)?;
-        let acl = acl.map(|entries| entry_list(&entries, &mut self.facts.names, about)).transpose()?;
+        let acl = acl
+            .map(|entries| entry_list(&entries, &mut self.facts.names, about))
+            .transpose()?;
         self.facts.objects.push(Object {
             kind,
             schema,
@@ -236,19 +318,29 @@ impl Decoder {
         let acl = entry_list(&acl, &mut self.facts.names, about)?;
         // Large objects have defaults from PostgreSQL 18 on; no manifest mentions them.
         if let Ok(kind) = table(&DEFAULT_KINDS, get(row, 2, about)?, about) {
-            self.facts.defaults.push(DefaultAcl { owner, schema: get(row, 1, about)?, kind, acl });
+            self.facts.defaults.push(DefaultAcl {
+                owner,
+                schema: get(row, 1, about)?,
+                kind,
+                acl,
+            });
         }
         Ok(())
     }
 
     fn dependency(&mut self, row: &Row) -> Result<(), Unreadable> {
         let about = "dependencies";
-        self.facts.drops.entry(get(row, 0, about)?).or_default().dependencies.push(Dependency {
-            database: get(row, 1, about)?,
-            owned: get(row, 2, about)?,
-            count: get(row, 3, about)?,
-            example: get(row, 4, about)?,
-        });
+        self.facts
+            .drops
+            .entry(get(row, 0, about)?)
+            .or_default()
+            .dependencies
+            .push(Dependency {
+                database: get(row, 1, about)?,
+                owned: get(row, 2, about)?,
+                count: get(row, 3, about)?,
+                example: get(row, 4, about)?,
+            });
         Ok(())
     }
 
@@ -263,7 +355,10 @@ fn entry_list(texts: &[&str], names: &mut Names, about: &'static str) -> Result<
     texts
         .iter()
         .map(|text| {
-            acl::parse(text, names).ok_or_else(|| Unreadable { about, reason: format!("`{text}` is no ACL entry") })
+            acl::parse(text, names).ok_or_else(|| Unreadable {
+                about,
+                reason: format!("`{text}` is no ACL entry"),
+            })
         })
         .collect()
 }
@@ -272,7 +367,10 @@ fn kind(name: &str, about: &'static str) -> Result<ObjectType, Unreadable> {
     ObjectType::ALL
         .into_iter()
         .find(|kind| kind.name() == name)
-        .ok_or_else(|| Unreadable { about, reason: format!("`{name}` is no kind of object") })
+        .ok_or_else(|| Unreadable {
+            about,
+            reason: format!("`{name}` is no kind of object"),
+        })
 }
 
 fn table(table: &[(&str, ObjectType)], letter: &str, about: &'static str) -> Result<ObjectType, Unreadable> {
@@ -280,9 +378,13 @@ fn table(table: &[(&str, ObjectType)], letter: &str, about: &'static str) -> Res
         .iter()
         .find(|(known, _)| *known == letter)
         .map(|(_, kind)| *kind)
-        .ok_or_else(|| Unreadable { about, reason: format!("`{letter}` is no kind of object") })
+        .ok_or_else(|| Unreadable {
+            about,
+            reason: format!("`{letter}` is no kind of object"),
+        })
 }
 
 fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize, about: &'static str) -> Result<T, Unreadable> {
-    row.try_get(column).map_err(|error| Unreadable { about, reason: error.to_string() })
+    row.try_get(column)
+        .map_err(|error| Unreadable::new(about, &error))
 }

@@ -2,10 +2,12 @@
 
 mod acl;
 mod decode;
+mod everything;
 mod needs;
 mod queries;
 
 pub use decode::Unreadable;
+pub use everything::inspect_everything;
 pub use needs::Needs;
 
 use stanchion_postgres::{Begin, Isolation, Query, Row, Session, Transaction};
@@ -27,7 +29,11 @@ pub enum Error {
 
 /// Looks, and leaves no trace.
 pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Error> {
-    let begin = Begin { isolation: Isolation::RepeatableRead, read_only: true, ..Begin::default() };
+    let begin = Begin {
+        isolation: Isolation::RepeatableRead,
+        read_only: true,
+        ..Begin::default()
+    };
     let (transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
     transaction.roll_back().await;
     Ok(facts)
@@ -39,7 +45,8 @@ pub async fn begin_and_inspect<'s>(
     begin: &Begin,
     needs: &Needs,
 ) -> Result<(Transaction<'s>, Facts), Error> {
-    let (subjects, queries): (Vec<Subject>, Vec<Query>) = queries(needs, session.version()).into_iter().unzip();
+    let (subjects, queries): (Vec<Subject>, Vec<Query>) =
+        queries(needs, session.version()).into_iter().unzip();
     let (transaction, answers) = session.begin(begin, &queries).await?;
     let mut decoder = decode(&subjects, &answers)?;
     drop(answers);

@@ -38,8 +38,18 @@ impl Needs {
     /// What the diff of this desired state needs.
     pub fn of(desired: &Desired) -> Self {
         let mut roles: BTreeSet<&str> = desired.roles.keys().map(String::as_str).collect();
-        roles.extend(desired.retirements.iter().map(|retirement| retirement.role.as_str()));
-        roles.extend(desired.retirements.iter().filter_map(|retirement| retirement.reassign_owned_to.as_deref()));
+        roles.extend(
+            desired
+                .retirements
+                .iter()
+                .map(|retirement| retirement.role.as_str()),
+        );
+        roles.extend(
+            desired
+                .retirements
+                .iter()
+                .filter_map(|retirement| retirement.reassign_owned_to.as_deref()),
+        );
         let mut needs = Self {
             passwords: desired
                 .roles
@@ -50,7 +60,11 @@ impl Needs {
             groups: desired.memberships.keys().cloned().collect(),
             managed: desired.scope.roles.iter().cloned().collect(),
             database: desired.scope.database,
-            retired: desired.retirements.iter().map(|retirement| retirement.role.clone()).collect(),
+            retired: desired
+                .retirements
+                .iter()
+                .map(|retirement| retirement.role.clone())
+                .collect(),
             ..Self::default()
         };
         let mut contents: BTreeSet<&str> = desired.scope.privilege_schemas().collect();
@@ -62,8 +76,13 @@ impl Needs {
                     if key.is_wildcard() {
                         needs.inventory.insert(kind);
                     } else {
-                        let bare = Signature::parse(name).map_or_else(|_| name.clone(), |signature| signature.name);
-                        let bare = if kind == ObjectType::Function { bare } else { name.clone() };
+                        let bare =
+                            Signature::parse(name).map_or_else(|_| name.clone(), |signature| signature.name);
+                        let bare = if kind == ObjectType::Function {
+                            bare
+                        } else {
+                            name.clone()
+                        };
                         needs.named.insert((kind, bare));
                     }
                     if !key.columns.is_empty() && key.grantee == PUBLIC {
@@ -96,6 +115,10 @@ impl Needs {
 
     /// Names of objects of these kinds that are meant by name.
     pub(super) fn names_of(&self, is_kind: impl Fn(ObjectType) -> bool) -> Vec<String> {
-        self.named.iter().filter(|(kind, _)| is_kind(*kind)).map(|(_, name)| name.clone()).collect()
+        self.named
+            .iter()
+            .filter(|(kind, _)| is_kind(*kind))
+            .map(|(_, name)| name.clone())
+            .collect()
     }
 }

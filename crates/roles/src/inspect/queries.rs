@@ -116,7 +116,7 @@ SELECT pg_get_userbyid(d.defaclrole)::text, n.nspname::text, d.defaclobjtype::te
 FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace
 WHERE d.defaclnamespace = 0 OR n.nspname = ANY ($1)";
 
-/// What managed roles hold outside of the managed schemas, and on columns anywhere. pg_shdepend knows, by index,
+/// What managed roles hold outside of the managed schemas, and on columns anywhere. `pg_shdepend` knows, by index,
 /// every object whose ACL mentions a role (the owner's own entry aside).
 const ELSEWHERE: &str = "\
 WITH held AS MATERIALIZED (
@@ -184,11 +184,17 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
                 .texts(needs.groups.clone())
                 .texts(needs.managed.clone()),
         ),
-        (Subject::Schemas, Query::new(SCHEMAS).texts(needs.schemas.clone()).texts(contents())),
+        (
+            Subject::Schemas,
+            Query::new(SCHEMAS).texts(needs.schemas.clone()).texts(contents()),
+        ),
         (Subject::Defaults, Query::new(DEFAULTS).texts(contents())),
     ];
     if !needs.contents.is_empty() {
-        let kinds = RELKINDS.iter().filter(|(_, kind)| needs.all_of(*kind)).map(|(letter, _)| (*letter).to_owned());
+        let kinds = RELKINDS
+            .iter()
+            .filter(|(_, kind)| needs.all_of(*kind))
+            .map(|(letter, _)| (*letter).to_owned());
         queries.push((
             Subject::Relations,
             Query::new(RELATIONS)
@@ -196,9 +202,10 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
                 .texts(kinds.collect())
                 .texts(needs.names_of(ObjectType::is_relation)),
         ));
-        for (subject, sql, kind) in
-            [(Subject::Routines, ROUTINES, ObjectType::Function), (Subject::Types, TYPES, ObjectType::Type)]
-        {
+        for (subject, sql, kind) in [
+            (Subject::Routines, ROUTINES, ObjectType::Function),
+            (Subject::Types, TYPES, ObjectType::Type),
+        ] {
             let query = Query::new(sql)
                 .texts(contents())
                 .bind(needs.all_of(kind), Type::BOOL)
@@ -208,17 +215,31 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
     }
     if !needs.columns.is_empty() {
         let (schemas, relations) = needs.columns.iter().cloned().unzip();
-        queries.push((Subject::Columns, Query::new(COLUMNS).texts(schemas).texts(relations)));
+        queries.push((
+            Subject::Columns,
+            Query::new(COLUMNS).texts(schemas).texts(relations),
+        ));
     }
     if !needs.global.is_empty() {
         queries.push((Subject::Globals, globals(needs)));
     }
     if !needs.managed.is_empty() {
-        queries.push((Subject::Elsewhere, Query::new(ELSEWHERE).texts(needs.managed.clone()).texts(contents())));
+        queries.push((
+            Subject::Elsewhere,
+            Query::new(ELSEWHERE)
+                .texts(needs.managed.clone())
+                .texts(contents()),
+        ));
     }
     if !needs.retired.is_empty() {
-        queries.push((Subject::Dependencies, Query::new(DEPENDENCIES).texts(needs.retired.clone())));
-        queries.push((Subject::Sessions, Query::new(SESSIONS).texts(needs.retired.clone())));
+        queries.push((
+            Subject::Dependencies,
+            Query::new(DEPENDENCIES).texts(needs.retired.clone()),
+        ));
+        queries.push((
+            Subject::Sessions,
+            Query::new(SESSIONS).texts(needs.retired.clone()),
+        ));
     }
     queries
 }
@@ -230,7 +251,12 @@ pub(super) fn verifiers(needs: &Needs) -> Query {
 
 fn globals(needs: &Needs) -> Query {
     let names = |wanted: ObjectType| {
-        needs.global.iter().filter(|(kind, _)| *kind == wanted).map(|(_, name)| name.clone()).collect::<Vec<_>>()
+        needs
+            .global
+            .iter()
+            .filter(|(kind, _)| *kind == wanted)
+            .map(|(_, name)| name.clone())
+            .collect::<Vec<_>>()
     };
     [
         ObjectType::Language,
@@ -244,7 +270,7 @@ fn globals(needs: &Needs) -> Query {
     .fold(Query::new(GLOBALS), |query, kind| query.texts(names(kind)))
 }
 
-/// pg_class.relkind.
+/// `pg_class.relkind`.
 pub(super) const RELKINDS: [(&str, ObjectType); 6] = [
     ("r", ObjectType::Table),
     ("p", ObjectType::Table),
@@ -254,7 +280,7 @@ pub(super) const RELKINDS: [(&str, ObjectType); 6] = [
     ("f", ObjectType::ForeignTable),
 ];
 
-/// pg_default_acl.defaclobjtype.
+/// `pg_default_acl.defaclobjtype`.
 pub(super) const DEFAULT_KINDS: [(&str, ObjectType); 5] = [
     ("r", ObjectType::Table),
     ("S", ObjectType::Sequence),

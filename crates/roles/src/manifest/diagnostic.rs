@@ -84,7 +84,13 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A finding at a path.
     pub fn new(severity: Severity, path: Path, message: impl Into<String>) -> Self {
-        Self { severity, path, location: None, message: message.into(), help: None }
+        Self {
+            severity,
+            path,
+            location: None,
+            message: message.into(),
+            help: None,
+        }
     }
 
     /// Adds what to do about it.
@@ -149,7 +155,9 @@ impl fmt::Display for Invalid {
 
 impl From<Diagnostic> for Invalid {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self { diagnostics: vec![diagnostic] }
+        Self {
+            diagnostics: vec![diagnostic],
+        }
     }
 }
 
@@ -159,7 +167,10 @@ pub(crate) fn judge(
     strictness: Strictness,
 ) -> Result<Vec<Diagnostic>, Invalid> {
     diagnostics.sort_by_key(|diagnostic| diagnostic.location);
-    if diagnostics.iter().any(|diagnostic| diagnostic.is_fatal(strictness)) {
+    if diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.is_fatal(strictness))
+    {
         diagnostics.retain(|diagnostic| diagnostic.is_fatal(strictness));
         return Err(Invalid { diagnostics });
     }

@@ -20,8 +20,14 @@ pub struct Loaded<T = Manifest> {
 }
 
 /// Fields of a `PostgresPolicy` that are the operator's and not the engine's.
-const OPERATOR_FIELDS: [&str; 6] =
-    ["approval", "connection", "interval", "mode", "reconciliation_mode", "suspend"];
+const OPERATOR_FIELDS: [&str; 6] = [
+    "approval",
+    "connection",
+    "interval",
+    "mode",
+    "reconciliation_mode",
+    "suspend",
+];
 
 /// Reads and checks a manifest, or the `spec` of a Kubernetes object that carries one.
 pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
@@ -36,9 +42,14 @@ pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
     }
     let mut findings: Vec<_> = findings.into_iter().map(|(diagnostic, _)| diagnostic).collect();
     findings.extend(check(&manifest));
-    findings.iter_mut().for_each(|finding| finding.locate(node));
+    for finding in &mut findings {
+        finding.locate(node);
+    }
     let warnings = judge(findings, strictness)?;
-    Ok(Loaded { value: manifest, warnings })
+    Ok(Loaded {
+        value: manifest,
+        warnings,
+    })
 }
 
 /// Reads the root of a bundle.
@@ -53,24 +64,31 @@ pub fn load_document(text: &str, strictness: Strictness) -> Result<Loaded<Docume
 
 fn load_plain<T: DeserializeOwned>(text: &str, strictness: Strictness) -> Result<Loaded<T>, Invalid> {
     let (value, findings) = read(&parse(text)?)?;
-    let warnings = judge(findings.into_iter().map(|(diagnostic, _)| diagnostic).collect(), strictness)?;
+    let warnings = judge(
+        findings.into_iter().map(|(diagnostic, _)| diagnostic).collect(),
+        strictness,
+    )?;
     Ok(Loaded { value, warnings })
 }
 
 fn parse(text: &str) -> Result<Node, Invalid> {
-    yaml::parse(text).map_err(unreadable)
+    yaml::parse(text).map_err(|error| unreadable(&error))
 }
 
 /// The value, and its unknown keys as findings.
 fn read<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<(Diagnostic, String)>), Invalid> {
-    let (value, unknown) = yaml::from_node(node).map_err(unreadable)?;
+    let (value, unknown) = yaml::from_node(node).map_err(|error| unreadable(&error))?;
     let findings = unknown
         .into_iter()
         .map(|unknown| {
             let diagnostic = Diagnostic {
                 location: Some(unknown.location),
                 help: did_you_mean(&unknown.key, unknown.known.iter().copied()),
-                ..Diagnostic::new(Severity::Strict, Path::default(), format!("unknown key `{}`", unknown.key))
+                ..Diagnostic::new(
+                    Severity::Strict,
+                    Path::default(),
+                    format!("unknown key `{}`", unknown.key),
+                )
             };
             (diagnostic, unknown.key)
         })
@@ -78,12 +96,16 @@ fn read<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<(Diagnostic, String)
     Ok((value, findings))
 }
 
-fn unreadable(error: yaml::Error) -> Invalid {
+fn unreadable(error: &yaml::Error) -> Invalid {
     let help = misspelt_word(&error.message);
     Diagnostic {
         location: error.location,
         help,
-        ..Diagnostic::new(Severity::Error, Path::default(), format!("YAML parse error: {}", error.message))
+        ..Diagnostic::new(
+            Severity::Error,
+            Path::default(),
+            format!("YAML parse error: {}", error.message),
+        )
     }
     .into()
 }
@@ -94,7 +116,10 @@ fn misspelt_word(message: &str) -> Option<String> {
     let (written, rest) = rest.split_once('`')?;
     let known: Vec<_> = rest.split('`').skip(1).step_by(2).collect();
     if known.contains(&Privilege::Select.name()) {
-        let whole = known.iter().copied().find(|word| word.starts_with(&written.to_uppercase()) && written.len() > 2);
+        let whole = known
+            .iter()
+            .copied()
+            .find(|word| word.starts_with(&written.to_uppercase()) && written.len() > 2);
         if let Some(word) = whole {
             return Some(format!("did you mean `{word}`?"));
         }

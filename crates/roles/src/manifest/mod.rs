@@ -14,8 +14,8 @@ mod types;
 mod valid_until;
 
 pub use bundle::{
-    Bundle, BundleSource, Claims, Composed, Document, DocumentScope, Facet, ManagedKey, PolicyName, SchemaFacet,
-    ScopedSchema, Shared, SourceFile, compose,
+    Bundle, BundleSource, Claims, Composed, Document, DocumentScope, Facet, ManagedKey, PolicyName,
+    SchemaFacet, ScopedSchema, Shared, SourceFile, compose,
 };
 pub use check::check;
 pub use diagnostic::{Diagnostic, Invalid, Path, Severity, Strictness};

@@ -7,7 +7,9 @@ use super::types::Manifest;
 
 /// A JSON schema (draft 2020-12) of the manifest. Unknown keys are errors in it, as they are for us.
 pub fn json_schema() -> serde_json::Value {
-    let mut schema = SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<Manifest>().to_value();
+    let mut schema = SchemaGenerator::new(SchemaSettings::draft2020_12())
+        .into_root_schema_for::<Manifest>()
+        .to_value();
     close(&mut schema);
     schema
 }

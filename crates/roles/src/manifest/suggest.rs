@@ -6,7 +6,9 @@ pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str
     known
         .into_iter()
         .map(|word| (distance(&folded, &word.to_lowercase()), word))
-        .filter(|(distance, word)| *distance <= (word.chars().count().max(written.chars().count()) / 3).max(1))
+        .filter(|(distance, word)| {
+            *distance <= (word.chars().count().max(written.chars().count()) / 3).max(1)
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
 }
@@ -22,13 +24,18 @@ fn distance(a: &str, b: &str) -> usize {
     let width = b.len() + 1;
     let mut rows: Vec<Vec<usize>> = vec![(0..width).collect()];
     let cell = |rows: &[Vec<usize>], i: usize, j: usize| -> usize {
-        rows.get(i).and_then(|row| row.get(j)).copied().unwrap_or(usize::MAX / 2)
+        rows.get(i)
+            .and_then(|row| row.get(j))
+            .copied()
+            .unwrap_or(usize::MAX / 2)
     };
     for (i, ca) in a.iter().enumerate() {
         let mut row = vec![i + 1];
         for (j, cb) in b.iter().enumerate() {
             let left = row.last().copied().unwrap_or_default() + 1;
-            let mut best = left.min(cell(&rows, i, j + 1) + 1).min(cell(&rows, i, j) + usize::from(ca != cb));
+            let mut best = left
+                .min(cell(&rows, i, j + 1) + 1)
+                .min(cell(&rows, i, j) + usize::from(ca != cb));
             let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(cb) && b.get(j - 1) == Some(ca);
             if swapped {
                 best = best.min(cell(&rows, i - 1, j - 1) + 1);
@@ -46,7 +53,13 @@ mod tests {
 
     #[test]
     fn typos_are_recognised_and_other_words_are_not() {
-        let keys = ["name", "login", "superuser", "connection_limit", "password_valid_until"];
+        let keys = [
+            "name",
+            "login",
+            "superuser",
+            "connection_limit",
+            "password_valid_until",
+        ];
         assert_eq!(nearest("lgoin", keys), Some("login"));
         assert_eq!(nearest("conection_limit", keys), Some("connection_limit"));
         assert_eq!(nearest("Name", keys), Some("name"));

@@ -55,10 +55,10 @@ pub struct AuthProvider {
     /// Which one.
     #[serde(rename = "type")]
     pub kind: AuthProviderType,
-    /// Cloud SQL, AlloyDB: the project.
+    /// Cloud SQL, `AlloyDB`: the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// AlloyDB: the cluster.
+    /// `AlloyDB`: the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// RDS: the region.
@@ -70,7 +70,7 @@ pub struct AuthProvider {
     /// Supabase: the project's reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_ref: Option<String>,
-    /// PlanetScale: the organization.
+    /// `PlanetScale`: the organization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
 }
@@ -106,6 +106,10 @@ pub struct Profile {
     /// ALTER ROLE … SET; `{schema}` and `{profile}` are replaced in values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
+    /// COMMENT ON ROLE of the generated roles; `{schema}` and `{profile}` are replaced, and an empty text is no
+    /// comment. Default: `Generated from profile '{profile}' for schema '{schema}'`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
     /// As `roles[].exclusive`, for the generated roles.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclusive: bool,

@@ -72,11 +72,21 @@ const USAGE: Privileges = Privileges::of(&[Privilege::Usage]);
 const EXECUTE: Privileges = Privileges::of(&[Privilege::Execute]);
 
 const fn kind(name: &'static str, keyword: &'static str, privileges: Privileges) -> KindSpec {
-    KindSpec { name, keyword, privileges, in_schema: false, public: Privileges::NONE, defaults: None }
+    KindSpec {
+        name,
+        keyword,
+        privileges,
+        in_schema: false,
+        public: Privileges::NONE,
+        defaults: None,
+    }
 }
 
 const fn relation(name: &'static str) -> KindSpec {
-    KindSpec { in_schema: true, ..kind(name, "TABLE", RELATION) }
+    KindSpec {
+        in_schema: true,
+        ..kind(name, "TABLE", RELATION)
+    }
 }
 
 static DATABASE: KindSpec = KindSpec {
@@ -96,25 +106,49 @@ static FUNCTION: KindSpec = KindSpec {
     defaults: Some("FUNCTIONS"),
     ..kind("function", "ROUTINE", EXECUTE)
 };
-static LANGUAGE: KindSpec = KindSpec { public: USAGE, ..kind("language", "LANGUAGE", USAGE) };
-static LARGE_OBJECT: KindSpec =
-    kind("large_object", "LARGE OBJECT", Privileges::of(&[Privilege::Select, Privilege::Update]));
+static LANGUAGE: KindSpec = KindSpec {
+    public: USAGE,
+    ..kind("language", "LANGUAGE", USAGE)
+};
+static LARGE_OBJECT: KindSpec = kind(
+    "large_object",
+    "LARGE OBJECT",
+    Privileges::of(&[Privilege::Select, Privilege::Update]),
+);
 static MATERIALIZED_VIEW: KindSpec = relation("materialized_view");
-static PARAMETER: KindSpec =
-    kind("parameter", "PARAMETER", Privileges::of(&[Privilege::AlterSystem, Privilege::Set]));
+static PARAMETER: KindSpec = kind(
+    "parameter",
+    "PARAMETER",
+    Privileges::of(&[Privilege::AlterSystem, Privilege::Set]),
+);
 static SCHEMA: KindSpec = KindSpec {
     defaults: Some("SCHEMAS"),
-    ..kind("schema", "SCHEMA", Privileges::of(&[Privilege::Create, Privilege::Usage]))
+    ..kind(
+        "schema",
+        "SCHEMA",
+        Privileges::of(&[Privilege::Create, Privilege::Usage]),
+    )
 };
 static SEQUENCE: KindSpec = KindSpec {
     in_schema: true,
     defaults: Some("SEQUENCES"),
-    ..kind("sequence", "SEQUENCE", Privileges::of(&[Privilege::Select, Privilege::Update, Privilege::Usage]))
+    ..kind(
+        "sequence",
+        "SEQUENCE",
+        Privileges::of(&[Privilege::Select, Privilege::Update, Privilege::Usage]),
+    )
 };
-static TABLE: KindSpec = KindSpec { defaults: Some("TABLES"), ..relation("table") };
+static TABLE: KindSpec = KindSpec {
+    defaults: Some("TABLES"),
+    ..relation("table")
+};
 static TABLESPACE: KindSpec = kind("tablespace", "TABLESPACE", Privileges::of(&[Privilege::Create]));
-static TYPE: KindSpec =
-    KindSpec { in_schema: true, public: USAGE, defaults: Some("TYPES"), ..kind("type", "TYPE", USAGE) };
+static TYPE: KindSpec = KindSpec {
+    in_schema: true,
+    public: USAGE,
+    defaults: Some("TYPES"),
+    ..kind("type", "TYPE", USAGE)
+};
 static VIEW: KindSpec = relation("view");
 
 impl ObjectType {
@@ -138,8 +172,12 @@ impl ObjectType {
     ];
 
     /// The privileges that a single column can carry.
-    pub const COLUMN: Privileges =
-        Privileges::of(&[Privilege::Insert, Privilege::References, Privilege::Select, Privilege::Update]);
+    pub const COLUMN: Privileges = Privileges::of(&[
+        Privilege::Insert,
+        Privilege::References,
+        Privilege::Select,
+        Privilege::Update,
+    ]);
 
     /// What is known of this kind.
     pub fn spec(self) -> &'static KindSpec {
@@ -173,7 +211,7 @@ impl ObjectType {
         self == other || (self.is_relation() && other.is_relation())
     }
 
-    /// Tables, views, sequences: what pg_class holds.
+    /// Tables, views, sequences: what `pg_class` holds.
     pub fn is_relation(self) -> bool {
         matches!(
             self,

@@ -71,12 +71,18 @@ impl Privilege {
 
     /// The SQL keyword.
     pub fn name(self) -> &'static str {
-        TABLE.iter().find(|(privilege, ..)| *privilege == self).map_or("", |(_, name, _)| name)
+        TABLE
+            .iter()
+            .find(|(privilege, ..)| *privilege == self)
+            .map_or("", |(_, name, _)| name)
     }
 
     /// The privilege that PostgreSQL writes as this letter in an ACL.
     pub fn from_letter(letter: char) -> Option<Self> {
-        TABLE.iter().find(|(.., l)| *l == letter).map(|(privilege, ..)| *privilege)
+        TABLE
+            .iter()
+            .find(|(.., l)| *l == letter)
+            .map(|(privilege, ..)| *privilege)
     }
 
     const fn bit(self) -> u16 {
@@ -194,13 +200,23 @@ mod tests {
     fn the_table_has_every_privilege_in_the_order_of_the_enum() {
         let names: Vec<_> = TABLE.iter().map(|(_, name, _)| *name).collect();
         assert!(names.is_sorted());
-        assert!(TABLE.iter().enumerate().all(|(i, (privilege, ..))| *privilege as usize == i));
+        assert!(
+            TABLE
+                .iter()
+                .enumerate()
+                .all(|(i, (privilege, ..))| *privilege as usize == i)
+        );
     }
 
     #[test]
     fn a_set_prints_alphabetically() {
-        let set: Privileges = [Privilege::Update, Privilege::Delete, Privilege::Select].into_iter().collect();
+        let set: Privileges = [Privilege::Update, Privilege::Delete, Privilege::Select]
+            .into_iter()
+            .collect();
         assert_eq!(set.to_string(), "DELETE, SELECT, UPDATE");
-        assert_eq!(set.without(Privileges::of(&[Privilege::Select])).to_string(), "DELETE, UPDATE");
+        assert_eq!(
+            set.without(Privileges::of(&[Privilege::Select])).to_string(),
+            "DELETE, UPDATE"
+        );
     }
 }

@@ -87,8 +87,13 @@ impl RoleState {
 
     /// What turns this state into the other (comments aside: they are a statement of their own).
     pub fn changes_to(&self, desired: &Self) -> Vec<Attribute> {
-        let mut changes: Vec<_> =
-            self.flags().into_iter().zip(desired.flags()).filter(|(a, b)| a != b).map(|(_, b)| b).collect();
+        let mut changes: Vec<_> = self
+            .flags()
+            .into_iter()
+            .zip(desired.flags())
+            .filter(|(a, b)| a != b)
+            .map(|(_, b)| b)
+            .collect();
         if self.connection_limit != desired.connection_limit {
             changes.push(Attribute::ConnectionLimit(desired.connection_limit));
         }
@@ -128,7 +133,10 @@ mod tests {
             superuser: true,
             ..RoleState::default()
         };
-        let desired = RoleState { connection_limit: 5, ..RoleState::default() };
+        let desired = RoleState {
+            connection_limit: 5,
+            ..RoleState::default()
+        };
         assert_eq!(
             current.changes_to(&desired),
             [

@@ -41,13 +41,20 @@ impl Signature {
     /// it stands.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((name, rest)) = text.split_once('(') else {
-            return Ok(Self { name: text.to_owned(), arguments: None });
+            return Ok(Self {
+                name: text.to_owned(),
+                arguments: None,
+            });
         };
-        let list = rest
-            .strip_suffix(')')
-            .ok_or_else(|| format!("`{text}` has an opening parenthesis and does not end with a closing one"))?;
-        let arguments = split(list).map_err(|found| format!("`{found}` cannot be part of an argument type in `{text}`"))?;
-        Ok(Self { name: name.trim().to_owned(), arguments: Some(arguments) })
+        let list = rest.strip_suffix(')').ok_or_else(|| {
+            format!("`{text}` has an opening parenthesis and does not end with a closing one")
+        })?;
+        let arguments = split(list)
+            .map_err(|found| format!("`{found}` cannot be part of an argument type in `{text}`"))?;
+        Ok(Self {
+            name: name.trim().to_owned(),
+            arguments: Some(arguments),
+        })
     }
 
     /// Whether this means the routine of that name whose input arguments have these types, as PostgreSQL
@@ -56,10 +63,18 @@ impl Signature {
         if self.name != name {
             return false;
         }
-        let Some(arguments) = &self.arguments else { return true };
-        let inputs: Vec<_> = arguments.iter().filter(|argument| !plain(argument).starts_with("out ")).collect();
+        let Some(arguments) = &self.arguments else {
+            return true;
+        };
+        let inputs: Vec<_> = arguments
+            .iter()
+            .filter(|argument| !plain(argument).starts_with("out "))
+            .collect();
         inputs.len() == types.len()
-            && inputs.iter().zip(types).all(|(argument, actual)| is_type(argument, actual.as_ref()))
+            && inputs
+                .iter()
+                .zip(types)
+                .all(|(argument, actual)| is_type(argument, actual.as_ref()))
     }
 }
 
@@ -86,7 +101,11 @@ fn split(list: &str) -> Result<Vec<String>, char> {
     if !current.trim().is_empty() {
         arguments.push(current.trim().to_owned());
     }
-    if arguments.iter().any(String::is_empty) { Err(',') } else { Ok(arguments) }
+    if arguments.iter().any(String::is_empty) {
+        Err(',')
+    } else {
+        Ok(arguments)
+    }
 }
 
 /// Lower case outside of quotes, single spaces.
@@ -116,9 +135,15 @@ fn is_type(argument: &str, actual: &str) -> bool {
 fn same_type(written: &str, actual: &str) -> bool {
     let (base, dimensions) = written.find('[').map_or((written, ""), |at| written.split_at(at));
     let base = base.trim().strip_prefix("pg_catalog.").unwrap_or(base.trim());
-    let full: Cow<'_, str> = ALIASES.iter().find(|(short, _)| *short == base).map_or(base.into(), |(_, full)| (*full).into());
+    let full: Cow<'_, str> = ALIASES
+        .iter()
+        .find(|(short, _)| *short == base)
+        .map_or(base.into(), |(_, full)| (*full).into());
     let written = format!("{full}{}", if dimensions.is_empty() { "" } else { "[]" });
-    actual == written || actual.strip_suffix(&written).is_some_and(|schema| schema.ends_with('.'))
+    actual == written
+        || actual
+            .strip_suffix(&written)
+            .is_some_and(|schema| schema.ends_with('.'))
 }
 
 #[cfg(test)]
@@ -144,7 +169,10 @@ mod tests {
         assert!(means("f()", &[]));
         assert!(means("f(VARIADIC list text[])", &["text[]"]));
         assert!(means("f(color)", &["public.color"]));
-        assert!(means("f(timestamptz, timestamp with time zone)", &["timestamp with time zone"; 2]));
+        assert!(means(
+            "f(timestamptz, timestamp with time zone)",
+            &["timestamp with time zone"; 2]
+        ));
         assert!(means("f(\"Odd, type\")", &["public.\"Odd, type\""]));
     }
 
@@ -158,7 +186,13 @@ mod tests {
 
     #[test]
     fn what_is_no_type_is_refused() {
-        for text in ["f(integer) TO x; --)", "f(integer", "f(')", "f(\"open)", "f(integer,,text)"] {
+        for text in [
+            "f(integer) TO x; --)",
+            "f(integer",
+            "f(')",
+            "f(\"open)",
+            "f(integer,,text)",
+        ] {
             assert!(Signature::parse(text).is_err(), "{text}");
         }
     }

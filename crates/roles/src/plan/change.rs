@@ -12,13 +12,35 @@ use crate::model::{Attribute, ObjectType, Privileges, RoleState};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub enum Change {
-    CreateRole { name: String, state: RoleState },
-    AlterRole { name: String, attributes: Vec<Attribute> },
-    SetComment { name: String, comment: Option<String> },
-    SetPassword { name: String, password: Password },
-    CreateSchema { name: String, owner: Option<String> },
-    AlterSchemaOwner { name: String, owner: String },
-    EnsureSchemaOwnerPrivileges { name: String, owner: String, privileges: Privileges },
+    CreateRole {
+        name: String,
+        state: RoleState,
+    },
+    AlterRole {
+        name: String,
+        attributes: Vec<Attribute>,
+    },
+    SetComment {
+        name: String,
+        comment: Option<String>,
+    },
+    SetPassword {
+        name: String,
+        password: Password,
+    },
+    CreateSchema {
+        name: String,
+        owner: Option<String>,
+    },
+    AlterSchemaOwner {
+        name: String,
+        owner: String,
+    },
+    EnsureSchemaOwnerPrivileges {
+        name: String,
+        owner: String,
+        privileges: Privileges,
+    },
     Grant(Grant),
     Revoke(Revoke),
     SetDefaultPrivilege(DefaultPrivilege),
@@ -49,9 +71,16 @@ pub enum Change {
         #[serde(skip_serializing_if = "Option::is_none")]
         grantor: Option<String>,
     },
-    ReassignOwned { from_role: String, to_role: String },
-    DropOwned { role: String },
-    DropRole { name: String },
+    ReassignOwned {
+        from_role: String,
+        to_role: String,
+    },
+    DropOwned {
+        role: String,
+    },
+    DropRole {
+        name: String,
+    },
     /// Runs after the commit: the role is gone, so nobody can come back.
     TerminateSessions {
         role: String,
@@ -150,7 +179,9 @@ impl DefaultScope {
 
 impl From<Option<&str>> for DefaultScope {
     fn from(schema: Option<&str>) -> Self {
-        schema.map_or(Self::Global, |schema| Self::Schema { schema: schema.to_owned() })
+        schema.map_or(Self::Global, |schema| Self::Schema {
+            schema: schema.to_owned(),
+        })
     }
 }
 
@@ -177,7 +208,11 @@ impl Target {
 
     /// One name, in no schema.
     pub fn named(name: &str) -> Self {
-        Self { schema: None, name: name.into(), types: None }
+        Self {
+            schema: None,
+            name: name.into(),
+            types: None,
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Plan {
     pub holdings: Vec<String>,
     /// The role that looked, and that statements go back to after acting as another.
     pub executor: String,
+    /// The server's version: some statements are written differently for older ones.
+    pub version: u32,
 }
 
 impl Plan {
@@ -41,7 +43,7 @@ impl Plan {
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for change in &self.changes {
-            for statement in crate::render::display(change, &self.executor) {
+            for statement in crate::render::display(change, self) {
                 hash.update(statement.as_bytes());
                 hash.update([0]);
             }

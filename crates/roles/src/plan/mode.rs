@@ -16,6 +16,7 @@ pub enum Mode {
     Adopt,
 }
 
+#[allow(clippy::match_same_arms)] // Read from the top: an order of rules, not a set.
 impl Mode {
     /// The name on the command line and in a policy.
     pub fn name(self) -> &'static str {
@@ -32,14 +33,22 @@ impl Mode {
     }
 
     /// Leaves out what the mode forbids.
-    pub(crate) fn filter(self, changes: Vec<Change>, kept_owners: &BTreeSet<(String, String)>) -> Vec<Change> {
-        changes.into_iter().filter(|change| self.allows(change, kept_owners)).collect()
+    pub(crate) fn filter(
+        self,
+        changes: Vec<Change>,
+        kept_owners: &BTreeSet<(String, String)>,
+    ) -> Vec<Change> {
+        changes
+            .into_iter()
+            .filter(|change| self.allows(change, kept_owners))
+            .collect()
     }
 
     /// `kept_owners` are pairs of a schema and the owner that it does not get: what presumes that owner would
     /// fail, or would be of no use.
     fn allows(self, change: &Change, kept_owners: &BTreeSet<(String, String)>) -> bool {
-        let presumes = |schema: &str, owner: &str| kept_owners.contains(&(schema.to_owned(), owner.to_owned()));
+        let presumes =
+            |schema: &str, owner: &str| kept_owners.contains(&(schema.to_owned(), owner.to_owned()));
         match (self, change) {
             (Self::Authoritative, _) => true,
             (
@@ -60,7 +69,9 @@ impl Mode {
                 | Change::UpdateMemberOptions { .. }
                 | Change::AlterSchemaOwner { .. },
             ) => false,
-            (Self::Additive, Change::EnsureSchemaOwnerPrivileges { name, owner, .. }) => !presumes(name, owner),
+            (Self::Additive, Change::EnsureSchemaOwnerPrivileges { name, owner, .. }) => {
+                !presumes(name, owner)
+            }
             (Self::Additive, Change::SetDefaultPrivilege(DefaultPrivilege { owner, scope, .. })) => {
                 !scope.schema().is_some_and(|schema| presumes(schema, owner))
             }

@@ -1,5 +1,7 @@
 //! How much a plan does, in numbers.
 
+use std::fmt::Write as _;
+
 use std::fmt;
 
 use serde::Serialize;
@@ -116,7 +118,7 @@ impl Summary {
     pub fn render(&self, heading: &str) -> String {
         let mut text = format!("{heading}: {} change(s)\n", self.total());
         for (label, count) in self.lines().filter(|(_, count)| *count > 0) {
-            text.push_str(&format!("  {count} {label}\n"));
+            let _ = writeln!(text, "  {count} {label}");
         }
         text
     }

@@ -2,14 +2,14 @@
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use std::cell::RefCell;
 
-use super::node::{Location, Node, Value};
 use super::Error;
+use super::node::{Location, Node, Value};
 
 /// A key that the type does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +25,19 @@ pub struct UnknownKey {
 /// Reads a type, and reports the keys that it does not have.
 pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<UnknownKey>), Error> {
     let unknown = RefCell::new(vec![]);
-    let value = T::deserialize(Reader { node, unknown: &unknown })?;
+    let value = T::deserialize(Reader {
+        node,
+        unknown: &unknown,
+    })?;
     Ok((value, unknown.into_inner()))
 }
 
 impl de::Error for Error {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), location: None }
+        Self {
+            message: message.to_string(),
+            location: None,
+        }
     }
 }
 
@@ -67,10 +73,16 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Integer(value) => visitor.visit_i64(*value),
             Value::Float(value) => visitor.visit_f64(*value),
             Value::String(value) => visitor.visit_str(value),
-            Value::Sequence(items) => visitor.visit_seq(Items { reader: self, items: items.iter() }),
-            Value::Mapping(entries) => {
-                visitor.visit_map(Entries { reader: self, entries: entries.iter(), known: None, value: None })
-            }
+            Value::Sequence(items) => visitor.visit_seq(Items {
+                reader: self,
+                items: items.iter(),
+            }),
+            Value::Mapping(entries) => visitor.visit_map(Entries {
+                reader: self,
+                rest: entries.iter(),
+                known: None,
+                value: None,
+            }),
         }
         .map_err(|error| self.place(error))
     }
@@ -88,8 +100,15 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let Value::Mapping(entries) = &self.node.value else { return self.wrong(&visitor) };
-        let entries = Entries { reader: self, entries: entries.iter(), known: Some(fields), value: None };
+        let Value::Mapping(entries) = &self.node.value else {
+            return self.wrong(&visitor);
+        };
+        let entries = Entries {
+            reader: self,
+            rest: entries.iter(),
+            known: Some(fields),
+            value: None,
+        };
         visitor.visit_map(entries).map_err(|error| self.place(error))
     }
 
@@ -100,7 +119,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.node.value {
-            Value::String(name) => visitor.visit_enum(Variant(name)).map_err(|error| self.place(error)),
+            Value::String(name) => visitor
+                .visit_enum(Variant(name))
+                .map_err(|error| self.place(error)),
             _ => self.wrong(&"a string"),
         }
     }
@@ -116,7 +137,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     /// A list may be left out by writing its key and nothing more.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.node.value {
-            Value::Null => visitor.visit_seq(Items { reader: self, items: [].iter() }),
+            Value::Null => visitor.visit_seq(Items {
+                reader: self,
+                items: [].iter(),
+            }),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -140,13 +164,16 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        self.items.next().map(|node| seed.deserialize(self.reader.at(node))).transpose()
+        self.items
+            .next()
+            .map(|node| seed.deserialize(self.reader.at(node)))
+            .transpose()
     }
 }
 
 struct Entries<'a> {
     reader: Reader<'a>,
-    entries: std::slice::Iter<'a, (String, Location, Node)>,
+    rest: std::slice::Iter<'a, (String, Location, Node)>,
     /// The fields of the struct that is read; `None` for a map, whose keys are free.
     known: Option<&'static [&'static str]>,
     value: Option<&'a Node>,
@@ -156,9 +183,13 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        for (key, location, node) in self.entries.by_ref() {
+        for (key, location, node) in self.rest.by_ref() {
             if let Some(known) = self.known.filter(|known| !known.contains(&key.as_str())) {
-                let unknown = UnknownKey { key: key.clone(), location: *location, known };
+                let unknown = UnknownKey {
+                    key: key.clone(),
+                    location: *location,
+                    known,
+                };
                 self.reader.unknown.borrow_mut().push(unknown);
                 continue;
             }
@@ -245,7 +276,10 @@ mod tests {
         let node = parse("inner:\n  - name: a\n    nam: b\nflagg: true\n").unwrap();
         let (outer, unknown): (Outer, _) = from_node(&node).unwrap();
         assert_eq!(outer.inner.len(), 1);
-        let keys: Vec<_> = unknown.iter().map(|u| (u.key.as_str(), u.location.line)).collect();
+        let keys: Vec<_> = unknown
+            .iter()
+            .map(|u| (u.key.as_str(), u.location.line))
+            .collect();
         assert_eq!(keys, [("nam", 3), ("flagg", 4)]);
         assert_eq!(unknown[1].known, ["inner", "flag"]);
     }

@@ -25,7 +25,10 @@ impl fmt::Display for Location {
 
 impl From<serde_saphyr::Location> for Location {
     fn from(location: serde_saphyr::Location) -> Self {
-        Self { line: location.line(), column: location.column() }
+        Self {
+            line: location.line(),
+            column: location.column(),
+        }
     }
 }
 
@@ -56,7 +59,10 @@ impl Node {
     /// The value under a key of a mapping.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.value {
-            Value::Mapping(entries) => entries.iter().find(|(name, ..)| name == key).map(|(.., node)| node),
+            Value::Mapping(entries) => entries
+                .iter()
+                .find(|(name, ..)| name == key)
+                .map(|(.., node)| node),
             _ => None,
         }
     }
@@ -109,11 +115,16 @@ pub fn parse(text: &str) -> Result<Node, Error> {
         budget: serde_saphyr::budget! { max_nodes: 50_000_000, max_events: 100_000_000 },
         with_snippet: false,
     };
-    let node: Option<Node> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| Error { message: brief(&error), location: error.location().map(Location::from) })?;
+    let node: Option<Node> = serde_saphyr::from_str_with_options(text, options).map_err(|error| Error {
+        message: brief(&error),
+        location: error.location().map(Location::from),
+    })?;
     Ok(match node {
         Some(node) if node.value != Value::Null => node,
-        _ => Node { value: Value::Mapping(vec![]), location: Location { line: 1, column: 1 } },
+        _ => Node {
+            value: Value::Mapping(vec![]),
+            location: Location { line: 1, column: 1 },
+        },
     })
 }
 
@@ -128,8 +139,15 @@ fn brief(error: &serde_saphyr::Error) -> String {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value: Bare(value), referenced, .. } = Spanned::<Bare>::deserialize(deserializer)?;
-        Ok(Self { value, location: referenced.into() })
+        let Spanned {
+            value: Bare(value),
+            referenced,
+            ..
+        } = Spanned::<Bare>::deserialize(deserializer)?;
+        Ok(Self {
+            value,
+            location: referenced.into(),
+        })
     }
 }
 
@@ -171,7 +189,9 @@ impl<'de> Visitor<'de> for BareVisitor {
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        i64::try_from(value).map(Value::Integer).map_err(|_| E::custom(format!("{value} is too large")))
+        i64::try_from(value)
+            .map(Value::Integer)
+            .map_err(|_| E::custom(format!("{value} is too large")))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
@@ -216,7 +236,11 @@ mod tests {
     #[test]
     fn everything_remembers_where_it_stood() {
         let node = parse("roles:\n  - name: app\n    login: true\n").unwrap();
-        let path = [Segment::Key("roles".into()), Segment::Index(0), Segment::Key("login".into())];
+        let path = [
+            Segment::Key("roles".into()),
+            Segment::Index(0),
+            Segment::Key("login".into()),
+        ];
         assert_eq!(node.locate(&path), Location { line: 3, column: 12 });
         let missing = [Segment::Key("roles".into()), Segment::Index(7)];
         assert_eq!(node.locate(&missing), node.get("roles").unwrap().location);

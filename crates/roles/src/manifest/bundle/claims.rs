@@ -12,11 +12,26 @@ use crate::model::ObjectType;
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ManagedKey {
-    Role { name: String },
+    Role {
+        name: String,
+    },
     SchemaFacet(SchemaFacet),
-    Grant { role: String, object_type: ObjectType, schema: Option<String>, name: Option<String> },
-    DefaultPrivilege { owner: String, scope: Option<String>, on_type: ObjectType, grantee: String },
-    Membership { role: String, member: String },
+    Grant {
+        role: String,
+        object_type: ObjectType,
+        schema: Option<String>,
+        name: Option<String>,
+    },
+    DefaultPrivilege {
+        owner: String,
+        scope: Option<String>,
+        on_type: ObjectType,
+        grantee: String,
+    },
+    Membership {
+        role: String,
+        member: String,
+    },
 }
 
 /// A facet of a schema.
@@ -34,13 +49,26 @@ impl std::fmt::Display for ManagedKey {
             Self::SchemaFacet(SchemaFacet { schema, facet }) => {
                 write!(f, "schema facet \"{schema}.{}\"", facet.name())
             }
-            Self::Grant { role, object_type, schema, name } => {
+            Self::Grant {
+                role,
+                object_type,
+                schema,
+                name,
+            } => {
                 let place: Vec<_> = [schema, name].into_iter().flatten().map(String::as_str).collect();
                 write!(f, "grant to \"{role}\" on {object_type} \"{}\"", place.join("."))
             }
-            Self::DefaultPrivilege { owner, scope, on_type, grantee } => {
+            Self::DefaultPrivilege {
+                owner,
+                scope,
+                on_type,
+                grantee,
+            } => {
                 let place = scope.as_deref().unwrap_or("every schema");
-                write!(f, "default privilege of \"{grantee}\" on each {on_type} of \"{owner}\" in {place}")
+                write!(
+                    f,
+                    "default privilege of \"{grantee}\" on each {on_type} of \"{owner}\" in {place}"
+                )
             }
             Self::Membership { role, member } => write!(f, "membership \"{role}\" -> \"{member}\""),
         }
@@ -65,6 +93,7 @@ impl Claims {
 
     /// The first of the keys that a document manages, and the document.
     pub fn owner(&self, keys: impl IntoIterator<Item = ManagedKey>) -> Option<(ManagedKey, &str)> {
-        keys.into_iter().find_map(|key| self.0.get(&key).map(|document| (key.clone(), document.as_str())))
+        keys.into_iter()
+            .find_map(|key| self.0.get(&key).map(|document| (key.clone(), document.as_str())))
     }
 }

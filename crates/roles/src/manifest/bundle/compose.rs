@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::{Claims, ManagedKey, SchemaFacet};
 use super::{Bundle, BundleSource, Document, Facet};
-use crate::expand::{self, Scope, ScopedSchema, expand};
+use crate::expand::{self, Scope, expand};
 use crate::manifest::diagnostic::judge;
 use crate::manifest::types::{DefaultPrivilege, Manifest, Object, Schema, ScopeType};
 use crate::manifest::{Diagnostic, Invalid, Path, Severity, Strictness, check};
@@ -24,7 +24,11 @@ pub struct Composed {
 }
 
 /// Composes the documents, each inside of its scope and none in another's way.
-pub fn compose(bundle: &Bundle, sources: &[BundleSource], strictness: Strictness) -> Result<Composed, Invalid> {
+pub fn compose(
+    bundle: &Bundle,
+    sources: &[BundleSource],
+    strictness: Strictness,
+) -> Result<Composed, Invalid> {
     if sources.is_empty() {
         return Err(problem("policy bundle must declare at least one source").into());
     }
@@ -37,7 +41,10 @@ pub fn compose(bundle: &Bundle, sources: &[BundleSource], strictness: Strictness
             ..Manifest::default()
         },
         schemas: BTreeMap::new(),
-        scope: Scope { database: true, ..Scope::default() },
+        scope: Scope {
+            database: true,
+            ..Scope::default()
+        },
         claims: Claims::default(),
         problems: vec![],
     };
@@ -66,7 +73,12 @@ impl Composer {
         let document = &source.document;
         let roles: BTreeSet<&str> = document.scope.roles.iter().map(String::as_str).collect();
         for role in &roles {
-            self.claim(ManagedKey::Role { name: (*role).to_owned() }, name);
+            self.claim(
+                &ManagedKey::Role {
+                    name: (*role).to_owned(),
+                },
+                name,
+            );
             self.scope.roles.insert((*role).to_owned());
         }
         for schema in &document.scope.schemas {
@@ -77,7 +89,10 @@ impl Composer {
                     Facet::Bindings => facets.bindings = true,
                 }
                 self.claim(
-                    ManagedKey::SchemaFacet(SchemaFacet { schema: schema.name.clone(), facet: *facet }),
+                    &ManagedKey::SchemaFacet(SchemaFacet {
+                        schema: schema.name.clone(),
+                        facet: *facet,
+                    }),
                     name,
                 );
             }
@@ -96,9 +111,15 @@ impl Composer {
         self.privileges(name, document, &roles);
         self.manifest.roles.extend(document.roles.iter().cloned());
         self.manifest.grants.extend(document.grants.iter().cloned());
-        self.manifest.default_privileges.extend(document.default_privileges.iter().cloned());
-        self.manifest.memberships.extend(document.memberships.iter().cloned());
-        self.manifest.retirements.extend(document.retirements.iter().cloned());
+        self.manifest
+            .default_privileges
+            .extend(document.default_privileges.iter().cloned());
+        self.manifest
+            .memberships
+            .extend(document.memberships.iter().cloned());
+        self.manifest
+            .retirements
+            .extend(document.retirements.iter().cloned());
     }
 
     fn schema(&mut self, schema: &Schema, name: &str, document: &Document) {
@@ -112,7 +133,15 @@ impl Composer {
         }
         let order = self.schemas.len();
         let (_, merged) = self.schemas.entry(schema.name.clone()).or_insert_with(|| {
-            (order, Schema { name: schema.name.clone(), profiles: vec![], role_pattern: None, owner: None })
+            (
+                order,
+                Schema {
+                    name: schema.name.clone(),
+                    profiles: vec![],
+                    role_pattern: None,
+                    owner: None,
+                },
+            )
         });
         merged.owner = merged.owner.take().or_else(|| schema.owner.clone());
         merged.role_pattern = merged.role_pattern.take().or_else(|| schema.role_pattern.clone());
@@ -130,10 +159,14 @@ impl Composer {
                 schema: grant.object.schema.clone(),
                 name: grant.object.name.clone(),
             };
-            self.claim(key, name);
+            self.claim(&key, name);
         }
         for entry in &document.default_privileges {
-            let owner = entry.owner.clone().or_else(|| self.manifest.default_owner.clone()).unwrap_or_default();
+            let owner = entry
+                .owner
+                .clone()
+                .or_else(|| self.manifest.default_owner.clone())
+                .unwrap_or_default();
             match scope_of(entry) {
                 Some(schema) => self.need(Facet::Bindings, schema, name, document),
                 None if !roles.contains(owner.as_str()) => self.problems.push(problem(format!(
@@ -149,26 +182,34 @@ impl Composer {
                     on_type: grant.on_type,
                     grantee: grant.role.clone().unwrap_or_default(),
                 };
-                self.claim(key, name);
+                self.claim(&key, name);
             }
         }
         for membership in &document.memberships {
             for member in &membership.members {
-                let key = ManagedKey::Membership { role: membership.role.clone(), member: member.name.clone() };
-                self.claim(key, name);
+                let key = ManagedKey::Membership {
+                    role: membership.role.clone(),
+                    member: member.name.clone(),
+                };
+                self.claim(&key, name);
             }
         }
     }
 
-    fn claim(&mut self, key: ManagedKey, document: &str) {
+    fn claim(&mut self, key: &ManagedKey, document: &str) {
         if let Err(holder) = self.claims.claim(key.clone(), document) {
-            self.problems
-                .push(problem(format!("policy documents \"{holder}\" and \"{document}\" both manage {key}")));
+            self.problems.push(problem(format!(
+                "policy documents \"{holder}\" and \"{document}\" both manage {key}"
+            )));
         }
     }
 
     fn need(&mut self, facet: Facet, schema: &str, name: &str, document: &Document) {
-        let has = document.scope.schemas.iter().any(|scoped| scoped.name == schema && scoped.facets.contains(&facet));
+        let has = document
+            .scope
+            .schemas
+            .iter()
+            .any(|scoped| scoped.name == schema && scoped.facets.contains(&facet));
         if !has {
             self.problems.push(problem(format!(
                 "policy document \"{name}\" manages schema \"{schema}\" {} outside its declared scope",
@@ -190,9 +231,14 @@ impl Composer {
         // Generated roles belong to the document that binds their profile; nobody lists them.
         self.scope.roles.extend(expand(&self.manifest).roles.into_keys());
         for schema in &self.manifest.schemas {
-            self.scope.schemas.entry(schema.name.clone()).or_insert(ScopedSchema::default());
+            self.scope.schemas.entry(schema.name.clone()).or_default();
         }
-        Ok(Composed { manifest: self.manifest, scope: self.scope, claims: self.claims, warnings })
+        Ok(Composed {
+            manifest: self.manifest,
+            scope: self.scope,
+            claims: self.claims,
+            warnings,
+        })
     }
 }
 

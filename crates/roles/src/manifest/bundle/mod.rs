@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::types::{
-    AuthProvider, DefaultPrivilege, Grant, Membership, Profile, Retirement, Role, Schema,
-};
+use super::types::{AuthProvider, DefaultPrivilege, Grant, Membership, Profile, Retirement, Role, Schema};
 
 /// The root of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -15,14 +15,24 @@ pub(super) fn check(manifest: &Manifest, names: &Names<'_>, findings: &mut Findi
             profile_grant(grant, &path.key("grants").index(index), findings);
         }
         for (index, grant) in profile.default_privileges.iter().enumerate() {
-            on_type(grant, false, &path.key("default_privileges").index(index), findings);
+            on_type(
+                grant,
+                false,
+                &path.key("default_privileges").index(index),
+                findings,
+            );
         }
     }
     for (index, grant) in manifest.grants.iter().enumerate() {
         top_level(grant, &Path::root("grants").index(index), names, findings);
     }
     for (index, entry) in manifest.default_privileges.iter().enumerate() {
-        defaults(entry, &Path::root("default_privileges").index(index), names, findings);
+        defaults(
+            entry,
+            &Path::root("default_privileges").index(index),
+            names,
+            findings,
+        );
     }
     contradictions(manifest, findings);
 }
@@ -33,7 +43,13 @@ fn top_level(grant: &Grant, path: &Path, names: &Names<'_>, findings: &mut Findi
         findings.declared(path.key("role"), &grant.role, names);
     }
     if names.retired.contains(grant.role.as_str()) && grant.ensure == Ensure::Present {
-        findings.error(path.key("role"), format!("role \"{}\" is retired and cannot be granted anything", grant.role));
+        findings.error(
+            path.key("role"),
+            format!(
+                "role \"{}\" is retired and cannot be granted anything",
+                grant.role
+            ),
+        );
     }
     if grant.with_grant_option == Some(true) && (grant.role == PUBLIC || grant.ensure == Ensure::Absent) {
         findings.error(
@@ -51,7 +67,10 @@ fn profile_grant(grant: &ProfileGrant, path: &Path, findings: &mut Findings) {
     if !grant.object.kind.spec().in_schema && grant.object.kind != ObjectType::Schema {
         findings.strict(
             path.key("object").key("type"),
-            format!("a {} does not belong to a schema, so a profile cannot grant on it", grant.object.kind),
+            format!(
+                "a {} does not belong to a schema, so a profile cannot grant on it",
+                grant.object.kind
+            ),
             Some("write it under the top-level `grants`".to_owned()),
         );
         return;
@@ -75,11 +94,18 @@ fn object(object: &Object, path: &Path, findings: &mut Findings) {
             );
         }
     } else if object.schema.is_some() {
-        findings.strict(path.key("schema"), format!("a {kind} does not live in a schema"), None);
+        findings.strict(
+            path.key("schema"),
+            format!("a {kind} does not live in a schema"),
+            None,
+        );
     }
     match object.name.as_deref() {
         None if kind == ObjectType::Database => {}
-        None => findings.error(path.clone(), format!("the name of the {kind} is missing; `*` means all of a schema")),
+        None => findings.error(
+            path.clone(),
+            format!("the name of the {kind} is missing; `*` means all of a schema"),
+        ),
         Some("*") if !kind.spec().in_schema => {
             findings.error(path.key("name"), format!("`*` cannot mean every {kind}: name it"));
         }
@@ -94,7 +120,10 @@ fn object(object: &Object, path: &Path, findings: &mut Findings) {
             findings.error(path.key("columns"), format!("a {kind} has no columns"));
         }
         if wildcard {
-            findings.error(path.key("columns"), "columns are those of one named relation, not of `*`");
+            findings.error(
+                path.key("columns"),
+                "columns are those of one named relation, not of `*`",
+            );
         }
         for (index, column) in object.columns.iter().enumerate() {
             findings.identifier(path.key("columns").index(index), "column", column);
@@ -110,12 +139,18 @@ fn object_name(kind: ObjectType, name: &str, path: Path, findings: &mut Findings
         },
         ObjectType::LargeObject => {
             if name.parse::<u32>().is_err() {
-                findings.error(path, format!("a large object is named by its number, not \"{name}\""));
+                findings.error(
+                    path,
+                    format!("a large object is named by its number, not \"{name}\""),
+                );
             }
         }
         ObjectType::Parameter => {
             if !super::roles::is_parameter(name) {
-                findings.error(path, format!("\"{name}\" is not the name of a PostgreSQL setting"));
+                findings.error(
+                    path,
+                    format!("\"{name}\" is not the name of a PostgreSQL setting"),
+                );
             }
         }
         _ => findings.identifier(path, "object name", name),
@@ -136,7 +171,11 @@ fn pairs(given: &[Privilege], allowed: Privileges, what: &str, path: &Path, find
     if given.is_empty() {
         findings.strict(at.clone(), "no privilege is given", None);
     }
-    for (index, privilege) in given.iter().enumerate().filter(|(_, privilege)| !allowed.contains(**privilege)) {
+    for (index, privilege) in given
+        .iter()
+        .enumerate()
+        .filter(|(_, privilege)| !allowed.contains(**privilege))
+    {
         findings.strict(
             at.index(index),
             format!("{privilege} is no privilege on a {what}"),
@@ -158,11 +197,16 @@ fn defaults(entry: &DefaultPrivilege, path: &Path, names: &Names<'_>, findings: 
         (None, Some(scope)) => {
             match (scope.kind, &scope.schema) {
                 (ScopeType::Schema, None) => {
-                    findings.error(path.key("scope"), "default privilege scope of type `schema` needs a `schema` name");
+                    findings.error(
+                        path.key("scope"),
+                        "default privilege scope of type `schema` needs a `schema` name",
+                    );
                 }
                 (ScopeType::Global, Some(schema)) => findings.error(
                     path.key("scope"),
-                    format!("default privilege scope of type `global` must not name a schema (got \"{schema}\")"),
+                    format!(
+                        "default privilege scope of type `global` must not name a schema (got \"{schema}\")"
+                    ),
                 ),
                 _ => {}
             }
@@ -171,7 +215,9 @@ fn defaults(entry: &DefaultPrivilege, path: &Path, names: &Names<'_>, findings: 
         (Some(_), Some(_)) => {
             findings.error(
                 path.clone(),
-                format!("default privilege entry for owner \"{owner}\" sets both `schema` and `scope`: use one"),
+                format!(
+                    "default privilege entry for owner \"{owner}\" sets both `schema` and `scope`: use one"
+                ),
             );
             false
         }
@@ -198,29 +244,56 @@ fn on_type(grant: &DefaultPrivilegeGrant, global: bool, path: &Path, findings: &
     let kind = grant.on_type.default_kind();
     let at = path.key("on_type");
     if kind.spec().defaults.is_none() {
-        findings.error(at, format!("default privileges cannot target on_type `{}`", grant.on_type));
+        findings.error(
+            at,
+            format!("default privileges cannot target on_type `{}`", grant.on_type),
+        );
         return;
     }
     if kind == ObjectType::Schema && !global {
-        findings.error(at, "default privileges cannot target on_type `schema` in a schema: use scope `global`");
+        findings.error(
+            at,
+            "default privileges cannot target on_type `schema` in a schema: use scope `global`",
+        );
         return;
     }
     if kind != grant.on_type {
-        findings.warning(at, format!("PostgreSQL has no defaults for a {} alone: this means all TABLES", grant.on_type));
+        findings.warning(
+            at,
+            format!(
+                "PostgreSQL has no defaults for a {} alone: this means all TABLES",
+                grant.on_type
+            ),
+        );
     }
-    pairs(&grant.privileges, kind.spec().privileges, kind.name(), path, findings);
+    pairs(
+        &grant.privileges,
+        kind.spec().privileges,
+        kind.name(),
+        path,
+        findings,
+    );
 }
 
 /// One rule says that a privilege is there, another that it is not: no plan could satisfy both.
 fn contradictions(manifest: &Manifest, findings: &mut Findings) {
-    let absent: Vec<_> =
-        manifest.grants.iter().enumerate().filter(|(_, grant)| grant.ensure == Ensure::Absent).collect();
+    let absent: Vec<_> = manifest
+        .grants
+        .iter()
+        .enumerate()
+        .filter(|(_, grant)| grant.ensure == Ensure::Absent)
+        .collect();
     if !absent.is_empty() {
         let present = expand::all_grants(manifest);
         for (index, grant) in absent {
             let clash = present.iter().find(|other| {
-                other.ensure == Ensure::Present && other.role == grant.role && overlap(&other.object, &grant.object)
-                    && other.privileges.iter().any(|privilege| grant.privileges.contains(privilege))
+                other.ensure == Ensure::Present
+                    && other.role == grant.role
+                    && overlap(&other.object, &grant.object)
+                    && other
+                        .privileges
+                        .iter()
+                        .any(|privilege| grant.privileges.contains(privilege))
             });
             if let Some(other) = clash {
                 findings.error(
@@ -241,11 +314,17 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
                 other.role == grant.role
                     && other.on_type.default_kind() == grant.on_type.default_kind()
                     && other.ensure != grant.ensure
-                    && other.privileges.iter().any(|privilege| grant.privileges.contains(privilege))
+                    && other
+                        .privileges
+                        .iter()
+                        .any(|privilege| grant.privileges.contains(privilege))
             });
             if clash && grant.ensure == Ensure::Absent {
                 findings.error(
-                    Path::root("default_privileges").index(index).key("grant").index(position),
+                    Path::root("default_privileges")
+                        .index(index)
+                        .key("grant")
+                        .index(position),
                     "default privileges declare a privilege as both present and absent",
                 );
             }
@@ -257,9 +336,17 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
 fn overlap(a: &Object, b: &Object) -> bool {
     let wild = |object: &Object| object.name.as_deref() == Some("*");
     let excepted = |all: &Object, one: &Object| {
-        wild(all) && one.name.as_deref().is_some_and(|name| expand::is_excepted(&all.except, name))
+        wild(all)
+            && one
+                .name
+                .as_deref()
+                .is_some_and(|name| expand::is_excepted(&all.except, name))
     };
-    let same_kind = if wild(a) || wild(b) { a.kind == b.kind } else { a.kind.same_namespace(b.kind) };
+    let same_kind = if wild(a) || wild(b) {
+        a.kind == b.kind
+    } else {
+        a.kind.same_namespace(b.kind)
+    };
     same_kind
         && a.schema == b.schema
         && (a.columns.is_empty() == b.columns.is_empty())

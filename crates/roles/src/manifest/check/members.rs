@@ -24,7 +24,10 @@ fn memberships(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) 
             findings.declared(path.key("role"), role, names);
         }
         if names.retired.contains(role) {
-            findings.error(path.key("role"), format!("role \"{role}\" is retired and cannot have members"));
+            findings.error(
+                path.key("role"),
+                format!("role \"{role}\" is retired and cannot have members"),
+            );
         }
         if membership.exclusive && !is_predefined(role) && !names.external.contains(role) {
             findings.error(
@@ -45,7 +48,11 @@ fn memberships(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) 
                 findings.error(at.clone(), format!("member \"{}\" is retired", member.name));
             }
             if !edges.insert((role, member.name.as_str())) {
-                findings.strict(at, format!("\"{}\" is already a member of \"{role}\"", member.name), None);
+                findings.strict(
+                    at,
+                    format!("\"{}\" is already a member of \"{role}\"", member.name),
+                    None,
+                );
             }
         }
     }
@@ -68,7 +75,9 @@ fn circles(manifest: &Manifest, findings: &mut Findings) {
                 if *group == start {
                     findings.error(
                         Path::root("memberships").index(index),
-                        format!("role \"{start}\" would be a member of itself, directly or through other roles"),
+                        format!(
+                            "role \"{start}\" would be a member of itself, directly or through other roles"
+                        ),
                     );
                     open.clear();
                     break;
@@ -92,21 +101,34 @@ fn retirements(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) 
             findings.error(at.clone(), format!("\"{role}\" cannot be dropped"));
         }
         if !seen.insert(role) {
-            findings.error(at.clone(), format!("duplicate retirement entry for role: \"{role}\""));
+            findings.error(
+                at.clone(),
+                format!("duplicate retirement entry for role: \"{role}\""),
+            );
         }
         if names.is_declared(role) {
             findings.error(
                 at,
-                format!("retirement entry for role \"{role}\" conflicts with a desired role of the same name"),
+                format!(
+                    "retirement entry for role \"{role}\" conflicts with a desired role of the same name"
+                ),
             );
         }
-        let Some(heir) = retirement.reassign_owned_to.as_deref() else { continue };
+        let Some(heir) = retirement.reassign_owned_to.as_deref() else {
+            continue;
+        };
         let at = path.key("reassign_owned_to");
         findings.identifier(at.clone(), "role", heir);
         if heir == role {
-            findings.error(at, format!("retirement entry for role \"{role}\" cannot reassign ownership to itself"));
+            findings.error(
+                at,
+                format!("retirement entry for role \"{role}\" cannot reassign ownership to itself"),
+            );
         } else if names.retired.contains(heir) {
-            findings.error(at, format!("\"{heir}\" is to get what \"{role}\" owns, and is retired itself"));
+            findings.error(
+                at,
+                format!("\"{heir}\" is to get what \"{role}\" owns, and is retired itself"),
+            );
         }
     }
 }

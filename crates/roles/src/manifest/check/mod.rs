@@ -34,7 +34,10 @@ impl Findings {
     }
 
     fn strict(&mut self, path: Path, message: impl Into<String>, help: Option<String>) {
-        self.0.push(Diagnostic { help, ..Diagnostic::new(Severity::Strict, path, message) });
+        self.0.push(Diagnostic {
+            help,
+            ..Diagnostic::new(Severity::Strict, path, message)
+        });
     }
 
     fn warning(&mut self, path: Path, message: impl Into<String>) {
@@ -48,7 +51,10 @@ impl Findings {
         } else if name.len() > 63 {
             self.error(
                 path,
-                format!("{what} \"{name}\" has {} bytes; PostgreSQL keeps 63 and cuts off the rest", name.len()),
+                format!(
+                    "{what} \"{name}\" has {} bytes; PostgreSQL keeps 63 and cuts off the rest",
+                    name.len()
+                ),
             );
         } else if name.contains('\0') {
             self.error(path, format!("{what} contains a NUL byte"));

@@ -22,7 +22,11 @@ impl<'a> Names<'a> {
         for schema in &manifest.schemas {
             for profile in &schema.profiles {
                 generated
-                    .entry(generated_name(pattern_of(manifest, schema), &schema.name, profile))
+                    .entry(generated_name(
+                        pattern_of(manifest, schema),
+                        &schema.name,
+                        profile,
+                    ))
                     .or_default()
                     .push((schema, profile.as_str()));
             }
@@ -34,8 +38,17 @@ impl<'a> Names<'a> {
         Self {
             roles,
             generated,
-            retired: manifest.retirements.iter().map(|retirement| retirement.role.as_str()).collect(),
-            external: manifest.roles.iter().filter(|role| role.external).map(|role| role.name.as_str()).collect(),
+            retired: manifest
+                .retirements
+                .iter()
+                .map(|retirement| retirement.role.as_str())
+                .collect(),
+            external: manifest
+                .roles
+                .iter()
+                .filter(|role| role.external)
+                .map(|role| role.name.as_str())
+                .collect(),
         }
     }
 
@@ -52,6 +65,9 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn declared(&self) -> impl Iterator<Item = &str> {
-        self.roles.keys().copied().chain(self.generated.keys().map(String::as_str))
+        self.roles
+            .keys()
+            .copied()
+            .chain(self.generated.keys().map(String::as_str))
     }
 }

@@ -25,12 +25,18 @@ fn name(role: &Role, index: usize, path: &Path, names: &Names<'_>, findings: &mu
     let at = path.key("name");
     findings.identifier(at.clone(), "role name", &role.name);
     if role.name == PUBLIC || role.name == "public" || role.name == "none" {
-        findings.error(at.clone(), format!("\"{}\" is reserved and cannot be the name of a role", role.name));
+        findings.error(
+            at.clone(),
+            format!("\"{}\" is reserved and cannot be the name of a role", role.name),
+        );
     }
     if is_predefined(&role.name) && !role.external {
         findings.error(
             at.clone(),
-            format!("\"{}\" is a predefined role of PostgreSQL: it can have members, but cannot be declared", role.name),
+            format!(
+                "\"{}\" is a predefined role of PostgreSQL: it can have members, but cannot be declared",
+                role.name
+            ),
         );
     }
     if names.first_declaration(&role.name) != Some(index) {
@@ -49,26 +55,41 @@ fn name(role: &Role, index: usize, path: &Path, names: &Names<'_>, findings: &mu
 
 fn attributes(role: &Role, path: &Path, findings: &mut Findings) {
     if role.connection_limit.is_some_and(|limit| limit < -1) {
-        findings.error(path.key("connection_limit"), "a connection limit is -1 (none) or not negative");
+        findings.error(
+            path.key("connection_limit"),
+            "a connection limit is -1 (none) or not negative",
+        );
     }
     if let Some(text) = &role.password_valid_until
         && let Err(reason) = canonical_timestamp(text)
     {
         findings.error(
             path.key("password_valid_until"),
-            format!("role \"{}\" has an invalid password_valid_until value \"{text}\": {reason}", role.name),
+            format!(
+                "role \"{}\" has an invalid password_valid_until value \"{text}\": {reason}",
+                role.name
+            ),
         );
     }
     if let Some(password) = &role.password {
         if role.login != Some(true) {
             findings.error(
                 path.key("password"),
-                format!("role \"{}\" has a password but login is not enabled: it would have no effect", role.name),
+                format!(
+                    "role \"{}\" has a password but login is not enabled: it would have no effect",
+                    role.name
+                ),
             );
         }
         password_source(password, &path.key("password"), findings);
     }
-    if role.external && *role != (Role { password: None, ..only_external(role) }) {
+    if role.external
+        && *role
+            != (Role {
+                password: None,
+                ..only_external(role)
+            })
+    {
         findings.strict(
             path.clone(),
             format!("role \"{}\" is external: it is neither created nor altered, so its attributes have no effect", role.name),
@@ -89,15 +110,24 @@ fn only_external(role: &Role) -> Role {
 }
 
 fn password_source(password: &Password, path: &Path, findings: &mut Findings) {
-    let sources =
-        [password.from_env.is_some(), password.secret_ref.is_some(), password.generate.is_some()];
+    let sources = [
+        password.from_env.is_some(),
+        password.secret_ref.is_some(),
+        password.generate.is_some(),
+    ];
     match sources.into_iter().filter(|source| *source).count() {
         1 => {}
-        0 => findings.error(path.clone(), "missing field `from_env` (or, in the operator, `secretRef` or `generate`)"),
+        0 => findings.error(
+            path.clone(),
+            "missing field `from_env` (or, in the operator, `secretRef` or `generate`)",
+        ),
         _ => findings.error(path.clone(), "a password has exactly one source"),
     }
     if password.from_env.as_deref() == Some("") {
-        findings.error(path.key("from_env"), "the name of the environment variable is empty");
+        findings.error(
+            path.key("from_env"),
+            "the name of the environment variable is empty",
+        );
     }
 }
 
@@ -105,7 +135,10 @@ fn config(role: &Role, path: &Path, manifest: &Manifest, findings: &mut Findings
     for (parameter, value) in &role.config {
         let at = path.key("config").key(parameter);
         if !is_parameter(parameter) {
-            findings.error(at, format!("\"{parameter}\" is not the name of a PostgreSQL setting"));
+            findings.error(
+                at,
+                format!("\"{parameter}\" is not the name of a PostgreSQL setting"),
+            );
         } else if parameter.eq_ignore_ascii_case("role") && !is_member(manifest, value, &role.name) {
             findings.error(
                 at,
@@ -131,7 +164,9 @@ fn is_member(manifest: &Manifest, group: &str, member: &str) -> bool {
 pub(super) fn is_parameter(name: &str) -> bool {
     name.split('.').all(|part| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
+            && part
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
     })
 }
 
@@ -152,7 +187,10 @@ fn auth_provider(provider: &AuthProvider, path: &Path, findings: &mut Findings) 
         ("project_ref", &provider.project_ref),
         ("organization", &provider.organization),
     ];
-    for (key, _) in given.into_iter().filter(|(key, value)| value.is_some() && !allowed.contains(key)) {
+    for (key, _) in given
+        .into_iter()
+        .filter(|(key, value)| value.is_some() && !allowed.contains(key))
+    {
         findings.strict(
             path.key(key),
             format!("`{key}` does not belong to this type of provider"),

@@ -22,7 +22,11 @@ pub(super) fn check(manifest: &Manifest, names: &Names<'_>, findings: &mut Findi
                 absence(&path.key("default_privileges").index(index), name, findings);
             }
         }
-        for parameter in profile.config.keys().filter(|name| !super::roles::is_parameter(name)) {
+        for parameter in profile
+            .config
+            .keys()
+            .filter(|name| !super::roles::is_parameter(name))
+        {
             findings.error(
                 path.key("config").key(parameter),
                 format!("\"{parameter}\" is not the name of a PostgreSQL setting"),
@@ -33,15 +37,24 @@ pub(super) fn check(manifest: &Manifest, names: &Names<'_>, findings: &mut Findi
     for (index, schema) in manifest.schemas.iter().enumerate() {
         let path = Path::root("schemas").index(index);
         if !seen.insert(schema.name.as_str()) {
-            findings.error(path.key("name"), format!("duplicate schema name: \"{}\"", schema.name));
+            findings.error(
+                path.key("name"),
+                format!("duplicate schema name: \"{}\"", schema.name),
+            );
         }
         one(schema, &path, manifest, names, findings);
     }
     for (role, made) in names.generated.iter().filter(|(_, made)| made.len() > 1) {
-        let by: Vec<_> = made.iter().map(|(schema, profile)| format!("{}/{profile}", schema.name)).collect();
+        let by: Vec<_> = made
+            .iter()
+            .map(|(schema, profile)| format!("{}/{profile}", schema.name))
+            .collect();
         findings.error(
             Path::root("schemas"),
-            format!("duplicate role name: \"{role}\" is generated more than once (by {})", by.join(", ")),
+            format!(
+                "duplicate role name: \"{role}\" is generated more than once (by {})",
+                by.join(", ")
+            ),
         );
     }
 }
@@ -58,7 +71,10 @@ fn one(schema: &Schema, path: &Path, manifest: &Manifest, names: &Names<'_>, fin
     if schema.name.starts_with("pg_") {
         findings.error(
             path.key("name"),
-            format!("\"{}\" belongs to PostgreSQL: names that begin with pg_ are reserved", schema.name),
+            format!(
+                "\"{}\" belongs to PostgreSQL: names that begin with pg_ are reserved",
+                schema.name
+            ),
         );
     }
     if let Some(owner) = &schema.owner {
@@ -66,7 +82,10 @@ fn one(schema: &Schema, path: &Path, manifest: &Manifest, names: &Names<'_>, fin
     }
     let owner = schema.owner.as_ref().or(manifest.default_owner.as_ref());
     if let Some(owner) = owner.filter(|owner| names.retired.contains(owner.as_str())) {
-        findings.error(path.clone(), format!("the owner of schema \"{}\", \"{owner}\", is retired", schema.name));
+        findings.error(
+            path.clone(),
+            format!("the owner of schema \"{}\", \"{owner}\", is retired", schema.name),
+        );
     }
     let pattern = pattern_of(manifest, schema);
     if !schema.profiles.is_empty() && !pattern.contains("{profile}") {
@@ -78,7 +97,10 @@ fn one(schema: &Schema, path: &Path, manifest: &Manifest, names: &Names<'_>, fin
     for (index, profile) in schema.profiles.iter().enumerate() {
         let at = path.key("profiles").index(index);
         if !manifest.profiles.contains_key(profile) {
-            let message = format!("profile \"{profile}\" referenced by schema \"{}\" is not defined", schema.name);
+            let message = format!(
+                "profile \"{profile}\" referenced by schema \"{}\" is not defined",
+                schema.name
+            );
             findings.error(
                 at,
                 match did_you_mean(profile, manifest.profiles.keys().map(String::as_str)) {

@@ -1,0 +1,186 @@
+//! Making it so: look, decide and do, under the database's lock and in one transaction.
+//!
+//! What was decided from is what is acted on: nobody of us can change anything in between, and what others change
+//! makes the transaction fail and start again.
+
+use std::time::Duration;
+
+use stanchion_postgres::scram::NoRandomness;
+use stanchion_postgres::{Begin, Error as PostgresError, Isolation, Session, Statement, lock};
+
+use crate::diff::{self, WrongDatabase, diff};
+use crate::expand::Desired;
+use crate::inspect::{self, Needs, begin_and_inspect};
+use crate::plan::Plan;
+use crate::render;
+
+/// How to apply.
+#[derive(Clone)]
+pub struct Options<'a> {
+    /// How to compare.
+    pub diff: diff::Options,
+    /// How long to wait for the database's lock.
+    pub lock_wait: Duration,
+    /// How often to start again when others were in the way.
+    pub retries: u32,
+    /// The identity that the plan must have: what somebody saw and agreed to.
+    pub expected: Option<String>,
+    /// Told the number of statements that are done, and of all.
+    pub progress: Option<&'a (dyn Fn(usize, usize) + Send + Sync)>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            diff: diff::Options::default(),
+            lock_wait: Duration::from_secs(30),
+            retries: 5,
+            expected: None,
+            progress: None,
+        }
+    }
+}
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// PostgreSQL said no, or nothing.
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
+    /// PostgreSQL said something new.
+    #[error(transparent)]
+    Unreadable(inspect::Unreadable),
+    /// The manifest is for another database.
+    #[error(transparent)]
+    WrongDatabase(#[from] WrongDatabase),
+    /// No salt for a password verifier.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// Something stands in the way.
+    #[error("refusing to apply: {}", .0.blockers.join("\n"))]
+    Blocked(Box<Plan>),
+    /// The plan is no longer the one that was agreed to.
+    #[error(
+        "the database has changed since the plan was made: it would now be another plan, of {} change(s) ({}); make and \
+         review a new one",
+        .0.summary().total(),
+        .0.digest()
+    )]
+    Moved(Box<Plan>),
+}
+
+impl From<inspect::Error> for Error {
+    fn from(error: inspect::Error) -> Self {
+        match error {
+            inspect::Error::Postgres(error) => Self::Postgres(error),
+            inspect::Error::Unreadable(error) => Self::Unreadable(error),
+        }
+    }
+}
+
+/// Applies what must hold; returns what was done.
+pub async fn apply(session: &mut Session, desired: &Desired, options: &Options<'_>) -> Result<Plan, Error> {
+    let needs = Needs::of(desired);
+    let mut attempt = 0;
+    loop {
+        match once(session, desired, &needs, options).await {
+            Err(Error::Postgres(error)) if attempt < options.retries && is_worth_another(&error) => {
+                attempt += 1;
+                tracing::info!(attempt, %error, "others changed the same rows; starting again");
+                tokio::time::sleep(pause(attempt)).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Somebody else changed the same catalog rows, or held them for too long in the other order.
+fn is_worth_another(error: &PostgresError) -> bool {
+    match error.sqlstate() {
+        Some("40001" | "40P01") => true,
+        // PostgreSQL has no code of its own for it.
+        Some("XX000") => error
+            .message()
+            .is_some_and(|message| message.message.contains("tuple concurrently")),
+        _ => false,
+    }
+}
+
+/// Longer each time, and never the same for two who collided.
+fn pause(attempt: u32) -> Duration {
+    let base = 50u64 << attempt.min(6);
+    Duration::from_millis(base / 2 + rand::random_range(0..base))
+}
+
+async fn once(
+    session: &mut Session,
+    desired: &Desired,
+    needs: &Needs,
+    options: &Options<'_>,
+) -> Result<Plan, Error> {
+    let begin = Begin {
+        isolation: Isolation::RepeatableRead,
+        lock: Some(lock::ROLES),
+        lock_wait: Some(options.lock_wait),
+        ..Begin::default()
+    };
+    let (mut transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
+    let decided = decide(desired, &facts, options);
+    drop(facts);
+    let (plan, statements) = match decided {
+        Ok(decided) => decided,
+        Err(error) => {
+            transaction.roll_back().await;
+            return Err(error);
+        }
+    };
+    if statements.transaction.is_empty() {
+        transaction.roll_back().await;
+    } else {
+        let total = statements.transaction.len();
+        let told = |done| options.progress.inspect(|progress| progress(done, total));
+        let mut chunks = chunks(&statements.transaction);
+        let last = chunks.pop().unwrap_or_default();
+        let mut done = 0;
+        for chunk in chunks {
+            transaction.apply(chunk).await?;
+            done += chunk.len();
+            told(done);
+        }
+        transaction.commit(last).await?;
+        told(total);
+    }
+    for statement in &statements.after {
+        session.execute(statement).await?;
+    }
+    Ok(plan)
+}
+
+fn decide(
+    desired: &Desired,
+    facts: &crate::facts::Facts,
+    options: &Options<'_>,
+) -> Result<(Plan, render::Statements), Error> {
+    let plan = diff(desired, facts, &options.diff)?;
+    if options
+        .expected
+        .as_ref()
+        .is_some_and(|expected| *expected != plan.digest())
+    {
+        return Err(Error::Moved(Box::new(plan)));
+    }
+    if !plan.blockers.is_empty() {
+        return Err(Error::Blocked(Box::new(plan)));
+    }
+    let statements = render::statements(&plan)?;
+    Ok((plan, statements))
+}
+
+/// Few messages: each is a round trip. But not one of any size, which the server would have to hold as a whole.
+fn chunks(statements: &[Statement]) -> Vec<&[Statement]> {
+    const LEAST: usize = 4_000;
+    const MOST_MESSAGES: usize = 6;
+    statements
+        .chunks(statements.len().div_ceil(MOST_MESSAGES).max(LEAST))
+        .collect()
+}

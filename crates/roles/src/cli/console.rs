@@ -1,0 +1,74 @@
+//! Where the command reads and writes.
+
+use std::io::{IsTerminal as _, Write};
+
+use super::paint::Paint;
+
+/// Streams and environment of one run.
+pub struct Console<'a> {
+    out: &'a mut (dyn Write + Send),
+    err: &'a mut (dyn Write + Send),
+    /// Reads an environment variable.
+    env: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    out_is_terminal: bool,
+    err_is_terminal: bool,
+}
+
+impl<'a> Console<'a> {
+    /// Any streams, as if in a pipe.
+    pub fn new(
+        out: &'a mut (dyn Write + Send),
+        err: &'a mut (dyn Write + Send),
+        env: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Self {
+        Self {
+            out,
+            err,
+            env,
+            out_is_terminal: false,
+            err_is_terminal: false,
+        }
+    }
+
+    /// Says that the streams are those of the process, which may be terminals.
+    #[must_use]
+    pub fn of_the_process(mut self) -> Self {
+        self.out_is_terminal = std::io::stdout().is_terminal();
+        self.err_is_terminal = std::io::stderr().is_terminal();
+        self
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        (self.env)(name)
+    }
+
+    /// Colours for stdout, if it is a terminal that wants them.
+    pub(super) fn paint(&self) -> Paint {
+        Paint::new(self.out_is_terminal && self.variable("NO_COLOR").is_none())
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.out_is_terminal
+    }
+
+    pub(super) fn shows_progress(&self) -> bool {
+        self.err_is_terminal
+    }
+
+    /// Results go to stdout. Who closes the pipe early does not want more.
+    pub(super) fn print(&mut self, text: &str) {
+        let _ = self
+            .out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush());
+    }
+
+    /// Everything else goes to stderr, as a line.
+    pub(super) fn error(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{text}").and_then(|()| self.err.flush());
+    }
+
+    pub(super) fn warn(&mut self, text: &str) {
+        self.error(&format!("Warning: {text}"));
+    }
+}

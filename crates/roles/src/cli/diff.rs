@@ -1,0 +1,117 @@
+//! `diff`
+
+use super::args::{DiffArgs, ModeArgs, PlanFormat};
+use super::bundle::annotated;
+use super::console::Console;
+use super::database::connect;
+use super::saved::SavedPlan;
+use super::source::Source;
+use super::{DRIFT, Failure, OK, While as _, markdown, passwords};
+use crate::diff::{self, diff};
+use crate::inspect::{Needs, inspect};
+use crate::manifest::Strictness;
+use crate::plan::Plan;
+use crate::render;
+
+const IN_SYNC: &str = "No changes needed. Database is in sync with manifest.";
+/// So many remarks on what else roles hold are read; the rest is a number.
+const SHOWN_HOLDINGS: usize = 20;
+
+pub(super) async fn run(
+    args: &DiffArgs,
+    strictness: Strictness,
+    console: &mut Console<'_>,
+) -> Result<u8, Failure> {
+    let source = Source::read(&args.source, strictness, console)?;
+    let options = options(&args.mode, &source, console)?;
+    let mut session = connect(&args.database).await?;
+    let facts = inspect(&mut session, &Needs::of(&source.desired))
+        .await
+        .doing("failed to inspect database state")?;
+    let plan = diff(&source.desired, &facts, &options).doing("failed to inspect database state")?;
+    drop(facts);
+    remark(&plan, console);
+    for blocker in &plan.blockers {
+        console.warn(&format!("apply would refuse this plan: {blocker}"));
+    }
+    if let Some(path) = &args.save_plan {
+        let scope = source.bundle.as_ref().map(|bundle| bundle.composed.scope.clone());
+        let database = session.identity().to_string();
+        let transfers = options.allow_schema_owner_transfers;
+        SavedPlan::new(
+            &plan,
+            database,
+            source.manifest.clone(),
+            scope,
+            options.mode,
+            transfers,
+        )
+        .write(path)?;
+    }
+    session.close().await;
+    show(&plan, args.format, &source, console)?;
+    let drift = plan.summary().has_drift();
+    Ok(if drift && !args.no_exit_code { DRIFT } else { OK })
+}
+
+/// How to compare, with the passwords of the environment.
+pub(super) fn options(
+    args: &ModeArgs,
+    source: &Source,
+    console: &mut Console<'_>,
+) -> Result<diff::Options, Failure> {
+    Ok(diff::Options {
+        mode: args.mode.into(),
+        allow_schema_owner_transfers: args.allow_schema_owner_transfers,
+        passwords: passwords::resolve(&source.desired, console)?,
+    })
+}
+
+/// Says what should be known beside the changes.
+pub(super) fn remark(plan: &Plan, console: &mut Console<'_>) {
+    for warning in &plan.warnings {
+        console.warn(warning);
+    }
+    for holding in plan.holdings.iter().take(SHOWN_HOLDINGS) {
+        console.warn(holding);
+    }
+    if let Some(more) = plan
+        .holdings
+        .len()
+        .checked_sub(SHOWN_HOLDINGS)
+        .filter(|more| *more > 0)
+    {
+        console.warn(&format!(
+            "{more} more privilege(s) or membership(s) that the manifest does not manage"
+        ));
+    }
+}
+
+fn show(plan: &Plan, format: PlanFormat, source: &Source, console: &mut Console<'_>) -> Result<(), Failure> {
+    let summary = plan.summary();
+    match format {
+        PlanFormat::Sql if plan.is_empty() => console.print(&format!("-- {IN_SYNC}\n")),
+        PlanFormat::Sql => {
+            let script = console.paint().script(&render::script(plan));
+            console.print(&script);
+            if console.is_terminal() {
+                console.print("\n");
+            }
+            console.error(&format!("\n{}", summary.render("Plan")));
+        }
+        PlanFormat::Summary if plan.is_empty() => console.print(&format!("{IN_SYNC}\n")),
+        PlanFormat::Summary => {
+            let text = console.paint().summary(&summary, "Plan");
+            console.print(&text);
+        }
+        PlanFormat::Json => {
+            let text = match &source.bundle {
+                Some(bundle) => serde_json::to_string_pretty(&annotated(plan, bundle)),
+                None => serde_json::to_string_pretty(&plan.changes),
+            };
+            console.print(&format!("{}\n", text.doing("failed to write the plan")?));
+        }
+        PlanFormat::Markdown => console.print(&markdown::table(plan)),
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! The command: `stanchion roles …`, and `pgroles …` when the program is called by that name.
+//!
+//! Everything goes through a [`Console`], so the command is tested in the process, and the binary only mounts it.
+//! Exit codes: 0 in sync or done, 2 drift, 1 error, 64 wrong usage (so that CI can tell misuse from drift).
+
+mod apply;
+pub mod args;
+mod bundle;
+mod console;
+mod database;
+mod diff;
+mod fmt;
+mod generate;
+mod graph;
+mod inspect;
+mod markdown;
+mod paint;
+mod passwords;
+mod saved;
+mod source;
+mod validate;
+
+pub use args::Args;
+pub use console::Console;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{CommandFactory, Parser};
+
+use args::Command;
+
+use crate::manifest::{Strictness, json_schema};
+
+/// Done, or nothing to do.
+pub const OK: u8 = 0;
+/// Something failed.
+pub const FAILED: u8 = 1;
+/// The database is not what the manifest says.
+pub const DRIFT: u8 = 2;
+/// The command line is wrong (`EX_USAGE`).
+pub const USAGE: u8 = 64;
+
+/// Under which name the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// `stanchion roles`: strict unless told otherwise.
+    Stanchion,
+    /// `pgroles`: accepts what pgroles accepted.
+    Pgroles,
+}
+
+/// Whether the program was called as `pgroles`.
+pub fn is_pgroles(program: &Path) -> bool {
+    program.file_stem().is_some_and(|name| name == "pgroles")
+}
+
+/// Why a command stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+/// Says what was being done when an error came.
+trait While<T> {
+    fn doing(self, what: impl std::fmt::Display) -> Result<T, Failure>;
+}
+
+impl<T, E: std::fmt::Display> While<T> for Result<T, E> {
+    fn doing(self, what: impl std::fmt::Display) -> Result<T, Failure> {
+        self.map_err(|error| Failure(format!("{what}: {error}")))
+    }
+}
+
+/// Runs a command; the result is the exit code.
+pub async fn run(args: Args, name: Name, console: &mut Console<'_>) -> u8 {
+    let lenient = args.lenient || (name == Name::Pgroles && !args.strict);
+    let strictness = if lenient {
+        Strictness::Lenient
+    } else {
+        Strictness::Strict
+    };
+    let result = match args.command {
+        Command::Validate(source) => validate::run(&source, strictness, console),
+        Command::Diff(args) => Box::pin(diff::run(&args, strictness, console)).await,
+        Command::Apply(args) => Box::pin(apply::run(&args, strictness, console)).await,
+        Command::Inspect(args) => Box::pin(inspect::run(&args, strictness, console)).await,
+        Command::Generate(args) => Box::pin(generate::run(&args, console)).await,
+        Command::Graph(args) => Box::pin(graph::run(&args, strictness, console)).await,
+        Command::RenderBundle(args) => bundle::run(&args, strictness, console),
+        Command::Fmt(args) => fmt::run(&args, strictness, console),
+        Command::Schema => schema(console),
+        Command::Completions { shell } => Ok(completions(shell, name, console)),
+    };
+    result.unwrap_or_else(|failure| {
+        console.error(&format!("Error: {failure}"));
+        FAILED
+    })
+}
+
+/// The whole program when it is called as `pgroles`.
+pub async fn run_as_pgroles(argv: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+    match Pgroles::try_parse_from(argv) {
+        Ok(Pgroles { args }) => run(args, Name::Pgroles, console).await,
+        Err(error) => {
+            let text = error.render();
+            if error.use_stderr() {
+                console.error(text.to_string().trim_end());
+            } else {
+                console.print(&text.to_string());
+            }
+            usage_code(&error)
+        }
+    }
+}
+
+/// The exit code for what clap says of a command line.
+pub fn usage_code(error: &clap::Error) -> u8 {
+    if error.use_stderr() { USAGE } else { OK }
+}
+
+/// Access control as code: validate, diff, apply, inspect and generate role policies.
+#[derive(Debug, Parser)]
+#[command(name = "pgroles", version)]
+struct Pgroles {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// The command as a part of the program.
+#[derive(Debug, Parser)]
+#[command(name = "stanchion", version)]
+struct Stanchion {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    /// Access control as code.
+    Roles(Args),
+}
+
+fn schema(console: &mut Console<'_>) -> Result<u8, Failure> {
+    let text = serde_json::to_string_pretty(&json_schema()).doing("failed to write the schema")?;
+    console.print(&format!("{text}\n"));
+    Ok(OK)
+}
+
+fn completions(shell: clap_complete::Shell, name: Name, console: &mut Console<'_>) -> u8 {
+    let mut command = match name {
+        Name::Pgroles => Pgroles::command(),
+        Name::Stanchion => Stanchion::command(),
+    };
+    let program = command.get_name().to_owned();
+    let mut text = vec![];
+    clap_complete::generate(shell, &mut command, program, &mut text);
+    console.print(&String::from_utf8_lossy(&text));
+    OK
+}

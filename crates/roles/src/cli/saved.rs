@@ -1,0 +1,98 @@
+//! Plans in files: what was reviewed is what is applied.
+//!
+//! A saved plan holds the desired state and the identity of the plan. Applying it makes the plan again, from the
+//! database as it is then, and stops unless it is the same plan. It holds no password.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, While as _};
+use crate::expand::{Desired, Scope, expand};
+use crate::manifest::Manifest;
+use crate::plan::{Mode, Plan, Summary};
+
+const VERSION: &str = "stanchion.roles_plan.v1";
+
+/// A plan in a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedPlan {
+    schema_version: String,
+    /// Which database it is for.
+    pub(super) database: String,
+    /// What it does.
+    pub(super) digest: String,
+    mode: String,
+    allow_schema_owner_transfers: bool,
+    manifest: Manifest,
+    /// What a bundle manages; a manifest manages what it mentions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<Scope>,
+    /// For the reader.
+    #[serde(default, skip_deserializing)]
+    summary: Summary,
+    /// For the reader.
+    #[serde(default, skip_deserializing)]
+    sql: Vec<String>,
+}
+
+impl SavedPlan {
+    pub(super) fn new(
+        plan: &Plan,
+        database: String,
+        manifest: Manifest,
+        scope: Option<Scope>,
+        mode: Mode,
+        allow_schema_owner_transfers: bool,
+    ) -> Self {
+        Self {
+            schema_version: VERSION.to_owned(),
+            database,
+            digest: plan.digest(),
+            mode: mode.name().to_owned(),
+            allow_schema_owner_transfers,
+            manifest,
+            scope,
+            summary: plan.summary(),
+            sql: crate::render::script(plan).lines().map(str::to_owned).collect(),
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).doing("failed to write the plan")?;
+        std::fs::write(path, text + "\n")
+            .doing(format_args!("failed to write the plan to {}", path.display()))
+    }
+
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let doing = format!("failed to read the plan {}", path.display());
+        let text = std::fs::read_to_string(path).doing(&doing)?;
+        let plan: Self = serde_json::from_str(&text).doing(&doing)?;
+        if plan.schema_version != VERSION {
+            return Err(Failure::new(format!(
+                "{doing}: it is a `{}`, not a `{VERSION}`",
+                plan.schema_version
+            )));
+        }
+        Ok(plan)
+    }
+
+    pub(super) fn mode(&self) -> Result<Mode, Failure> {
+        [Mode::Authoritative, Mode::Additive, Mode::Adopt]
+            .into_iter()
+            .find(|mode| mode.name() == self.mode)
+            .ok_or_else(|| Failure::new(format!("the plan has the unknown mode `{}`", self.mode)))
+    }
+
+    pub(super) fn allows_schema_owner_transfers(&self) -> bool {
+        self.allow_schema_owner_transfers
+    }
+
+    pub(super) fn desired(&self) -> Desired {
+        let mut desired = expand(&self.manifest);
+        if let Some(scope) = &self.scope {
+            desired.scope = scope.clone();
+        }
+        desired
+    }
+}

@@ -1,0 +1,41 @@
+//! From changes to SQL.
+//!
+//! [`display`] is one statement a change and object, for people to read and to run. [`statements`] is what we run:
+//! the same, with GRANTs and REVOKEs merged where PostgreSQL lets them be, and passwords as SCRAM verifiers.
+
+mod merge;
+mod one;
+mod types;
+
+pub use merge::{Statements, statements};
+
+use crate::plan::{Change, Plan};
+use stanchion_postgres::scram::NoRandomness;
+
+/// The plan as a script, passwords blanked out. No newline at the end.
+pub fn script(plan: &Plan) -> String {
+    let lines: Vec<_> = plan
+        .changes
+        .iter()
+        .flat_map(|change| display(change, plan))
+        .map(|line| format!("{line};"))
+        .collect();
+    lines.join("\n")
+}
+
+/// The statements of one change, passwords blanked out, without semicolons.
+pub fn display(change: &Change, plan: &Plan) -> Vec<String> {
+    let blank = |_: &secrecy::SecretString| -> Result<_, NoRandomness> { Ok("[REDACTED]".to_owned().into()) };
+    one::render(
+        change,
+        plan,
+        &one::Secrets {
+            verifier: &blank,
+            shown: true,
+        },
+    )
+    .unwrap_or_default()
+    .iter()
+    .map(ToString::to_string)
+    .collect()
+}

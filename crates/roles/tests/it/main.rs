@@ -1,0 +1,11 @@
+//! The engine against real servers of every version.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod convergence;
+mod support;
