@@ -99,13 +99,14 @@ fn unsatisfiable(
 }
 
 /// What managed roles get by default in managed schemas and should not. Defaults that hold everywhere are managed
-/// for the owners and kinds for which the manifest has any.
+/// for owners that are, and for those of whom the manifest says anything of that sort.
 fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
-    let global: BTreeSet<(&str, ObjectType)> = desired
+    let owners: BTreeSet<&str> = desired
         .default_privileges
         .keys()
         .filter(|key| key.schema.is_none())
-        .map(|key| (key.owner.as_str(), key.kind))
+        .map(|key| key.owner.as_str())
+        .chain(desired.scope.roles.iter().map(String::as_str))
         .collect();
     let mut found = BTreeMap::new();
     for row in &facts.defaults {
@@ -116,7 +117,7 @@ fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
                 .schemas
                 .get(schema)
                 .is_some_and(|facets| facets.bindings),
-            None => global.contains(&(owner, row.kind)),
+            None => owners.contains(owner),
         };
         for entry in row.acl.iter().filter(|_| managed) {
             let grantee = facts.names.name(entry.grantee);

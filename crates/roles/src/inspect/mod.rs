@@ -29,6 +29,11 @@ pub enum Error {
 
 /// Looks, and leaves no trace.
 pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Error> {
+    if needs.passwords.is_empty() {
+        let (subjects, queries): (Vec<Subject>, Vec<Query>) =
+            queries(needs, session.version()).into_iter().unzip();
+        return Ok(decode(&subjects, &session.snapshot(&queries).await?)?.finish());
+    }
     let begin = Begin {
         isolation: Isolation::RepeatableRead,
         read_only: true,

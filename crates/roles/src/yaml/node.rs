@@ -114,6 +114,8 @@ pub fn parse(text: &str) -> Result<Node, Error> {
         // A manifest of some thousand schemas is ordinary input, and it comes from a file that the user chose.
         budget: serde_saphyr::budget! { max_nodes: 50_000_000, max_events: 100_000_000 },
         with_snippet: false,
+        // `on:` is a key of the format, and no boolean.
+        strict_booleans: true,
     };
     let node: Option<Node> = serde_saphyr::from_str_with_options(text, options).map_err(|error| Error {
         message: brief(&error),

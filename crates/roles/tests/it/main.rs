@@ -7,5 +7,9 @@
     clippy::indexing_slicing
 )]
 
+mod blackbox;
+mod bundles;
 mod convergence;
+mod offline;
+mod safety;
 mod support;

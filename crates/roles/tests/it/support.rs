@@ -1,10 +1,12 @@
 //! A database of one's own, with role names of one's own.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use secrecy::SecretString;
 use stanchion_postgres::{Session, Target, Timeouts};
 use stanchion_roles::apply::{self, apply};
+use stanchion_roles::cli::{Console, run_as_pgroles};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::expand::{Desired, expand};
 use stanchion_roles::inspect::{Needs, inspect};
@@ -18,6 +20,7 @@ use stanchion_testkit::unique;
 pub(crate) struct Lab {
     pub(crate) database: Database<'static>,
     prefix: String,
+    folder: tempfile::TempDir,
 }
 
 impl Lab {
@@ -25,6 +28,7 @@ impl Lab {
         Self {
             database: Database::of(version).await,
             prefix: format!("{}_", unique::name("p")),
+            folder: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -122,4 +126,119 @@ macro_rules! on_every_version {
             }
         }
     )*};
+}
+
+/// What a run of the command left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: u8,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Run {
+    /// Insists on the exit code.
+    pub(crate) fn exits(self, code: u8) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(
+            self.out.contains(text) || self.err.contains(text),
+            "no {text:?} in {self:#?}"
+        );
+        self
+    }
+
+    pub(crate) fn hides(self, text: &str) -> Self {
+        assert!(
+            !self.out.contains(text) && !self.err.contains(text),
+            "{text:?} is in {self:#?}"
+        );
+        self
+    }
+}
+
+/// Runs the command as `pgroles`, with these variables in its environment.
+pub(crate) async fn pgroles(args: &[&str], env: &[(&str, &str)]) -> Run {
+    let (mut out, mut err) = (vec![], vec![]);
+    let env = |name: &str| {
+        env.iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    let mut console = Console::new(&mut out, &mut err, &env);
+    let line = ["pgroles"].iter().chain(args).map(OsString::from);
+    let code = run_as_pgroles(line, &mut console).await;
+    Run {
+        code,
+        out: String::from_utf8(out).unwrap(),
+        err: String::from_utf8(err).unwrap(),
+    }
+}
+
+impl Lab {
+    /// A file of the test's own.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, self.text(text)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Runs a command on a manifest and this database.
+    pub(crate) async fn run(&self, command: &str, manifest: &str, args: &[&str]) -> Run {
+        self.run_as(&self.database.url(), command, manifest, args, &[])
+            .await
+    }
+
+    pub(crate) async fn run_as(
+        &self,
+        url: &str,
+        command: &str,
+        manifest: &str,
+        args: &[&str],
+        env: &[(&str, &str)],
+    ) -> Run {
+        let file = self.file(&format!("{}.yaml", unique::name("m")), manifest);
+        let all = [&[command, "--file", &file, "--database-url", url], args].concat();
+        let mut run = pgroles(&all, env).await;
+        run.out = self.generic(&run.out);
+        run.err = self.generic(&run.err);
+        run
+    }
+
+    /// Runs a command on a bundle.
+    pub(crate) async fn run_bundle(&self, command: &str, files: &[(&str, &str)], args: &[&str]) -> Run {
+        for (name, text) in files {
+            self.file(name, text);
+        }
+        let bundle = self.folder.path().join("bundle.yaml");
+        let url = self.database.url();
+        let all = [
+            &[
+                command,
+                "--bundle",
+                bundle.to_str().unwrap(),
+                "--database-url",
+                &url,
+            ],
+            args,
+        ]
+        .concat();
+        let mut run = pgroles(&all, &[]).await;
+        run.out = self.generic(&run.out);
+        run.err = self.generic(&run.err);
+        run
+    }
+
+    /// Applies and insists that it converged.
+    pub(crate) async fn apply(&self, manifest: &str) -> Run {
+        let run = self.run("apply", manifest, &[]).await.exits(0);
+        self.run("diff", manifest, &[])
+            .await
+            .exits(0)
+            .says("No changes needed");
+        run
+    }
 }

@@ -1,0 +1,125 @@
+//! Locks, retries, saved plans, round trips, rights.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use stanchion_roles::plan::Mode;
+use stanchion_testkit::proxy::Proxy;
+
+use crate::on_every_version;
+
+on_every_version! {
+    async fn many_at_once_all_succeed(lab) {
+        lab.sql("CREATE SCHEMA s; CREATE TABLE s.t (i int)").await;
+        let manifests: Vec<_> = (0..6).map(|n| format!("
+            roles: [{{name: P_r{n}}}]
+            grants: [{{role: P_r{n}, privileges: [SELECT], object: {{type: table, schema: s, name: '*'}}}}]")).collect();
+        for result in join_all(manifests.iter().map(|manifest| lab.apply_as(manifest, Mode::Authoritative))).await {
+            result.unwrap();
+        }
+        assert_eq!(lab.value("SELECT count(*) FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 's.t'::regclass AND a.grantee <> c.relowner").await, "6");
+    }
+
+    async fn a_saved_plan_is_applied_or_refused(lab) {
+        lab.sql("CREATE SCHEMA s; CREATE TABLE s.a (i int)").await;
+        let manifest = "roles: [{name: P_r}]\ngrants: [{role: P_r, privileges: [SELECT], object: {type: table, schema: s, name: '*'}}]";
+        let plan = lab.file("plan.json", "");
+        let url = lab.database.url();
+        lab.run("diff", manifest, &["--save-plan", &plan]).await.exits(2);
+        lab.sql("CREATE TABLE s.b (i int)").await;
+        let apply = ["apply", "--plan", &plan, "--database-url", &url];
+        crate::support::pgroles(&apply, &[]).await.exits(1).says("the database has changed since the plan was made");
+        lab.run("diff", manifest, &["--save-plan", &plan]).await.exits(2);
+        crate::support::pgroles(&apply, &[]).await.exits(0).says("Applied 2 change(s)");
+        let other = lab.database.server().database().await;
+        let elsewhere = ["apply", "--plan", &plan, "--database-url", &other.url()];
+        crate::support::pgroles(&elsewhere, &[]).await.exits(1).says("the plan was made for database");
+    }
+
+    async fn few_round_trips_whatever_the_size(lab) {
+        lab.sql("DO $$ BEGIN FOR i IN 1..20 LOOP EXECUTE format('CREATE SCHEMA s%s', i); FOR j IN 1..5 LOOP EXECUTE format('CREATE TABLE s%s.t%s (i int)', i, j); END LOOP; END LOOP; END $$").await;
+        let schemas: Vec<_> = (1..=20).map(|n| format!("{{name: s{n}, profiles: [r]}}")).collect();
+        let manifest = format!("
+            role_pattern: 'P_{{schema}}-{{profile}}'
+            profiles: {{r: {{grants: [{{privileges: [SELECT], object: {{type: table, name: '*'}}}}]}}}}
+            schemas: [{}]", schemas.join(", "));
+        let proxy = Proxy::postgres(lab.database.server().address()).await;
+        let url = lab.database.url().replace(&format!(":{}/", lab.database.server().port()), &format!(":{}/", proxy.port()));
+        proxy.forget();
+        lab.run_as(&url, "apply", &manifest, &[], &[]).await.exits(0).says("40 change(s)");
+        let trips = proxy.seen().round_trips;
+        assert!(trips <= 12, "an apply took {trips} round trips");
+        proxy.forget();
+        lab.run_as(&url, "diff", &manifest, &[], &[]).await.exits(0);
+        let trips = proxy.seen().round_trips;
+        assert!(trips <= 8, "a diff took {trips} round trips");
+    }
+
+    async fn somebody_without_the_right_is_told_so_before_anything_happens(lab) {
+        lab.sql("CREATE ROLE P_e LOGIN CREATEROLE PASSWORD 'pw-of-e'; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO P_e; CREATE TABLE s.t (i int); GRANT SELECT ON s.t TO P_e").await;
+        let manifest = "roles: [{name: P_r}]\ngrants: [{role: P_r, privileges: [SELECT], object: {type: table, schema: s, name: '*'}}]";
+        let url = lab.database.url_of(&lab.text("P_e"), "pw-of-e");
+        lab.run_as(&url, "apply", manifest, &[], &[]).await.exits(1).says("UnsatisfiableWildcardGrant");
+        lab.sql("GRANT SELECT ON s.t TO P_e WITH GRANT OPTION").await;
+        lab.run_as(&url, "apply", manifest, &[], &[]).await.exits(0);
+        lab.run_as(&url, "diff", manifest, &[], &[]).await.exits(0).says("No changes needed");
+        assert_eq!(lab.value("SELECT has_table_privilege('P_r', 's.t', 'SELECT')").await, "t");
+        // As creator it administers the role, which is nobody's declared member and stays so.
+        lab.run_as(&url, "diff", "roles: [{name: P_r}]", &[], &[]).await.exits(0);
+        lab.run_as(&url, "apply", "roles: [{name: P_e, login: true}]", &[], &[]).await.exits(1).says("would take CREATEROLE");
+    }
+
+    async fn generated_manifests_describe_what_is_there(lab) {
+        // Roles are the server's: a server with nobody else on it makes the manifest this test's own.
+        let server = stanchion_testkit::postgres::Postgres::start(lab.database.server().version()).await;
+        let database = server.database().await;
+        database.execute("
+            CREATE ROLE own; CREATE ROLE app LOGIN CONNECTION LIMIT 3 VALID UNTIL '2031-01-01 00:00+02'; COMMENT ON ROLE app IS 'it''s';
+            ALTER ROLE app SET search_path = a, \"B b\"; GRANT pg_monitor TO app; GRANT own TO app WITH ADMIN OPTION;
+            CREATE TYPE public.color AS ENUM ('red'); CREATE FUNCTION public.f(x color, y int[]) RETURNS int LANGUAGE sql AS 'SELECT 1';
+            GRANT EXECUTE ON FUNCTION public.f TO app; CREATE TABLE public.t (i int, j int); GRANT SELECT (j) ON public.t TO app; GRANT INSERT ON public.t TO app WITH GRANT OPTION").await;
+        for schema in ["one", "two", "three"] {
+            database.execute(&format!("CREATE SCHEMA {schema} AUTHORIZATION own; CREATE ROLE \"{schema}-reader\"; CREATE TABLE {schema}.t_{schema} (i int);
+                GRANT USAGE ON SCHEMA {schema} TO \"{schema}-reader\"; GRANT SELECT ON {schema}.t_{schema} TO \"{schema}-reader\";
+                ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA {schema} GRANT SELECT ON TABLES TO \"{schema}-reader\"")).await;
+        }
+        let url = database.url();
+        for args in [&[][..], &["--suggest-profiles"]] {
+            let generate = [&["generate", "--database-url", &url], args].concat();
+            let yaml = crate::support::pgroles(&generate, &[]).await.exits(0).hides("null").out;
+            assert_eq!(crate::support::pgroles(&generate, &[]).await.out, yaml, "two runs differ");
+            assert!(yaml.contains("password_valid_until: 2030-12-31T22:00:00Z") || yaml.contains("password_valid_until: \"2030-12-31T22:00:00Z\""), "{yaml}");
+            let file = lab.file("generated.yaml", &yaml);
+            crate::support::pgroles(&["validate", "--strict", "-f", &file], &[]).await.exits(0);
+            crate::support::pgroles(&["diff", "--strict", "-f", &file, "--database-url", &url], &[]).await.exits(0).says("No changes needed");
+            assert_eq!(yaml.contains("profiles:\n  reader:"), !args.is_empty(), "{yaml}");
+            assert_eq!(yaml.contains("one-reader"), args.is_empty(), "{yaml}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_others_hold_is_waited_for_and_the_wait_ends() {
+    let version = *stanchion_testkit::postgres::versions().first().unwrap();
+    let lab = crate::support::Lab::new(version).await;
+    let holder = lab.database.admin().await;
+    let key = stanchion_postgres::lock::ROLES;
+    holder
+        .batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({key})"))
+        .await
+        .unwrap();
+    let options = stanchion_roles::apply::Options {
+        lock_wait: Duration::from_millis(50),
+        ..stanchion_roles::apply::Options::default()
+    };
+    let desired = lab.desired("roles: [{name: P_r}]");
+    let mut session = lab.session().await;
+    let error = stanchion_roles::apply::apply(&mut session, &desired, &options)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("lock of the database"), "{error}");
+    holder.batch_execute("COMMIT").await.unwrap();
+    stanchion_roles::apply::apply(&mut session, &desired, &options)
+        .await
+        .unwrap();
+}
