@@ -86,13 +86,38 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        let what = Reference::new(&ApiResource::erase::<K>(&()), Some(namespace), name);
+        self.remember(
+            &Api::<K>::namespaced(self.client.clone(), namespace),
+            Some(namespace),
+            name,
+        )
+        .await
+    }
+
+    /// Reads an object of a kind without namespaces.
+    pub async fn get_cluster_wide<K>(&self, name: &str) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        self.remember(&Api::<K>::all(self.client.clone()), None, name)
+            .await
+    }
+
+    async fn remember<K>(
+        &self,
+        api: &Api<K>,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let what = Reference::new(&ApiResource::erase::<K>(&()), namespace, name);
         self.read
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(what.clone());
         self.references.about_to_read(&self.subject.key, &what);
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await?;
         self.references.have_read(
             &self.subject.key,

@@ -45,6 +45,19 @@ pub enum TlsMode {
     VerifyFull,
 }
 
+impl TlsMode {
+    /// As libpq spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
 impl FromStr for TlsMode {
     type Err = TargetError;
 

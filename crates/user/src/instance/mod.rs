@@ -1,0 +1,149 @@
+//! The controller of `PostgresInstance`: is the server there, and what is it?
+//!
+//! Small enough for one file: it only looks, so there is nothing to plan and nothing to apply.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::instance::CONNECTED;
+use stanchion_api::status::Status;
+use stanchion_api::{PostgresInstance, PostgresInstanceStatus};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::events::{Announcement, Severity};
+use stanchion_kernel::rbac::{READ, Rule};
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+use crate::server;
+use crate::setup::Setup;
+
+/// How often a server that answers is asked again.
+const INTERVAL: Duration = Duration::from_mins(10);
+
+/// Says whether the servers of `PostgresInstance` objects can be reached.
+pub struct InstanceController {
+    setup: Setup,
+}
+
+impl InstanceController {
+    /// A controller with these connections.
+    pub fn new(setup: Setup) -> Self {
+        Self { setup }
+    }
+}
+
+/// What a server said about itself.
+pub struct Seen {
+    address: String,
+    version: String,
+    system: String,
+    replica: bool,
+}
+
+impl Reconciler for InstanceController {
+    type Object = PostgresInstance;
+    type Target = PostgresInstance;
+    type Observed = Seen;
+    type Plan = ();
+    type Applied = ();
+
+    const NAME: &'static str = "instance";
+    const FINALIZER: Option<&'static str> = None;
+    const CONDITIONS: &'static [&'static str] = &[CONNECTED];
+    const ANNOUNCEMENTS: &'static [Announcement] = &[
+        Announcement {
+            condition: CONNECTED,
+            status: "True",
+            kind: Severity::Normal,
+            action: "Connect",
+        },
+        Announcement {
+            condition: CONNECTED,
+            status: "False",
+            kind: Severity::Warning,
+            action: "Connect",
+        },
+    ];
+
+    fn watches() -> Vec<Watch> {
+        vec![Watch::referred::<Secret>()]
+    }
+
+    fn rules() -> Vec<Rule> {
+        vec![Rule::new("", &["secrets"], READ)]
+    }
+
+    fn validate(instance: &PostgresInstance) -> Result<PostgresInstance, Problem> {
+        Ok(instance.clone())
+    }
+
+    fn farewell(instance: &PostgresInstance) -> PostgresInstance {
+        instance.clone()
+    }
+
+    async fn observe(&self, read: &Reader, instance: &PostgresInstance) -> Result<Seen, Problem> {
+        let server = server::of_instance(read, &self.setup, instance).await?;
+        let session = self.setup.pools.get(&server.target).await?;
+        let inspected = session.inspect(&[]).await?;
+        Ok(Seen {
+            address: server.target.to_string(),
+            version: version(session.version()),
+            system: session.identity().system().to_owned(),
+            replica: inspected.0.in_recovery,
+        })
+    }
+
+    fn plan(_: &PostgresInstance, _: &Seen) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        _: &Writer,
+        _: &PostgresInstance,
+        _: &Seen,
+        (): (),
+        (): &mut (),
+    ) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn report(
+        instance: &PostgresInstance,
+        outcome: &Outcome<'_, Self>,
+        now: Timestamp,
+    ) -> Report<PostgresInstanceStatus> {
+        let mut status = instance.status.clone().unwrap_or_default();
+        let mut conditions = Conditions::new(status.conditions(), instance.metadata.generation, now);
+        match (outcome.observed, outcome.problem) {
+            (_, Some(problem)) => {
+                status.message = Some(problem.message.clone());
+                conditions.set(CONNECTED, Truth::False, problem.reason, &problem.message);
+            }
+            (Some(seen), None) => {
+                let role = if seen.replica {
+                    "a replica, which cannot be written to"
+                } else {
+                    "PostgreSQL"
+                };
+                let message = format!("connected to {}: {role} {}", seen.address, seen.version);
+                conditions.set(CONNECTED, Truth::True, "Connected", &message);
+                status.message = Some(message);
+                status.version = Some(seen.version.clone());
+                status.system_identifier = Some(seen.system.clone());
+            }
+            (None, None) => {}
+        }
+        status.conditions = conditions.finish();
+        Report {
+            again: Some(INTERVAL),
+            ..Report::new(status)
+        }
+    }
+}
+
+/// `150018` is 15.18.
+fn version(number: u32) -> String {
+    format!("{}.{}", number / 10_000, number % 10_000)
+}

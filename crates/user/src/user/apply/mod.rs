@@ -1,0 +1,71 @@
+//! Makes it so. Every step may be repeated; the process can be killed between any two.
+
+pub mod making;
+pub mod removing;
+
+use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::user::{AppliedDatabase, AppliedGrant};
+use stanchion_kernel::{Problem, Writer};
+
+use super::observe::Observed;
+use super::plan::Plan;
+use super::target::Target;
+use crate::setup::Setup;
+
+/// What was done, and what is now known to be so.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// What was changed, in the words of the spec.
+    pub changed: Vec<String>,
+    /// What the role now holds because of us; `None` when that was not established.
+    pub grants: Option<Vec<AppliedGrant>>,
+    /// Databases that were made in this pass.
+    pub created: Vec<AppliedDatabase>,
+    /// The role's oid.
+    pub oid: Option<u32>,
+    /// The role was there before us.
+    pub adopted: Option<bool>,
+    /// A password was set.
+    pub password_set: bool,
+    /// The Secret for the application was written.
+    pub credentials_written: bool,
+    /// Statements that would be run (`mode: Plan`).
+    pub shown: Option<Vec<String>>,
+}
+
+/// Does what the plan says.
+pub async fn apply(
+    setup: &Setup,
+    write: &Writer,
+    target: &Target,
+    observed: &Observed,
+    plan: Plan,
+    applied: &mut Applied,
+) -> Result<(), Problem> {
+    match (plan, target, observed) {
+        (Plan::Show(changes), ..) => {
+            applied.shown = Some(
+                changes
+                    .iter()
+                    .map(|change| change.statement.to_string())
+                    .collect(),
+            );
+            Ok(())
+        }
+        (Plan::Make(work), Target::Present(wanted), Observed::Present(present)) => {
+            if let Some(intent) = &work.credentials {
+                write.apply::<Secret>(intent).await?;
+                applied.credentials_written = true;
+            }
+            if work.changes.is_empty() {
+                Ok(())
+            } else {
+                making::make(setup, wanted, present, applied).await
+            }
+        }
+        (Plan::Remove(goodbye), Target::Absent(leaving), Observed::Leaving(left)) => {
+            removing::remove(setup, leaving, left, &goodbye).await
+        }
+        _ => Ok(()),
+    }
+}

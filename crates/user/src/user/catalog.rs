@@ -1,0 +1,271 @@
+//! What the server says about a role: one round trip, from any of its databases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+use stanchion_postgres::server::Powers;
+use stanchion_postgres::{Query, Row, Server, Session};
+
+/// What there is on the server.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The server, and who we are there.
+    pub server: Server,
+    /// The role, if it is there.
+    pub role: Option<RoleFacts>,
+    /// The roles that it is a member of.
+    pub memberships: BTreeMap<String, MembershipFacts>,
+    /// Roles among those asked for that exist.
+    pub existing: BTreeSet<String>,
+    /// The databases among those asked for that exist.
+    pub databases: BTreeMap<String, DatabaseFacts>,
+    /// What we may do with the role.
+    pub powers: Powers,
+}
+
+/// A role as it is.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
+pub struct RoleFacts {
+    /// Its oid.
+    pub oid: u32,
+    /// LOGIN
+    pub login: bool,
+    /// INHERIT
+    pub inherit: bool,
+    /// CREATEDB
+    pub create_database: bool,
+    /// CREATEROLE
+    pub create_role: bool,
+    /// REPLICATION
+    pub replication: bool,
+    /// BYPASSRLS
+    pub bypass_rls: bool,
+    /// SUPERUSER
+    pub superuser: bool,
+    /// CONNECTION LIMIT
+    pub connection_limit: i32,
+    /// VALID UNTIL, when there is an end
+    pub valid_until: Option<Timestamp>,
+    /// COMMENT
+    pub comment: String,
+    /// Parameters for all databases.
+    pub parameters: BTreeMap<String, String>,
+    /// The stored password.
+    pub stored: Stored,
+}
+
+/// What can be known of a stored password.
+#[derive(Clone, Debug)]
+pub enum Stored {
+    /// Only a superuser may look.
+    Unreadable,
+    /// There is none.
+    Nothing,
+    /// A verifier, or a hash.
+    Verifier(SecretString),
+}
+
+/// A membership as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MembershipFacts {
+    /// ADMIN OPTION
+    pub admin: bool,
+    /// INHERIT OPTION; before PostgreSQL 16 an attribute of the member.
+    pub inherit: Option<bool>,
+    /// SET OPTION; before PostgreSQL 16 always so.
+    pub set: Option<bool>,
+}
+
+/// A database as it is.
+#[derive(Clone, Debug)]
+pub struct DatabaseFacts {
+    /// Its owner.
+    pub owner: String,
+    /// Whether anybody may connect at all.
+    pub open: bool,
+    /// Whether we may change the owner's default privileges.
+    pub acting: bool,
+    /// Words that the role itself was given.
+    pub granted: BTreeSet<String>,
+    /// Words that PUBLIC has.
+    pub public: BTreeSet<String>,
+}
+
+const ROLE: &str = "\
+SELECT r.oid, r.rolcanlogin, r.rolinherit, r.rolcreatedb, r.rolcreaterole, r.rolreplication, r.rolbypassrls, \
+       r.rolsuper, r.rolconnlimit, \
+       CASE WHEN pg_catalog.isfinite(r.rolvaliduntil) \
+            THEN pg_catalog.round(extract(epoch FROM r.rolvaliduntil) * 1000000)::pg_catalog.int8 END, \
+       pg_catalog.shobj_description(r.oid, 'pg_authid'), \
+       (SELECT s.setconfig FROM pg_catalog.pg_db_role_setting s WHERE s.setdatabase = 0 AND s.setrole = r.oid) \
+FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
+
+const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
+
+/// Several grantors may have given one membership; it holds as the strongest of them says. `to_jsonb` because
+/// the columns of the options came with PostgreSQL 16.
+const MEMBERSHIPS: &str = "\
+SELECT g.rolname::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
+       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
+       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool) \
+FROM pg_catalog.pg_auth_members m \
+JOIN pg_catalog.pg_roles g ON g.oid = m.roleid \
+JOIN pg_catalog.pg_roles r ON r.oid = m.member \
+WHERE r.rolname = $1 GROUP BY g.rolname";
+
+const EXISTING: &str = "SELECT rolname::pg_catalog.text FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)";
+
+/// An owner's own privileges stand in the ACL only once somebody has changed it; `acldefault` fills them in.
+const DATABASES: &str = "\
+SELECT d.datname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, d.datallowconn, \
+       ARRAY(SELECT a.privilege_type FROM pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a \
+             JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE r.rolname = $2), \
+       ARRAY(SELECT a.privilege_type FROM pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a \
+             WHERE a.grantee = 0), \
+       pg_catalog.pg_has_role(d.datdba, 'USAGE') \
+FROM pg_catalog.pg_database d WHERE d.datname = ANY ($1)";
+
+/// What to ask about.
+pub struct Question {
+    /// The role.
+    pub role: String,
+    /// Other roles whose existence matters.
+    pub roles: Vec<String>,
+    /// Databases.
+    pub databases: Vec<String>,
+}
+
+impl Question {
+    /// The queries, for a pipeline.
+    pub fn queries(&self) -> Vec<Query> {
+        vec![
+            Server::query(),
+            Query::new(ROLE).text(&self.role),
+            Query::new(MEMBERSHIPS).text(&self.role),
+            Query::new(EXISTING).texts(self.roles.clone()),
+            Query::new(DATABASES)
+                .texts(self.databases.clone())
+                .text(&self.role),
+            Powers::query(vec![self.role.clone()]),
+        ]
+    }
+
+    /// The query for the stored password, for those who may ask it.
+    pub fn stored_query(&self) -> Query {
+        Query::new(STORED).text(&self.role)
+    }
+
+    /// The answers to [`Self::queries`].
+    pub fn answer(&self, results: &[Vec<Row>]) -> Result<Catalog, Unexpected> {
+        let [server, role, memberships, existing, databases, powers] = results else {
+            return Err(Unexpected);
+        };
+        Ok(Catalog {
+            server: Server::of_row(server.first().ok_or(Unexpected)?)?,
+            role: role.first().map(role_facts).transpose()?,
+            memberships: memberships.iter().map(membership).collect::<Result<_, _>>()?,
+            existing: existing
+                .iter()
+                .map(|row| row.try_get(0))
+                .collect::<Result<_, _>>()?,
+            databases: databases.iter().map(database).collect::<Result<_, _>>()?,
+            powers: Powers::of_rows(powers)?
+                .get(&self.role)
+                .copied()
+                .unwrap_or_default(),
+        })
+    }
+}
+
+impl Catalog {
+    /// Fills in the stored password, as far as it can be known.
+    pub fn with_stored(mut self, rows: Option<&[Row]>) -> Result<Self, Unexpected> {
+        if let (Some(role), Some(rows)) = (&mut self.role, rows) {
+            let stored: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
+            role.stored = stored.map_or(Stored::Nothing, |stored| Stored::Verifier(stored.into()));
+        }
+        Ok(self)
+    }
+}
+
+/// Asks, in one round trip; a superuser asks for the stored password in a second one.
+pub async fn read(session: &Session, question: &Question) -> Result<Catalog, stanchion_kernel::Problem> {
+    let results = session.snapshot(&question.queries()).await?;
+    let catalog = question.answer(&results)?;
+    if !catalog.server.attributes.superuser || catalog.role.is_none() {
+        return Ok(catalog);
+    }
+    let rows = session.query(&question.stored_query()).await?;
+    Ok(catalog.with_stored(Some(&rows))?)
+}
+
+/// The server answered something that this program does not understand.
+#[derive(Debug)]
+pub struct Unexpected;
+
+impl From<stanchion_postgres::RowError> for Unexpected {
+    fn from(_: stanchion_postgres::RowError) -> Self {
+        Self
+    }
+}
+
+impl From<Unexpected> for stanchion_kernel::Problem {
+    fn from(_: Unexpected) -> Self {
+        Self::human(
+            "UnexpectedCatalog",
+            "the server's catalog is not PostgreSQL's; is it PostgreSQL 15 or newer?",
+        )
+    }
+}
+
+fn role_facts(row: &Row) -> Result<RoleFacts, Unexpected> {
+    let until: Option<i64> = row.try_get(9)?;
+    let comment: Option<String> = row.try_get(10)?;
+    let settings: Option<Vec<String>> = row.try_get(11)?;
+    Ok(RoleFacts {
+        oid: row.try_get(0)?,
+        login: row.try_get(1)?,
+        inherit: row.try_get(2)?,
+        create_database: row.try_get(3)?,
+        create_role: row.try_get(4)?,
+        replication: row.try_get(5)?,
+        bypass_rls: row.try_get(6)?,
+        superuser: row.try_get(7)?,
+        connection_limit: row.try_get(8)?,
+        valid_until: until.and_then(|micros| Timestamp::from_microsecond(micros).ok()),
+        comment: comment.unwrap_or_default(),
+        parameters: settings
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|setting| setting.split_once('='))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect(),
+        stored: Stored::Unreadable,
+    })
+}
+
+fn membership(row: &Row) -> Result<(String, MembershipFacts), Unexpected> {
+    let facts = MembershipFacts {
+        admin: row.try_get(1)?,
+        inherit: row.try_get(2)?,
+        set: row.try_get(3)?,
+    };
+    Ok((row.try_get(0)?, facts))
+}
+
+fn database(row: &Row) -> Result<(String, DatabaseFacts), Unexpected> {
+    let words = |column: usize| -> Result<BTreeSet<String>, Unexpected> {
+        let words: Vec<String> = row.try_get(column)?;
+        Ok(words.into_iter().collect())
+    };
+    let facts = DatabaseFacts {
+        owner: row.try_get(1)?,
+        open: row.try_get(2)?,
+        granted: words(3)?,
+        public: words(4)?,
+        acting: row.try_get(5)?,
+    };
+    Ok((row.try_get(0)?, facts))
+}

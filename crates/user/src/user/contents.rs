@@ -1,0 +1,143 @@
+//! What a role may do inside one database: schemas, their contents, and default privileges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stanchion_api::user::GrantKind;
+use stanchion_postgres::{Query, Row};
+
+use super::catalog::Unexpected;
+
+/// What there is inside one database.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// The schemas among those asked for that exist.
+    pub schemas: BTreeMap<String, SchemaFacts>,
+    /// The extensions that are there.
+    pub extensions: BTreeSet<String>,
+    /// What the role holds: a word counts for a schema's tables when no table lacks it.
+    pub held: BTreeSet<Held>,
+    /// Whether PUBLIC may create in the schema `public`.
+    pub public_creates: bool,
+}
+
+/// A schema as it is.
+#[derive(Clone, Debug)]
+pub struct SchemaFacts {
+    /// Its owner.
+    pub owner: String,
+    /// Whether we may change the owner's default privileges.
+    pub acting: bool,
+}
+
+/// One word that the role holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// On what.
+    pub kind: GrantKind,
+    /// In which schema.
+    pub schema: String,
+    /// For whose future objects.
+    pub owner: Option<String>,
+    /// The word.
+    pub word: String,
+}
+
+const SCHEMAS: &str = "\
+SELECT nspname::pg_catalog.text, pg_catalog.pg_get_userbyid(nspowner)::pg_catalog.text, \
+       pg_catalog.pg_has_role(nspowner, 'USAGE') \
+FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)";
+
+const EXTENSIONS: &str = "SELECT extname::pg_catalog.text FROM pg_catalog.pg_extension";
+
+const PUBLIC_CREATES: &str = "\
+SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace n, \
+       pg_catalog.aclexplode(coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) a \
+       WHERE n.nspname = 'public' AND a.grantee = 0 AND a.privilege_type = 'CREATE')";
+
+const ON_SCHEMAS: &str = "\
+SELECT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
+FROM pg_catalog.pg_namespace n \
+CROSS JOIN pg_catalog.aclexplode(coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) a \
+JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = $2 WHERE n.nspname = ANY ($1)";
+
+/// A word is held on a schema's tables (sequences, functions) when none of them lacks it, also when there are none.
+const ON_RELATIONS: &str = "\
+SELECT CASE k.kind WHEN 'r' THEN 'Tables' ELSE 'Sequences' END, n.nspname::pg_catalog.text, \
+       NULL::pg_catalog.text, w.word \
+FROM pg_catalog.pg_namespace n \
+CROSS JOIN (VALUES ('r'::pg_catalog.\"char\"), ('s')) AS k (kind) \
+CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE'), ('REFERENCES'), ('TRIGGER'), \
+                   ('USAGE')) AS w (word) \
+JOIN pg_catalog.pg_roles r ON r.rolname = $2 \
+WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
+  SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relowner <> r.oid \
+  AND CASE k.kind WHEN 's' THEN c.relkind = 'S' ELSE c.relkind IN ('r', 'p', 'v', 'm', 'f') END \
+  AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(c.relacl) a WHERE a.grantee = r.oid AND a.privilege_type = w.word))";
+
+const ON_FUNCTIONS: &str = "\
+SELECT 'Functions', n.nspname::pg_catalog.text, NULL::pg_catalog.text, 'EXECUTE' \
+FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.rolname = $2 \
+WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
+  SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND p.proowner <> r.oid \
+  AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(p.proacl) a WHERE a.grantee = r.oid AND a.privilege_type = 'EXECUTE'))";
+
+const DEFAULTS: &str = "\
+SELECT CASE d.defaclobjtype WHEN 'r' THEN 'DefaultTables' WHEN 'S' THEN 'DefaultSequences' ELSE 'DefaultFunctions' END, \
+       n.nspname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.defaclrole)::pg_catalog.text, a.privilege_type \
+FROM pg_catalog.pg_default_acl d JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace \
+CROSS JOIN pg_catalog.aclexplode(d.defaclacl) a \
+JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = $2 \
+WHERE n.nspname = ANY ($1) AND d.defaclobjtype IN ('r', 'S', 'f')";
+
+/// The queries about some schemas, for a pipeline.
+pub fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
+    let about = |sql| Query::new(sql).texts(schemas.to_vec());
+    let mut queries = vec![about(SCHEMAS), Query::new(EXTENSIONS), Query::new(PUBLIC_CREATES)];
+    queries.extend([ON_SCHEMAS, ON_RELATIONS, ON_FUNCTIONS, DEFAULTS].map(|sql| about(sql).text(role)));
+    queries
+}
+
+/// The answers to [`queries`].
+pub fn answer(results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
+    let [schemas, extensions, public, held @ ..] = results else {
+        return Err(Unexpected);
+    };
+    Ok(Contents {
+        schemas: schemas.iter().map(schema).collect::<Result<_, _>>()?,
+        extensions: extensions
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<_, _>>()?,
+        public_creates: public.first().ok_or(Unexpected)?.try_get(0)?,
+        held: held.iter().flatten().map(one).collect::<Result<_, _>>()?,
+    })
+}
+
+fn schema(row: &Row) -> Result<(String, SchemaFacts), Unexpected> {
+    Ok((
+        row.try_get(0)?,
+        SchemaFacts {
+            owner: row.try_get(1)?,
+            acting: row.try_get(2)?,
+        },
+    ))
+}
+
+fn one(row: &Row) -> Result<Held, Unexpected> {
+    let kind: &str = row.try_get(0)?;
+    Ok(Held {
+        kind: match kind {
+            "Schema" => GrantKind::Schema,
+            "Tables" => GrantKind::Tables,
+            "Sequences" => GrantKind::Sequences,
+            "Functions" => GrantKind::Functions,
+            "DefaultTables" => GrantKind::DefaultTables,
+            "DefaultSequences" => GrantKind::DefaultSequences,
+            "DefaultFunctions" => GrantKind::DefaultFunctions,
+            _ => return Err(Unexpected),
+        },
+        schema: row.try_get(1)?,
+        owner: row.try_get(2)?,
+        word: row.try_get(3)?,
+    })
+}

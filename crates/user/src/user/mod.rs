@@ -1,0 +1,138 @@
+//! The controller of `PostgresUser`. Each step of a reconcile is one file, or one folder.
+
+pub mod apply;
+pub mod catalog;
+pub mod contents;
+pub mod mark;
+pub mod observe;
+pub mod output;
+pub mod passwords;
+pub mod plan;
+pub mod report;
+pub mod rotation;
+pub mod target;
+pub mod validate;
+pub mod words;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use stanchion_api::user::{FINALIZER, PostgresUserStatus, annotation, condition};
+use stanchion_api::{PostgresInstance, PostgresUser};
+use stanchion_kernel::events::{Announcement, Severity};
+use stanchion_kernel::rbac::{OWN, READ, Rule};
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+pub use validate::{username as check_username, validate as check};
+
+use crate::setup::Setup;
+
+/// Keeps roles as `PostgresUser` objects say.
+pub struct UserController {
+    setup: Setup,
+}
+
+impl UserController {
+    /// A controller with these connections.
+    pub fn new(setup: Setup) -> Self {
+        Self { setup }
+    }
+}
+
+const fn told(condition: &'static str, status: &'static str, kind: Severity) -> Announcement {
+    Announcement {
+        condition,
+        status,
+        kind,
+        action: "Reconcile",
+    }
+}
+
+impl Reconciler for UserController {
+    type Object = PostgresUser;
+    type Target = target::Target;
+    type Observed = observe::Observed;
+    type Plan = plan::Plan;
+    type Applied = apply::Applied;
+
+    const NAME: &'static str = "user";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+    const ANNOTATIONS: &'static [&'static str] = &[
+        annotation::RECONCILE_AT,
+        annotation::ROTATE_AT,
+        annotation::FORCE_RELEASE,
+    ];
+    const CONDITIONS: &'static [&'static str] = &[
+        condition::READY,
+        condition::DATABASE_CONNECTED,
+        condition::PASSWORD_SYNCED,
+        condition::PRIVILEGES_SYNCED,
+        condition::DRIFTED,
+    ];
+    const ANNOUNCEMENTS: &'static [Announcement] = &[
+        told(condition::READY, "True", Severity::Normal),
+        told(condition::READY, "False", Severity::Warning),
+        told(condition::DATABASE_CONNECTED, "False", Severity::Warning),
+        told(condition::DRIFTED, "True", Severity::Warning),
+    ];
+
+    fn watches() -> Vec<Watch> {
+        vec![
+            Watch::referred::<Secret>(),
+            Watch::referred::<PostgresInstance>(),
+            Watch::cluster_wide::<Namespace>(),
+        ]
+    }
+
+    fn rules() -> Vec<Rule> {
+        vec![
+            Rule::new("", &["secrets"], OWN),
+            Rule::new("", &["namespaces"], READ),
+            Rule::new("db.example.com", &["postgresinstances"], READ),
+        ]
+    }
+
+    fn validate(user: &PostgresUser) -> Result<Self::Target, Problem> {
+        validate::validate(user)
+    }
+
+    fn farewell(user: &PostgresUser) -> Self::Target {
+        validate::farewell(user)
+    }
+
+    async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
+        observe::observe(&self.setup, read, target).await
+    }
+
+    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
+        plan::plan(target, observed)
+    }
+
+    fn announce(
+        user: &PostgresUser,
+        target: &Self::Target,
+        observed: &Self::Observed,
+        plan: &Self::Plan,
+    ) -> Option<PostgresUserStatus> {
+        report::announce(user, target, observed, plan)
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        target: &Self::Target,
+        observed: &Self::Observed,
+        plan: Self::Plan,
+        applied: &mut Self::Applied,
+    ) -> Result<(), Problem> {
+        Box::pin(apply::apply(&self.setup, write, target, observed, plan, applied)).await
+    }
+
+    fn report(
+        user: &PostgresUser,
+        outcome: &Outcome<'_, Self>,
+        now: Timestamp,
+    ) -> Report<PostgresUserStatus> {
+        report::report(user, outcome, now)
+    }
+}

@@ -1,0 +1,125 @@
+//! What there is of a role that shall go.
+
+use std::collections::BTreeMap;
+
+use stanchion_kernel::{Problem, Reader};
+use stanchion_postgres::{Query, Row, Session};
+
+use super::{Observed, connect};
+use crate::server::{self, Server};
+use crate::setup::Setup;
+use crate::user::catalog::{Catalog, Question, Unexpected};
+use crate::user::rotation;
+use crate::user::target::Leaving;
+
+/// What there is on the server.
+pub struct Left {
+    /// The server.
+    pub server: Server,
+    /// The role, and its two logins where it has them; those that are gone are not in it.
+    pub roles: Vec<LeavingRole>,
+    /// The databases that the operator made and that are still there.
+    pub databases: Vec<String>,
+}
+
+/// One role that shall go.
+pub struct LeavingRole {
+    /// Its name.
+    pub name: String,
+    /// What the server says about it.
+    pub catalog: Catalog,
+    /// What depends on it, by database; the shared objects (databases themselves) are under `""`.
+    pub dependencies: BTreeMap<String, Dependency>,
+}
+
+/// What a role has in one database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dependency {
+    /// Objects that it owns.
+    pub owned: i64,
+    /// Whether we can look there.
+    pub open: bool,
+    /// The database's owner.
+    pub owner: String,
+    /// Whether we may hand things to the owner.
+    pub may_become_owner: bool,
+}
+
+const DEPENDENCIES: &str = "\
+SELECT coalesce(d.datname::pg_catalog.text, ''), pg_catalog.count(*) FILTER (WHERE s.deptype = 'o'), \
+       coalesce(pg_catalog.bool_and(d.datallowconn), true), \
+       coalesce(pg_catalog.max(pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text), ''), \
+       coalesce(pg_catalog.bool_and(pg_catalog.pg_has_role(d.datdba, 'USAGE')), false) \
+FROM pg_catalog.pg_shdepend s JOIN pg_catalog.pg_roles r ON r.oid = s.refobjid AND r.rolname = $1 \
+LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid \
+WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass GROUP BY d.datname";
+
+const DATABASES: &str =
+    "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = ANY ($1)";
+
+/// Looks at what is left.
+pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<Observed, Problem> {
+    // No pass ever came as far as the database, or a person has given the role up.
+    let (Some(username), false) = (&leaving.username, leaving.released) else {
+        return Ok(Observed::Nothing);
+    };
+    let server = server::resolve(read, setup, leaving.instance.as_ref()).await?;
+    let session = connect(setup, &server, &leaving.database).await?;
+    let mut roles = Vec::new();
+    // The logins go first: they are members of the role.
+    let logins = rotation::login_names(username);
+    let dual = leaving.before.active_login.is_some();
+    for name in logins.iter().filter(|_| dual).chain(std::iter::once(username)) {
+        roles.extend(look(&session, name).await?);
+    }
+    let made = leaving
+        .before
+        .databases
+        .iter()
+        .filter(|database| database.created);
+    let made: Vec<String> = made.map(|database| database.name.clone()).collect();
+    let rows = session.query(&Query::new(DATABASES).texts(made)).await?;
+    let databases = rows
+        .iter()
+        .map(|row| row.try_get(0))
+        .collect::<Result<_, _>>()
+        .map_err(Unexpected::from)?;
+    Ok(Observed::Leaving(Box::new(Left {
+        server,
+        roles,
+        databases,
+    })))
+}
+
+/// Looks at one role; `None` when it is gone.
+pub async fn look(session: &Session, name: &str) -> Result<Option<LeavingRole>, Problem> {
+    let question = Question {
+        role: name.to_owned(),
+        roles: Vec::new(),
+        databases: Vec::new(),
+    };
+    let mut queries = question.queries();
+    queries.push(Query::new(DEPENDENCIES).text(name));
+    let mut results = session.snapshot(&queries).await?;
+    let dependencies = results.pop().unwrap_or_default();
+    let catalog = question.answer(&results)?;
+    if catalog.role.is_none() {
+        return Ok(None);
+    }
+    let dependencies = dependencies.iter().map(dependency).collect::<Result<_, _>>()?;
+    Ok(Some(LeavingRole {
+        name: name.to_owned(),
+        catalog,
+        dependencies,
+    }))
+}
+
+fn dependency(row: &Row) -> Result<(String, Dependency), Unexpected> {
+    let facts = Dependency {
+        owned: row.try_get(1)?,
+        open: row.try_get(2)?,
+        owner: row.try_get(3)?,
+        may_become_owner: row.try_get(4)?,
+    };
+    Ok((row.try_get(0)?, facts))
+}

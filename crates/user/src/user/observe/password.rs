@@ -1,0 +1,202 @@
+//! Where the password is, and whether the role has it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use secrecy::{ExposeSecret, SecretString};
+use stanchion_api::user::{Encoding, RotationStrategy, SecretKeyRef};
+use stanchion_kernel::redact::SecretValues;
+use stanchion_kernel::{Problem, Reader, apply};
+use stanchion_postgres::scram;
+
+use crate::generate;
+use crate::setup::Setup;
+use crate::user::catalog::Catalog;
+use crate::user::passwords::{self, Login, NO_PASSWORD, Passwords};
+use crate::user::plan::role::PasswordChange;
+use crate::user::rotation::{self, Clock};
+use crate::user::target::{Password, PasswordWish, RotationWish, Wanted};
+
+/// What was found before the database was asked.
+pub enum Source {
+    /// A value.
+    Given(Box<Given>),
+    /// The Secret is not there, but the role has worked before.
+    Lost(&'static str, String),
+    /// There shall be no password.
+    None,
+}
+
+/// A password and what is known of it.
+pub struct Given {
+    password: Password,
+    trimmed: bool,
+    /// Only for generated ones.
+    rotation: Option<(RotationWish, Clock)>,
+}
+
+impl Source {
+    /// The names of the two logins, where there are two.
+    pub fn login_names(&self, username: &str) -> Vec<String> {
+        let Self::Given(given) = self else {
+            return Vec::new();
+        };
+        match &given.rotation {
+            Some((rotation, _)) if rotation.strategy == RotationStrategy::DualUser => {
+                rotation::login_names(username).to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Finds the password: in the user's Secret, or in ours.
+pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Result<Source, Problem> {
+    match &wanted.password {
+        PasswordWish::None => Ok(Source::None),
+        PasswordWish::From(reference, encoding) => {
+            match from_secret(read, reference, *encoding).await {
+                Ok(given) => Ok(Source::Given(Box::new(given))),
+                // A role that works goes on working; only the condition of its password says what is missing.
+                Err(problem)
+                    if wanted.before.password_mark.is_some() && problem.reason.starts_with("Secret") =>
+                {
+                    Ok(Source::Lost(problem.reason, problem.message))
+                }
+                Err(problem) => Err(problem),
+            }
+        }
+        PasswordWish::Generated(rules, rotation) => {
+            let ours = live.filter(|secret| apply::is_owned(&secret.metadata, read.subject()));
+            let stored = ours.map(|secret| SecretValues::from((*secret).clone()));
+            let present = stored.and_then(|values| values.text("password").ok());
+            let clock = rotation::clock(
+                wanted,
+                rotation,
+                ours.map(ResourceExt::annotations),
+                Timestamp::now(),
+            );
+            let (value, clock) = match present {
+                Some(value) if !clock.is_due() => (value, clock),
+                Some(_) | None => (generate::password(rules)?, clock.rotated()),
+            };
+            let password = Password { value, as_is: false };
+            Ok(Source::Given(Box::new(Given {
+                password,
+                trimmed: false,
+                rotation: Some((rotation.clone(), clock)),
+            })))
+        }
+    }
+}
+
+async fn from_secret(read: &Reader, reference: &SecretKeyRef, encoding: Encoding) -> Result<Given, Problem> {
+    let SecretKeyRef { name, key } = reference;
+    let problem = |reason, message: String| {
+        Problem::dependency(reason, message).while_doing("cannot read password secret")
+    };
+    let secret: Secret = read
+        .get(name)
+        .await?
+        .ok_or_else(|| problem("SecretNotFound", format!("secrets {name:?} not found")))?;
+    let value = SecretValues::from(secret)
+        .text(key)
+        .map_err(|error| problem("SecretKeyMissing", format!("secret {name:?} {error}")))?;
+    let text = value.expose_secret();
+    let kept = text.trim_end_matches(['\n', '\r']);
+    if kept.is_empty() {
+        return Err(problem(
+            "SecretKeyMissing",
+            format!("secret {name:?} has an empty value under {key:?}"),
+        ));
+    }
+    if kept.contains('\0') {
+        return Err(problem(
+            "SecretInvalid",
+            format!("secret {name:?} has a NUL byte under {key:?}"),
+        ));
+    }
+    let trimmed = kept.len() != text.len();
+    let value = SecretString::from(kept);
+    let as_is = encoding == Encoding::Passthrough || scram::encoding(&value) != scram::Encoding::Clear;
+    Ok(Given {
+        password: Password { value, as_is },
+        trimmed,
+        rotation: None,
+    })
+}
+
+/// Compares with what the role has.
+pub fn decide(
+    setup: &Setup,
+    wanted: &Wanted,
+    source: Source,
+    catalog: &Catalog,
+    logins: Vec<(String, Catalog)>,
+) -> Result<Passwords, Problem> {
+    let mark = wanted.before.password_mark.as_deref();
+    let given = match source {
+        Source::Lost(reason, message) => {
+            return Ok(Passwords {
+                unavailable: Some((reason, message)),
+                mark: mark.map(Into::into),
+                ..Passwords::default()
+            });
+        }
+        Source::None => {
+            let main = Some(passwords::clear(catalog, mark));
+            return Ok(Passwords {
+                main,
+                mark: Some(NO_PASSWORD.into()),
+                ..Passwords::default()
+            });
+        }
+        Source::Given(given) => *given,
+    };
+    let uid = &wanted.identity.uid;
+    let key = &setup.fingerprints;
+    let new_mark = passwords::fingerprint(&given.password, key, uid, mark);
+    let mut all = Passwords {
+        source_changed: mark != Some(new_mark.as_str()),
+        mark: Some(new_mark),
+        trimmed: given.trimmed,
+        current: Some(given.password.value.clone()),
+        changed: wanted.before.password_changed,
+        ..Passwords::default()
+    };
+    let compare = |catalog: &Catalog| {
+        passwords::compare(&given.password, catalog, key, uid, mark)
+            .map_err(|error| Problem::transient("NoRandomness", error.to_string()))
+    };
+    if let Some((rotation, clock)) = given.rotation {
+        all.rotated = clock.rotating_since();
+        all.changed = clock.changed();
+        all.next = clock.next();
+        all.terminates = rotation.terminate_sessions;
+        all.request = rotation.requested;
+        if rotation.strategy == RotationStrategy::DualUser {
+            all.main = Some(passwords::clear(catalog, Some(NO_PASSWORD)));
+            all.grace_ends = clock.grace_ends();
+            all.active = Some(clock.active_login().to_owned());
+            for (name, catalog) in logins {
+                let active = name == clock.active_login();
+                let (enabled, change) = if active {
+                    (true, compare(&catalog)?)
+                } else if clock.in_grace() && catalog.role.is_some() {
+                    (true, PasswordChange::Keep)
+                } else {
+                    (false, passwords::clear(&catalog, Some(NO_PASSWORD)))
+                };
+                all.dual.push(Login {
+                    name,
+                    catalog,
+                    enabled,
+                    change,
+                });
+            }
+            return Ok(all);
+        }
+    }
+    all.main = Some(compare(catalog)?);
+    Ok(all)
+}

@@ -1,0 +1,109 @@
+//! Databases: made where that is asked for, and what the role may do in them.
+
+use stanchion_kernel::Problem;
+use stanchion_postgres::Statement;
+
+use super::{Change, grants};
+use crate::user::catalog::{Catalog, DatabaseFacts};
+use crate::user::contents::Contents;
+use crate::user::target::{DatabaseWish, Wanted};
+
+/// The statement that makes the database, if it is to be made. It cannot run in a transaction.
+pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Problem> {
+    for name in wanted.databases.keys() {
+        if catalog.databases.contains_key(name) {
+            continue;
+        }
+        let create = wanted
+            .create_database
+            .as_ref()
+            .filter(|_| *name == wanted.database);
+        let Some(create) = create else {
+            return Err(Problem::dependency(
+                "DatabaseNotFound",
+                format!("database {name:?} does not exist; create it, or set createDatabase.enabled"),
+            ));
+        };
+        let statement = Statement::new("CREATE DATABASE ").ident(name);
+        let statement = match &create.template {
+            Some(template) => statement.sql(" TEMPLATE ").ident(template),
+            None => statement,
+        };
+        return Ok(Some(Change::new(format!("database {name}"), statement)));
+    }
+    Ok(None)
+}
+
+/// What differs in a database that is there.
+pub fn diff(
+    name: &str,
+    wanted: &Wanted,
+    wish: &DatabaseWish,
+    facts: &DatabaseFacts,
+    contents: &Contents,
+) -> Vec<Change> {
+    let role = &wanted.username;
+    let mut changes = Vec::new();
+    if wish.owner && facts.owner != *role {
+        let statement = Statement::new("ALTER DATABASE ")
+            .ident(name)
+            .sql(" OWNER TO ")
+            .ident(role);
+        changes.push(Change::new(format!("owner of database {name}"), statement));
+    }
+    if wish.revoke_public {
+        changes.extend(revoke_public(name, facts, contents));
+    }
+    for extension in wish.extensions.difference(&contents.extensions) {
+        let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
+        changes.push(Change::new(format!("extension {extension}"), statement));
+    }
+    for schema in wish
+        .schemas
+        .iter()
+        .filter(|(name, wish)| wish.create && !contents.schemas.contains_key(*name))
+    {
+        let statement = Statement::new("CREATE SCHEMA IF NOT EXISTS ").ident(schema.0);
+        changes.push(Change::new(format!("schema {}", schema.0), statement));
+    }
+    let asked = grants::wanted(name, role, wish, facts, contents);
+    let before: Vec<_> = wanted
+        .before
+        .grants
+        .iter()
+        .filter(|grant| grant.database.as_deref() == Some(name))
+        .cloned()
+        .collect();
+    changes.extend(grants::diff(role, &asked, &before, facts, contents));
+    changes
+}
+
+/// Takes back everything in a database that the spec no longer names.
+pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
+    let before: Vec<_> = wanted
+        .before
+        .grants
+        .iter()
+        .filter(|grant| grant.database.as_deref() == Some(name))
+        .cloned()
+        .collect();
+    grants::diff(&wanted.username, &[], &before, facts, contents)
+}
+
+fn revoke_public(name: &str, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if ["CONNECT", "TEMPORARY"]
+        .into_iter()
+        .any(|word| facts.public.contains(word))
+    {
+        let statement = Statement::new("REVOKE CONNECT, TEMPORARY ON DATABASE ")
+            .ident(name)
+            .sql(" FROM PUBLIC");
+        changes.push(Change::new(format!("PUBLIC on database {name}"), statement));
+    }
+    if contents.public_creates {
+        let statement = Statement::new("REVOKE CREATE ON SCHEMA \"public\" FROM PUBLIC");
+        changes.push(Change::new("PUBLIC on schema public", statement));
+    }
+    changes
+}

@@ -1,0 +1,235 @@
+//! Privileges: what shall be held, what is missing, what is left over.
+
+use std::collections::BTreeSet;
+
+use stanchion_api::user::{AppliedGrant, GrantKind};
+use stanchion_postgres::Statement;
+
+use super::Change;
+use crate::user::catalog::DatabaseFacts;
+use crate::user::contents::Contents;
+use crate::user::target::{DatabaseWish, SchemaWish};
+
+/// Every word that is ever granted. What is read from a status becomes part of a statement only through it.
+const WORDS: &[&str] = &[
+    "CONNECT",
+    "CREATE",
+    "TEMPORARY",
+    "USAGE",
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "TRUNCATE",
+    "REFERENCES",
+    "TRIGGER",
+    "EXECUTE",
+];
+
+/// All that the role shall be given in one database.
+pub fn wanted(
+    database: &str,
+    role: &str,
+    wish: &DatabaseWish,
+    facts: &DatabaseFacts,
+    contents: &Contents,
+) -> Vec<AppliedGrant> {
+    let mut all = vec![grant(GrantKind::Database, database, None, None, &wish.privileges)];
+    for (name, schema) in &wish.schemas {
+        let parts = [
+            (GrantKind::Schema, None, &schema.schema),
+            (GrantKind::Tables, Some(GrantKind::DefaultTables), &schema.tables),
+            (
+                GrantKind::Sequences,
+                Some(GrantKind::DefaultSequences),
+                &schema.sequences,
+            ),
+            (
+                GrantKind::Functions,
+                Some(GrantKind::DefaultFunctions),
+                &schema.functions,
+            ),
+        ];
+        let owners = default_owners(role, name, schema, facts, contents);
+        for (kind, default, words) in parts {
+            all.push(grant(kind, database, Some(name), None, words));
+            if let Some(default) = default {
+                all.extend(
+                    owners
+                        .iter()
+                        .map(|owner| grant(default, database, Some(name), Some(owner), words)),
+                );
+            }
+        }
+    }
+    all.retain(|grant| !grant.privileges.is_empty());
+    all
+}
+
+/// Whose future objects the words apply to: who the manifest says, else the owners of schema and database, as far
+/// as we may speak for them. The predefined `pg_…` roles own nothing that is made later.
+fn default_owners(
+    role: &str,
+    name: &str,
+    schema: &SchemaWish,
+    facts: &DatabaseFacts,
+    contents: &Contents,
+) -> BTreeSet<String> {
+    if !schema.default_for.is_empty() {
+        return schema.default_for.iter().cloned().collect();
+    }
+    let of_schema = contents
+        .schemas
+        .get(name)
+        .filter(|facts| facts.acting)
+        .map(|facts| &facts.owner);
+    let of_database = facts.acting.then_some(&facts.owner);
+    of_schema
+        .into_iter()
+        .chain(of_database)
+        .filter(|owner| *owner != role && !owner.starts_with("pg_"))
+        .cloned()
+        .collect()
+}
+
+fn grant(
+    kind: GrantKind,
+    database: &str,
+    schema: Option<&str>,
+    owner: Option<&str>,
+    words: &BTreeSet<&'static str>,
+) -> AppliedGrant {
+    AppliedGrant {
+        kind,
+        database: Some(database.into()),
+        schema: schema.map(Into::into),
+        name: owner.map(Into::into),
+        privileges: words.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Grants what is missing, and takes back what was given before and is no longer asked for.
+pub fn diff(
+    role: &str,
+    wanted: &[AppliedGrant],
+    before: &[AppliedGrant],
+    facts: &DatabaseFacts,
+    contents: &Contents,
+) -> Vec<Change> {
+    let missing = wanted.iter().filter_map(|grant| {
+        let words: Vec<&str> = words(grant)
+            .into_iter()
+            .filter(|word| !is_held(grant, word, facts, contents))
+            .collect();
+        (!words.is_empty()).then(|| Change::new(describe(grant, &words), give(grant, &words, role)))
+    });
+    let left_over = before.iter().filter_map(|grant| {
+        let keep: BTreeSet<&str> = wanted
+            .iter()
+            .filter(|other| same_object(other, grant))
+            .flat_map(words)
+            .collect();
+        let words: Vec<&str> = words(grant)
+            .into_iter()
+            .filter(|word| {
+                !keep.contains(word) && is_there(grant, contents) && is_held(grant, word, facts, contents)
+            })
+            .collect();
+        (!words.is_empty()).then(|| Change::new(describe(grant, &words), take(grant, &words, role)))
+    });
+    // Taking comes first: a word may move from one schema to another.
+    left_over.chain(missing).collect()
+}
+
+/// The databases that some grants are in.
+pub fn databases(grants: &[AppliedGrant]) -> BTreeSet<String> {
+    grants.iter().filter_map(|grant| grant.database.clone()).collect()
+}
+
+fn same_object(a: &AppliedGrant, b: &AppliedGrant) -> bool {
+    (a.kind, &a.database, &a.schema, &a.name) == (b.kind, &b.database, &b.schema, &b.name)
+}
+
+fn words(grant: &AppliedGrant) -> Vec<&'static str> {
+    WORDS
+        .iter()
+        .filter(|word| grant.privileges.iter().any(|given| given == *word))
+        .copied()
+        .collect()
+}
+
+fn is_there(grant: &AppliedGrant, contents: &Contents) -> bool {
+    grant
+        .schema
+        .as_ref()
+        .is_none_or(|schema| contents.schemas.contains_key(schema))
+}
+
+fn is_held(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &Contents) -> bool {
+    if grant.kind == GrantKind::Database {
+        return facts.granted.contains(word);
+    }
+    contents.held.iter().any(|held| {
+        held.kind == grant.kind
+            && Some(&held.schema) == grant.schema.as_ref()
+            && held.owner == grant.name
+            && held.word == word
+    })
+}
+
+fn describe(grant: &AppliedGrant, words: &[&str]) -> String {
+    let on = match grant.kind {
+        GrantKind::Database => "database",
+        GrantKind::Schema => "schema",
+        GrantKind::Tables | GrantKind::DefaultTables => "tables of",
+        GrantKind::Sequences | GrantKind::DefaultSequences => "sequences of",
+        GrantKind::Functions | GrantKind::DefaultFunctions => "functions of",
+        GrantKind::Membership => "role",
+        GrantKind::Parameter => "parameter",
+    };
+    let name = grant
+        .schema
+        .as_ref()
+        .or(grant.database.as_ref())
+        .or(grant.name.as_ref());
+    format!("{} on {on} {}", words.join(", "), name.map_or("", String::as_str))
+}
+
+fn give(grant: &AppliedGrant, words: &[&'static str], role: &str) -> Statement {
+    statement(grant, "GRANT ", words, " TO ", role)
+}
+
+fn take(grant: &AppliedGrant, words: &[&'static str], role: &str) -> Statement {
+    statement(grant, "REVOKE ", words, " FROM ", role)
+}
+
+fn statement(
+    grant: &AppliedGrant,
+    verb: &'static str,
+    words: &[&'static str],
+    preposition: &'static str,
+    role: &str,
+) -> Statement {
+    let schema = grant.schema.as_deref().unwrap_or_default();
+    let database = grant.database.as_deref().unwrap_or_default();
+    let owner = grant.name.as_deref().unwrap_or_default();
+    let verb_and_words = |start: Statement| start.list(", ", words.iter().copied(), Statement::sql);
+    let direct = || verb_and_words(Statement::new(verb));
+    let default = || {
+        let start = Statement::new("ALTER DEFAULT PRIVILEGES FOR ROLE ").ident(owner);
+        verb_and_words(start.sql(" IN SCHEMA ").ident(schema).sql(" ").sql(verb))
+    };
+    let on = match grant.kind {
+        GrantKind::Schema => direct().sql(" ON SCHEMA ").ident(schema),
+        GrantKind::Tables => direct().sql(" ON ALL TABLES IN SCHEMA ").ident(schema),
+        GrantKind::Sequences => direct().sql(" ON ALL SEQUENCES IN SCHEMA ").ident(schema),
+        GrantKind::Functions => direct().sql(" ON ALL ROUTINES IN SCHEMA ").ident(schema),
+        GrantKind::DefaultTables => default().sql(" ON TABLES"),
+        GrantKind::DefaultSequences => default().sql(" ON SEQUENCES"),
+        GrantKind::DefaultFunctions => default().sql(" ON ROUTINES"),
+        GrantKind::Database | GrantKind::Membership | GrantKind::Parameter => {
+            direct().sql(" ON DATABASE ").ident(database)
+        }
+    };
+    on.sql(preposition).ident(role)
+}

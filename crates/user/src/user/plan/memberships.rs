@@ -1,0 +1,111 @@
+//! Memberships of the role in others.
+
+use std::collections::BTreeMap;
+
+use stanchion_api::user::{AppliedGrant, GrantKind, Membership, MembershipPolicy};
+use stanchion_kernel::Problem;
+use stanchion_postgres::Statement;
+use stanchion_postgres::server::BOUND_CREATEROLE;
+
+use super::Change;
+use crate::user::catalog::{Catalog, MembershipFacts};
+
+/// What is asked for.
+pub struct Asked<'a> {
+    /// The member.
+    pub role: &'a str,
+    /// The memberships.
+    pub member_of: &'a [Membership],
+    /// Whether others go.
+    pub policy: MembershipPolicy,
+    /// What earlier passes gave.
+    pub before: &'a [AppliedGrant],
+}
+
+/// The record of what is given, for the status.
+pub fn applied(member_of: &[Membership]) -> impl Iterator<Item = AppliedGrant> {
+    member_of.iter().map(|membership| AppliedGrant {
+        kind: GrantKind::Membership,
+        database: None,
+        schema: None,
+        name: Some(membership.role.clone()),
+        privileges: Vec::new(),
+    })
+}
+
+/// The statements that make the memberships so.
+pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem> {
+    let options = catalog.server.version >= BOUND_CREATEROLE;
+    let wanted: BTreeMap<&str, &Membership> = asked
+        .member_of
+        .iter()
+        .map(|membership| (membership.role.as_str(), membership))
+        .collect();
+    let mut changes = Vec::new();
+    for role in catalog.memberships.keys() {
+        let ours = asked
+            .before
+            .iter()
+            .any(|grant| grant.kind == GrantKind::Membership && grant.name.as_deref() == Some(role.as_str()));
+        if !wanted.contains_key(role.as_str()) && (ours || asked.policy == MembershipPolicy::Authoritative) {
+            let revoke = Statement::new("REVOKE ")
+                .ident(role)
+                .sql(" FROM ")
+                .ident(asked.role);
+            changes.push(Change::new(format!("membership in {role}"), revoke));
+        }
+    }
+    for (role, membership) in wanted {
+        if !catalog.existing.contains(role) {
+            return Err(Problem::dependency(
+                "RoleNotFound",
+                format!("memberOf: role {role:?} does not exist"),
+            ));
+        }
+        let facts = catalog.memberships.get(role);
+        if !facts.is_some_and(|facts| is_so(membership, *facts, options)) {
+            changes.extend(grant(asked.role, membership, facts.copied(), options));
+        }
+    }
+    Ok(changes)
+}
+
+fn is_so(wanted: &Membership, facts: MembershipFacts, options: bool) -> bool {
+    let option = |wish: Option<bool>, fact: Option<bool>| !options || wish.is_none() || wish == fact;
+    facts.admin == wanted.admin && option(wanted.inherit, facts.inherit) && option(wanted.set, facts.set)
+}
+
+fn grant(role: &str, wanted: &Membership, facts: Option<MembershipFacts>, options: bool) -> Vec<Change> {
+    let what = format!("membership in {}", wanted.role);
+    let give = || {
+        Statement::new("GRANT ")
+            .ident(&wanted.role)
+            .sql(" TO ")
+            .ident(role)
+    };
+    if options {
+        let flag = |on: bool| if on { "TRUE" } else { "FALSE" };
+        let stated = [
+            ("ADMIN ", Some(wanted.admin)),
+            ("INHERIT ", wanted.inherit),
+            ("SET ", wanted.set),
+        ];
+        let stated = stated
+            .into_iter()
+            .filter_map(|(name, value)| value.map(|value| (name, value)));
+        let with = give()
+            .sql(" WITH ")
+            .list(", ", stated, |sql, (name, value)| sql.sql(name).sql(flag(value)));
+        return vec![Change::new(what, with)];
+    }
+    let losing = facts.is_some_and(|facts| facts.admin) && !wanted.admin;
+    let statement = if losing {
+        Statement::new("REVOKE ADMIN OPTION FOR ")
+            .ident(&wanted.role)
+            .sql(" FROM ")
+            .ident(role)
+    } else {
+        give().when(wanted.admin, |sql| sql.sql(" WITH ADMIN OPTION"))
+    };
+    vec![Change::new(what, statement)]
+}

@@ -1,0 +1,133 @@
+//! Settings of the role's sessions (`ALTER ROLE … SET`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stanchion_api::user::{AppliedGrant, GrantKind};
+use stanchion_postgres::{Doing, Statement};
+
+use super::Change;
+
+/// Parameters whose value is a list of names; PostgreSQL stores them in its own spelling.
+const LISTS: &[&str] = &[
+    "search_path",
+    "temp_tablespaces",
+    "session_preload_libraries",
+    "local_preload_libraries",
+    "datestyle",
+    "log_destination",
+];
+
+/// The record of what is set, for the status.
+pub fn applied(parameters: &BTreeMap<String, String>) -> impl Iterator<Item = AppliedGrant> {
+    parameters.keys().map(|name| AppliedGrant {
+        kind: GrantKind::Parameter,
+        database: None,
+        schema: None,
+        name: Some(name.clone()),
+        privileges: Vec::new(),
+    })
+}
+
+/// Sets what differs, and resets what earlier passes set and nobody asks for any more.
+pub fn diff(
+    role: &str,
+    wanted: &BTreeMap<String, String>,
+    facts: &BTreeMap<String, String>,
+    before: &[AppliedGrant],
+) -> Vec<Change> {
+    let names: BTreeSet<String> = wanted.keys().map(|name| name.to_ascii_lowercase()).collect();
+    let reset = before
+        .iter()
+        .filter(|grant| grant.kind == GrantKind::Parameter)
+        .filter_map(|grant| grant.name.as_deref())
+        .filter(|name| !names.contains(&name.to_ascii_lowercase()))
+        .filter(|name| facts.contains_key(&name.to_ascii_lowercase()))
+        .map(|name| {
+            let statement = alter(role).sql(" RESET ").qualified(&parts(name));
+            Change::new(format!("parameter {name}"), statement.doing(Doing::Configuring))
+        });
+    let set = wanted
+        .iter()
+        .filter(|(name, value)| {
+            facts
+                .get(&name.to_ascii_lowercase())
+                .is_none_or(|stored| !is_same(name, value, stored))
+        })
+        .map(|(name, value)| {
+            let start = alter(role).sql(" SET ").qualified(&parts(name)).sql(" TO ");
+            let statement = if is_list(name) {
+                start.list(", ", items(value), |sql, item| sql.literal(&item))
+            } else {
+                start.literal(value)
+            };
+            Change::new(format!("parameter {name}"), statement.doing(Doing::Configuring))
+        });
+    reset.chain(set).collect()
+}
+
+fn alter(role: &str) -> Statement {
+    Statement::new("ALTER ROLE ").ident(role)
+}
+
+fn parts(name: &str) -> Vec<&str> {
+    name.split('.').collect()
+}
+
+fn is_list(name: &str) -> bool {
+    LISTS.iter().any(|list| name.eq_ignore_ascii_case(list))
+}
+
+fn is_same(name: &str, wanted: &str, stored: &str) -> bool {
+    if is_list(name) {
+        items(wanted) == items(stored)
+    } else {
+        wanted == stored
+    }
+}
+
+/// The items of a list as PostgreSQL reads them: separated by commas, in double quotes where they must be.
+fn items(list: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let mut quoted = false;
+    let mut characters = list.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                item.push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => items.push(std::mem::take(&mut item)),
+            c if c.is_whitespace() && !quoted && item.is_empty() => {}
+            c => item.push(c),
+        }
+    }
+    items.push(item);
+    items.into_iter().map(|item| item.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_compared_item_by_item() {
+        assert_eq!(items(r#"a, "b c" ,"d""e""#), ["a", "b c", "d\"e"]);
+        assert!(is_same("search_path", r#""$user",public"#, r#""$user", public"#));
+        assert!(!is_same("work_mem", "64MB", "64 MB"));
+    }
+
+    #[test]
+    fn what_is_no_longer_asked_for_is_reset_only_if_we_set_it() {
+        let facts = BTreeMap::from([("work_mem".into(), "1MB".into()), ("jit".into(), "off".into())]);
+        let before: Vec<AppliedGrant> =
+            applied(&BTreeMap::from([("work_mem".to_owned(), String::new())])).collect();
+        let changes = diff("x", &BTreeMap::new(), &facts, &before);
+        let shown: Vec<String> = changes
+            .iter()
+            .map(|change| change.statement.to_string())
+            .collect();
+        assert_eq!(shown, [r#"ALTER ROLE "x" RESET "work_mem""#]);
+    }
+}

@@ -1,0 +1,171 @@
+//! The role itself: its attributes, its password, its mark.
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+use stanchion_api::user::Role;
+use stanchion_postgres::Statement;
+
+use super::Change;
+use crate::user::catalog::RoleFacts;
+use crate::user::mark::{self, Mark};
+
+/// A role as it shall be.
+pub struct RoleWish<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it may log in.
+    pub login: bool,
+    /// Its other attributes.
+    pub attributes: &'a Role,
+    /// Its password.
+    pub password: PasswordChange,
+    /// Whose it is.
+    pub mark: Mark,
+}
+
+/// What is to be done about a password.
+#[derive(Clone, Debug)]
+pub enum PasswordChange {
+    /// It is as it should be.
+    Keep,
+    /// Set it to this verifier.
+    Set(SecretString),
+    /// Take it away.
+    Clear,
+}
+
+/// An attribute: how it is switched on and off, what is asked for, what is there.
+type Switch = (&'static str, &'static str, &'static str, Option<bool>, bool);
+
+fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
+    let Role {
+        inherit,
+        create_database,
+        create_role,
+        replication,
+        bypass_rls,
+        superuser,
+        ..
+    } = wish.attributes;
+    let fact = |of: fn(&RoleFacts) -> bool, without: bool| facts.map_or(without, of);
+    [
+        (
+            "login",
+            " LOGIN",
+            " NOLOGIN",
+            Some(wish.login),
+            fact(|f| f.login, false),
+        ),
+        (
+            "inherit",
+            " INHERIT",
+            " NOINHERIT",
+            *inherit,
+            fact(|f| f.inherit, true),
+        ),
+        (
+            "createDatabase",
+            " CREATEDB",
+            " NOCREATEDB",
+            *create_database,
+            fact(|f| f.create_database, false),
+        ),
+        (
+            "createRole",
+            " CREATEROLE",
+            " NOCREATEROLE",
+            *create_role,
+            fact(|f| f.create_role, false),
+        ),
+        (
+            "replication",
+            " REPLICATION",
+            " NOREPLICATION",
+            *replication,
+            fact(|f| f.replication, false),
+        ),
+        (
+            "bypassRLS",
+            " BYPASSRLS",
+            " NOBYPASSRLS",
+            *bypass_rls,
+            fact(|f| f.bypass_rls, false),
+        ),
+        (
+            "superuser",
+            " SUPERUSER",
+            " NOSUPERUSER",
+            *superuser,
+            fact(|f| f.superuser, false),
+        ),
+    ]
+}
+
+/// One CREATE or ALTER with exactly what differs, and the comment. An attribute that does not differ is not
+/// named: naming SUPERUSER, even to deny it, takes a superuser.
+pub fn diff(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Vec<Change> {
+    let verb = if facts.is_some() {
+        "ALTER ROLE "
+    } else {
+        "CREATE ROLE "
+    };
+    let mut statement = Statement::new(verb).ident(wish.name);
+    let mut differs: Vec<&str> = Vec::new();
+    for (name, on, off, wanted, fact) in switches(wish, facts) {
+        if let Some(wanted) = wanted
+            && wanted != fact
+        {
+            statement = statement.sql(if wanted { on } else { off });
+            differs.push(name);
+        }
+    }
+    if let Some(limit) = wish.attributes.connection_limit
+        && limit != facts.map_or(-1, |facts| facts.connection_limit)
+    {
+        statement = statement.sql(" CONNECTION LIMIT ").number(limit.into());
+        differs.push("connectionLimit");
+    }
+    if let Some(until) = wish.attributes.valid_until
+        && Some(microseconds(until)) != facts.and_then(|facts| facts.valid_until).map(microseconds)
+    {
+        statement = statement.sql(" VALID UNTIL ").literal(&until.to_string());
+        differs.push("validUntil");
+    }
+    match &wish.password {
+        PasswordChange::Keep => {}
+        PasswordChange::Set(verifier) => {
+            statement = statement.sql(" PASSWORD ").secret(verifier);
+            differs.push("password");
+        }
+        PasswordChange::Clear => {
+            statement = statement.sql(" PASSWORD NULL");
+            differs.push("password");
+        }
+    }
+    let mut changes = Vec::new();
+    if facts.is_none() {
+        changes.push(Change::new(format!("role {}", wish.name), statement));
+    } else if !differs.is_empty() {
+        changes.push(Change::new(differs.join(", "), statement));
+    }
+    changes.extend(comment(wish, facts));
+    changes
+}
+
+/// PostgreSQL keeps microseconds.
+fn microseconds(time: Timestamp) -> i64 {
+    time.as_microsecond()
+}
+
+fn comment(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Option<Change> {
+    let stored = facts.map_or("", |facts| facts.comment.as_str());
+    let (text, _) = mark::split(stored);
+    let wanted = mark::join(wish.attributes.comment.as_deref().unwrap_or(text), &wish.mark);
+    (wanted != stored).then(|| {
+        let statement = Statement::new("COMMENT ON ROLE ")
+            .ident(wish.name)
+            .sql(" IS ")
+            .literal(&wanted);
+        Change::new("comment", statement)
+    })
+}

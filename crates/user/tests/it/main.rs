@@ -1,0 +1,11 @@
+//! `PostgresUser` on a real API server and a real PostgreSQL, one module a subject.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod bed;
+mod goodbye;
+mod life;
