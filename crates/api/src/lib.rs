@@ -9,6 +9,8 @@
 #![allow(clippy::duplicated_attributes)]
 
 pub mod duration;
+#[cfg(test)]
+mod examples;
 pub mod instance;
 mod schema;
 pub mod status;

@@ -1,0 +1,99 @@
+//! The examples in the repository are objects of this API, to the last field.
+//!
+//! An API server drops a field that it does not know without a word, so a misspelt example would still apply.
+
+use std::fs;
+use std::path::Path;
+
+use kube::CustomResourceExt;
+use kube::core::cel;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{PostgresInstance, PostgresUser};
+
+/// Every document of every example, with the file that it is in.
+fn documents(folder: &Path) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(documents(&path));
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = fs::read_to_string(&path).unwrap();
+            let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+            all.extend(
+                documents
+                    .into_iter()
+                    .map(|document| (path.display().to_string(), document)),
+            );
+        }
+    }
+    all
+}
+
+/// Reads the document as the type, checks the type's CEL rules, and that nothing in it was overlooked.
+fn check<K: CustomResourceExt + DeserializeOwned + Serialize>(file: &str, document: &Value) {
+    let object: K =
+        serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{file}: {error}"));
+    cel::validate_cel(&object).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let understood = serde_json::to_value(&object).unwrap();
+    if let Some(path) = overlooked(&document["spec"], &understood["spec"]) {
+        panic!("{file}: there is no field spec{path}");
+    }
+}
+
+/// The path of the first thing that was given and is not understood.
+fn overlooked(given: &Value, understood: &Value) -> Option<String> {
+    match (given, understood) {
+        (Value::Object(given), Value::Object(understood)) => given.iter().find_map(|(key, given)| {
+            let inside = understood
+                .get(key)
+                .map_or(Some(String::new()), |understood| overlooked(given, understood));
+            inside.map(|path| format!(".{key}{path}"))
+        }),
+        (Value::Array(given), Value::Array(understood)) => given
+            .iter()
+            .zip(understood)
+            .find_map(|(given, understood)| overlooked(given, understood)),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_example_is_an_object_of_the_api() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let documents = documents(&folder);
+    for (file, document) in &documents {
+        match (document["apiVersion"].as_str(), document["kind"].as_str()) {
+            (Some("db.example.com/v1alpha1"), Some("PostgresUser")) => check::<PostgresUser>(file, document),
+            (Some("db.example.com/v1alpha1"), Some("PostgresInstance")) => {
+                check::<PostgresInstance>(file, document);
+            }
+            (Some("v1"), Some("Secret")) => {}
+            kind => panic!("{file}: no type for {kind:?}"),
+        }
+    }
+    assert!(
+        documents.len() > 5,
+        "{} documents under {}",
+        documents.len(),
+        folder.display()
+    );
+}
+
+#[test]
+fn a_misspelt_field_and_a_broken_rule_are_found() {
+    let good = serde_json::json!({
+        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": {"name": "it"},
+        "spec": {"username": "it", "database": "app", "password": {"generate": {"minDigits": 1}}},
+    });
+    check::<PostgresUser>("good", &good);
+    let (mut misspelt, mut broken) = (good.clone(), good);
+    misspelt["spec"]["password"]["generate"]["minDigit"] = 1.into();
+    broken["spec"]["username"] = "a-b".into();
+    for bad in [misspelt, broken] {
+        std::panic::catch_unwind(|| check::<PostgresUser>("bad", &bad)).unwrap_err();
+    }
+}
