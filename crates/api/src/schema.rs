@@ -12,14 +12,18 @@ pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinitio
             .as_mut()
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
         {
-            drop_unknown_formats(schema);
+            tidy_schema(schema);
         }
     }
     crd
 }
 
-/// `uint16` and the like are Rust's; the bounds beside them say the same.
-fn drop_unknown_formats(schema: &mut JSONSchemaProps) {
+/// `uint16` and the like are Rust's; the bounds beside them say the same. An optional enum lists `null` among its
+/// values, which `nullable` says already, and which kubectl's own validation does not understand.
+fn tidy_schema(schema: &mut JSONSchemaProps) {
+    if let Some(values) = &mut schema.enum_ {
+        values.retain(|value| !value.0.is_null());
+    }
     if schema
         .format
         .as_deref()
@@ -32,24 +36,25 @@ fn drop_unknown_formats(schema: &mut JSONSchemaProps) {
         .iter_mut()
         .flat_map(|properties| properties.values_mut())
     {
-        drop_unknown_formats(property);
+        tidy_schema(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        drop_unknown_formats(items);
+        tidy_schema(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        drop_unknown_formats(values);
+        tidy_schema(values);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    /// The API server warns about formats that it does not know.
+    /// The API server warns about formats that it does not know, and kubectl refuses a null among values.
     #[test]
-    fn no_format_is_unknown_to_kubernetes() {
+    fn nothing_in_a_schema_is_unknown_to_kubernetes() {
         for crd in crate::crds() {
             let text = serde_json::to_string(&crd).unwrap();
             assert!(!text.contains("\"uint"), "{:?}", crd.metadata.name);
+            assert!(!text.contains("null]"), "{:?}", crd.metadata.name);
         }
     }
 }

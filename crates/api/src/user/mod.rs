@@ -19,7 +19,8 @@ pub use lifecycle::{
 pub use password::{Auth, Encoding, Generate, Iam, IamProvider, Password, Rotation, RotationStrategy};
 pub use role::{Membership, MembershipPolicy, Role};
 pub use status::{
-    AppliedDatabase, AppliedGrant, DriftStatus, GrantKind, PasswordStatus, Phase, PlanStatus, PostgresUserStatus,
+    AppliedDatabase, AppliedGrant, DriftStatus, GrantKind, PasswordStatus, Phase, PlanStatus,
+    PostgresUserStatus,
 };
 
 /// The finalizer of a `PostgresUser`.
