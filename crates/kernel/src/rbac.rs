@@ -7,8 +7,8 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 /// Verbs for a kind that is only looked at.
 pub const READ: &[&str] = &["get", "list", "watch"];
-/// Verbs for children that a controller owns.
-pub const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+/// Verbs for children that a controller owns. They are applied, and never updated.
+pub const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 /// Some verbs on some resources of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]

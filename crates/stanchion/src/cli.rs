@@ -134,13 +134,16 @@ mod tests {
 
     /// Every option can also be given as an environment variable, and its name follows from the option's.
     #[test]
-    fn every_option_of_run_is_an_environment_variable() {
-        let cli = Cli::command();
-        let run = cli.find_subcommand("run").unwrap();
-        for argument in run.get_arguments().filter(|argument| argument.get_id() != "help") {
-            let long = argument.get_long().unwrap();
-            let expected = format!("STANCHION_{}", long.to_uppercase().replace('-', "_"));
-            assert_eq!(argument.get_env().unwrap(), expected.as_str());
+    fn every_option_is_an_environment_variable() {
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            for argument in command.get_arguments() {
+                let long = argument.get_long().unwrap();
+                let expected = format!("STANCHION_{}", long.to_uppercase().replace('-', "_"));
+                assert_eq!(argument.get_env().unwrap(), expected.as_str());
+            }
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The controllers that there are: one row a system. Everything that depends on which ones run (the arguments,
 //! the rights, the kinds that a cluster must serve, the webhooks) is read from this table.
 
+use std::sync::Arc;
+
 use kube::core::ApiResource;
-use stanchion_kernel::admission::Webhook;
-use stanchion_kernel::driver::Operator;
+use stanchion_api::{PostgresInstance, PostgresUser};
+use stanchion_kernel::admission::{Webhook, validation};
+use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::scope::Scope;
+use stanchion_user::{InstanceController, UserController};
 
 use crate::run::Setup;
 
@@ -24,7 +28,28 @@ pub(crate) struct Controller {
 }
 
 /// The table.
-pub(crate) const ALL: &[Controller] = &[];
+pub(crate) const ALL: &[Controller] = &[Controller {
+    name: "user",
+    kinds: || {
+        vec![
+            ApiResource::erase::<PostgresUser>(&()),
+            ApiResource::erase::<PostgresInstance>(&()),
+        ]
+    },
+    rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
+    webhooks: || vec![validation::<UserController>()],
+    add: |setup, scopes, operator| {
+        let setup = stanchion_user::Setup {
+            default_instance: setup.default_instance.clone(),
+            pools: setup.pools.clone(),
+            fingerprints: Arc::clone(&setup.fingerprints),
+        };
+        for scope in scopes {
+            operator.add(UserController::new(setup.clone()), scope);
+            operator.add(InstanceController::new(setup.clone()), scope);
+        }
+    },
+}];
 
 /// Which rows were chosen.
 #[derive(Clone, Debug, clap::Args)]

@@ -13,7 +13,7 @@ use crate::yaml;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Write one file for each definition into this folder instead
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, env = "STANCHION_OUTPUT", value_name = "DIR")]
     output: Option<PathBuf>,
 }
 

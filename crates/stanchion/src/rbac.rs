@@ -15,6 +15,7 @@ use kube::api::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 use stanchion_kernel::rbac::{Rule, merge};
+use stanchion_kernel::redact::install_key_rules;
 use stanchion_kernel::{admission, lease};
 use thiserror::Error;
 
@@ -133,14 +134,17 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
         ..ServiceAccount::default()
     })?;
 
-    let mut own = only_named(&lease::rules(), run::LEASE);
+    let registration = run::registration_name(&account.namespace);
+    let mut own = vec![
+        (lease::rules(), run::LEASE),
+        (install_key_rules(), run::FINGERPRINTS),
+    ];
     let mut cluster = Vec::new();
     if webhooks {
-        own.extend(only_named(&admission::namespace_rules(), run::CERTIFICATE));
-        let name = run::registration_name(&account.namespace);
-        cluster.extend(only_named(&admission::cluster_rules(), &name));
+        own.push((admission::namespace_rules(), run::CERTIFICATE));
+        cluster = only_named(&[(admission::cluster_rules(), &registration)]);
     }
-    objects.role(&account.namespace, &account.name, own)?;
+    objects.role(&account.namespace, &account.name, only_named(&own))?;
 
     // Nothing that is the cluster's may carry a name that another installation uses, too.
     let name = format!("{}:{}", account.namespace, account.name);
@@ -162,22 +166,28 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
     Ok(objects.list)
 }
 
-/// The rules, narrowed down to one object. `create` cannot be: the name is not known to the authorizer then.
-fn only_named(rules: &[Rule], name: &str) -> Vec<PolicyRule> {
-    let mut narrowed = Vec::new();
-    for rule in merge(rules) {
-        let (create, others) = rule.verbs.iter().cloned().partition(|verb| verb == "create");
-        narrowed.push(PolicyRule {
-            verbs: create,
+/// Rules, each narrowed down to the object of one name. `create` cannot be: the authorizer does not know the name
+/// of what is not there.
+fn only_named(rules: &[(Vec<Rule>, &str)]) -> Vec<PolicyRule> {
+    let creating = |rule: &Rule| {
+        rule.verbs.contains(&"create").then_some(Rule {
+            verbs: &["create"],
             ..rule.clone()
-        });
-        narrowed.push(PolicyRule {
-            verbs: others,
-            resource_names: Some(vec![name.to_owned()]),
-            ..rule
-        });
+        })
+    };
+    let creates: Vec<Rule> = rules
+        .iter()
+        .flat_map(|(rules, _)| rules)
+        .filter_map(creating)
+        .collect();
+    let mut narrowed = merge(&creates);
+    for (rules, name) in rules {
+        for mut rule in merge(rules) {
+            rule.verbs.retain(|verb| verb != "create");
+            rule.resource_names = Some(vec![(*name).to_owned()]);
+            narrowed.push(rule);
+        }
     }
-    narrowed.retain(|rule| !rule.verbs.is_empty());
     narrowed
 }
 

@@ -21,6 +21,7 @@ mod endpoint;
 mod registration;
 mod review;
 mod server;
+mod validation;
 mod webhook;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -34,6 +35,7 @@ pub use certificates::{CertificateError, CertificateSource, Mounted, SelfMade};
 pub use configuration::{FailurePolicy, RegistrationSettings};
 pub use endpoint::{Endpoint, EndpointError};
 pub use registration::{Registration, RegistrationError};
+pub use validation::validation;
 pub use webhook::{Denial, Operation, Request, Target, Webhook};
 
 use crate::{rbac::Rule, watch::MANAGED_BY};

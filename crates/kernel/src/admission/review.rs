@@ -100,11 +100,12 @@ fn refusal(request: &Request, Denial { message, field }: Denial) -> Status {
         Some(field) => format!("{field}: {message}"),
         None => message.clone(),
     };
-    let causes = field.map(|field| StatusCause {
+    // Of an invalid object kubectl shows the causes alone, each with its field.
+    let cause = StatusCause {
         reason: "FieldValueInvalid".into(),
         message,
-        field,
-    });
+        field: field.unwrap_or_else(|| "spec".into()),
+    };
     Status {
         status: Some(StatusSummary::Failure),
         code: StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
@@ -114,7 +115,7 @@ fn refusal(request: &Request, Denial { message, field }: Denial) -> Status {
             name: request.name.clone(),
             group: request.kind.group.clone(),
             kind: request.kind.kind.clone(),
-            causes: causes.into_iter().collect(),
+            causes: vec![cause],
             uid: String::new(),
             retry_after_seconds: 0,
         }),

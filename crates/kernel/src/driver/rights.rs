@@ -12,20 +12,18 @@ pub fn rules<R: Reconciler>() -> Vec<Rule> {
     let (group, plural) = (R::Object::group(&()), R::Object::plural(&()));
     let mut rules = vec![
         Rule::new(group.clone(), &[&plural], READ),
-        // The finalizer.
-        Rule::new(group.clone(), &[&plural], &["patch"]),
         Rule::new(group.clone(), &[&format!("{plural}/status")], &["patch"]),
     ];
+    if R::FINALIZER.is_some() {
+        rules.push(Rule::new(group.clone(), &[&plural], &["patch"]));
+    }
+    if R::rules().iter().any(|rule| rule.verbs.contains(&"create")) {
+        // Children hold up the deletion of their owner, and some clusters ask whether their maker may do that.
+        let finalizers = format!("{plural}/finalizers");
+        rules.push(Rule::new(group, &[&finalizers], &["update"]));
+    }
     rules.extend(events::rules());
     for watch in R::watches() {
-        if watch.only_ours {
-            // Children block the deletion of their owner, which some clusters check.
-            rules.push(Rule::new(
-                group.clone(),
-                &[&format!("{plural}/finalizers")],
-                &["update"],
-            ));
-        }
         let watched = Rule::new(
             watch.resource.group,
             &[&watch.resource.plural],

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     pub(super) admission: Admission,
 
     #[command(flatten)]
-    pub(super) instance: DefaultInstance,
+    pub(super) instance: InstanceArguments,
 
     /// How many objects of one controller are reconciled together
     #[arg(long, env = "STANCHION_CONCURRENCY", value_name = "N", default_value_t = 8,
@@ -115,7 +115,7 @@ fn url(text: &str) -> Result<Endpoint, EndpointError> {
 
 /// The default instance of `PostgresUser`: the server of those that name none.
 #[derive(Debug, clap::Args)]
-pub(crate) struct DefaultInstance {
+pub(crate) struct InstanceArguments {
     /// The PostgreSQL server of every `PostgresUser` that names no instance. Other processes can read arguments:
     /// prefer the variable, or the file
     #[arg(

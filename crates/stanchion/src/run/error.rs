@@ -5,6 +5,7 @@ use std::io;
 use kube::config::InferConfigError;
 use stanchion_kernel::admission::AdmissionError;
 use stanchion_kernel::client::ClientError;
+use stanchion_kernel::redact::InstallKeyError;
 use stanchion_kernel::telemetry::health::BindError;
 use stanchion_kernel::telemetry::logs::LogsError;
 use thiserror::Error;
@@ -32,6 +33,8 @@ pub(super) enum RunError {
     Bind(#[from] BindError),
     #[error(transparent)]
     Admission(#[from] AdmissionError),
+    #[error(transparent)]
+    Fingerprints(#[from] InstallKeyError),
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
     #[error("the leader lease is lost; start again to be a candidate again")]

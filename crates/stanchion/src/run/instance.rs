@@ -1,15 +1,21 @@
 //! The default instance of `PostgresUser`, from a URL or from a file that holds one.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use secrecy::SecretString;
 use stanchion_postgres::{Target, TargetError};
+use stanchion_user::DefaultInstance;
 use thiserror::Error;
+use tracing::{info, warn};
 
-use super::arguments::DefaultInstance;
+use super::arguments::InstanceArguments;
 
-/// Why there is no default instance. Neither error repeats what was read.
+/// How often the file is read again. The kubelet takes up to a minute to change a mounted one.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Why there is no default instance. No error repeats what was read.
 #[derive(Debug, Error)]
 pub(crate) enum InstanceError {
     /// The URL of the command line or the environment.
@@ -34,21 +40,44 @@ pub(crate) enum InstanceError {
 }
 
 /// The instance that was named, if one was.
-pub(super) fn read(flags: &DefaultInstance) -> Result<Option<Target>, InstanceError> {
-    if let Some(url) = &flags.postgres_url {
+pub(super) fn read(arguments: &InstanceArguments) -> Result<Option<Target>, InstanceError> {
+    if let Some(url) = &arguments.postgres_url {
         return Target::parse(url).map(Some).map_err(InstanceError::Url);
     }
-    let Some(path) = &flags.postgres_url_file else {
-        return Ok(None);
-    };
+    arguments.postgres_url_file.as_deref().map(read_file).transpose()
+}
+
+fn read_file(path: &Path) -> Result<Target, InstanceError> {
     let text = std::fs::read_to_string(path).map_err(|source| InstanceError::File {
-        path: path.clone(),
+        path: path.to_owned(),
         source,
     })?;
-    Target::parse(&SecretString::from(text))
-        .map(Some)
-        .map_err(|source| InstanceError::Content {
-            path: path.clone(),
-            source,
-        })
+    Target::parse(&SecretString::from(text)).map_err(|source| InstanceError::Content {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Exchanges the instance whenever the file holds another one: a rotated password needs no restart.
+pub(super) async fn follow(path: PathBuf, instance: DefaultInstance) {
+    let mut complained = false;
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        match read_file(&path) {
+            Ok(target) => {
+                complained = false;
+                let known = instance.get().map(|known| known.fingerprint());
+                if known != Some(target.fingerprint()) {
+                    info!(server = %target, "the default instance has changed");
+                    instance.set(Some(target));
+                }
+            }
+            // The one that is known may well work still.
+            Err(error) if !complained => {
+                complained = true;
+                warn!(%error, "the default instance stays as it is");
+            }
+            Err(_) => {}
+        }
+    }
 }

@@ -14,13 +14,16 @@ mod signals;
 mod telemetry;
 mod webhooks;
 
-use kube::Config;
+use std::sync::Arc;
+
+use kube::{Api, Config};
 use stanchion_kernel::client::{self, Options};
 use stanchion_kernel::driver::Settings;
-use stanchion_kernel::lease::Fence;
+use stanchion_kernel::redact::{FingerprintKey, install_key};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_kernel::telemetry::health::Health;
-use stanchion_postgres::Target;
+use stanchion_postgres::{PoolSettings, Pools};
+use stanchion_user::DefaultInstance;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -38,15 +41,17 @@ pub(crate) use self::webhooks::{CERTIFICATE, registration_name};
 pub(crate) const LEASE: &str = "stanchion";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The Secret with the key of the fingerprints.
+pub(crate) const FINGERPRINTS: &str = "stanchion-fingerprints";
+
 /// What the controllers of the [table](crate::controllers) are made of, beside the cluster.
-#[expect(dead_code, reason = "the table has no row yet")]
 pub(crate) struct Setup {
     /// The server of every `PostgresUser` that names none.
-    pub(crate) default_instance: Option<Target>,
-    /// To be asked before each write that does not go to the cluster.
-    pub(crate) fence: Fence,
-    /// The operator's numbers.
-    pub(crate) metrics: Metrics,
+    pub(crate) default_instance: DefaultInstance,
+    /// The connections of this process.
+    pub(crate) pools: Pools,
+    /// Tells whether a secret has changed, without keeping it.
+    pub(crate) fingerprints: Arc<FingerprintKey>,
 }
 
 /// Runs the operator until a signal comes.
@@ -75,7 +80,9 @@ async fn operate(arguments: &Arguments) -> Result<(), RunError> {
     let Some(replica) = shutdown.run_until_cancelled(starting).await else {
         return Ok(());
     };
-    replica?.run().await?;
+    let replica = replica?;
+    replica.run().await?;
+    replica.setup.pools.close_idle().await;
     closing.cancel();
     while servers.join_next().await.is_some() {}
     info!("done");
@@ -90,6 +97,7 @@ async fn start<'a>(
     closing: &CancellationToken,
 ) -> Result<Replica<'a>, RunError> {
     let default_instance = instance::read(&arguments.instance)?;
+    let default_instance = DefaultInstance::new(default_instance);
     let metrics = Metrics::new(VERSION);
     let health = Health::default();
     let ready = health.ready.add("caches", "the operator is starting");
@@ -119,10 +127,25 @@ async fn start<'a>(
     );
 
     doors.open(servers, closing);
+    if let Some(file) = arguments.instance.postgres_url_file.clone() {
+        let (closing, instance) = (closing.clone(), default_instance.clone());
+        servers.spawn(async move {
+            closing
+                .run_until_cancelled(instance::follow(file, instance))
+                .await;
+        });
+    }
     let namespace = arguments
         .operator_namespace
         .clone()
         .unwrap_or_else(|| config.default_namespace.clone());
+    let secrets = Api::namespaced(unfenced.clone(), &namespace);
+    let setup = Setup {
+        default_instance,
+        pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
+        fingerprints: Arc::new(install_key(&secrets, FINGERPRINTS).await?),
+    };
+    metrics.count_connections(setup.pools.clone());
     let webhooks = webhooks::serve(arguments, unfenced.clone(), &namespace, servers, closing).await?;
     Ok(Replica {
         arguments,
@@ -135,7 +158,7 @@ async fn start<'a>(
             ..Settings::default()
         },
         metrics,
-        default_instance,
+        setup,
         webhooks,
         ready,
         shutdown: shutdown.clone(),

@@ -65,7 +65,7 @@ pub(crate) async fn check(
     };
     let version = match timeout(REACHABLE_WITHIN, client.apiserver_version()).await {
         Ok(Ok(version)) => version,
-        Ok(Err(error)) => return Err(unreachable(chain(&error))),
+        Ok(Err(error)) => return Err(unreachable(said(&error))),
         Err(_) => {
             return Err(unreachable(format!(
                 "no answer within {} seconds",
@@ -77,7 +77,7 @@ pub(crate) async fn check(
     loop {
         let missing = missing(client, kinds)
             .await
-            .map_err(|error| unreachable(chain(&error)))?;
+            .map_err(|error| unreachable(said(&error)))?;
         if missing.is_empty() {
             break;
         }
@@ -107,7 +107,8 @@ async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, 
     for (group_version, plurals) in plurals_of {
         let served: Vec<String> = match client.list_api_group_resources(group_version).await {
             Ok(list) => list.resources.into_iter().map(|resource| resource.name).collect(),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Vec::new(),
+            // The answer about a group that is not there is no Status, so only its code counts.
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => return Err(error),
         };
         let is_served = |name: &str| served.iter().any(|served| served == name);
@@ -119,6 +120,14 @@ async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, 
         );
     }
     Ok(missing)
+}
+
+/// The server's own words, where it has any.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} {}", status.code, status.message),
+        _ => chain(error),
+    }
 }
 
 /// Some vendors append a `+` to the minor version.

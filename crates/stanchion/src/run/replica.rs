@@ -7,7 +7,6 @@ use stanchion_kernel::lease::{Elector, Fence, Identity, LeaseSettings, Term, Tim
 use stanchion_kernel::scope::Scope;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_kernel::telemetry::health::Check;
-use stanchion_postgres::Target;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
@@ -24,7 +23,7 @@ pub(super) struct Replica<'a> {
     pub(super) namespace: String,
     pub(super) settings: Settings,
     pub(super) metrics: Metrics,
-    pub(super) default_instance: Option<Target>,
+    pub(super) setup: Setup,
     pub(super) webhooks: Option<Served>,
     pub(super) ready: Check,
     pub(super) shutdown: CancellationToken,
@@ -61,7 +60,7 @@ impl Replica<'_> {
 
     /// Runs the controllers until shutdown and until what was running then has finished.
     async fn work(&self, fence: Fence) -> Result<(), RunError> {
-        let options = Options::new("controllers").with_layer(fence.clone());
+        let options = Options::new("controllers").with_layer(fence);
         let client = client::build(self.config.clone(), &self.metrics, &options)?;
         let mut operator = Operator::new(Environment {
             client: client.clone(),
@@ -70,14 +69,9 @@ impl Replica<'_> {
             settings: self.settings.clone(),
             shutdown: self.shutdown.clone(),
         });
-        let setup = Setup {
-            default_instance: self.default_instance.clone(),
-            fence,
-            metrics: self.metrics.clone(),
-        };
         let scopes = Scope::from_namespaces(&self.arguments.namespace);
         for controller in self.arguments.controllers.rows() {
-            (controller.add)(&setup, &scopes, &mut operator);
+            (controller.add)(&self.setup, &scopes, &mut operator);
         }
         let following = serve::follow(operator.synced(), self.ready.clone());
         let registered = async {

@@ -8,7 +8,7 @@
 //! | `jdbc` | `jdbc-uri` |
 //! | `pooler` | `pooler-host`, `pooler-port`, `pooler-uri` |
 //! | `replica` | `replica-host`, `replica-port`, `replica-uri` |
-//! | `template` | one each; a template wins over the key of the same name above, `username` and `password` excepted |
+//! | `template` | one each; a template wins over the key of the same name above |
 //!
 //! Every value is escaped for the form that it stands in: an unescaped `@` or `#` in a password is what breaks
 //! connection strings elsewhere. A role without a password has no password keys and no password file, and its
@@ -65,10 +65,6 @@ use template::{Field, Template};
 
 /// The longest key that Kubernetes allows in a Secret.
 const LONGEST_KEY: usize = 253;
-
-/// Keys that no template may replace: a generated password lives nowhere else, so it is read back from here, and
-/// `kubernetes.io/basic-auth` promises these two.
-const FIXED: &[&str] = &["username", "password"];
 
 /// What is known about a login.
 #[derive(Clone, Copy, Debug)]
@@ -207,11 +203,6 @@ fn parse<'a>(key: &str, text: &'a str) -> Result<Template<'a>, Problem> {
             "credentialsSecret.template: {key} cannot be a key of a Secret: only letters, digits, `-`, `_` and `.` \
              are, {LONGEST_KEY} of them at most"
         );
-        return Err(Problem::permanent("InvalidSpec", message));
-    }
-    if FIXED.contains(&key) {
-        let message =
-            format!("credentialsSecret.template: `{key}` always holds the login's own; use another key");
         return Err(Problem::permanent("InvalidSpec", message));
     }
     Template::parse(text).map_err(|mistake| in_template(key, &mistake))

@@ -142,11 +142,9 @@ fn an_address_that_the_instance_lacks_is_named() {
 }
 
 #[test]
-fn keys_that_cannot_be_templates_are_refused() {
+fn keys_that_kubernetes_would_refuse_are_refused_here() {
     let long = "k".repeat(254);
-    for key in [
-        "", "a b", "a/b", "é", ".", "..", "..a", "username", "password", &long,
-    ] {
+    for key in ["", "a b", "a/b", "é", ".", "..", "..a", &long] {
         let problem = check(&secret(json!({"template": {key: "x"}}))).unwrap_err();
         assert!(
             problem.message.starts_with("credentialsSecret.template: "),

@@ -87,7 +87,7 @@ impl Reconciler for UserController {
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], OWN),
-            Rule::new("", &["namespaces"], READ),
+            Rule::new("", &["namespaces"], READ).cluster_wide(),
             Rule::new("db.example.com", &["postgresinstances"], READ),
         ]
     }

@@ -1,0 +1,23 @@
+//! The binary as a user starts it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod cli;
+mod crds;
+mod generated;
+mod installation;
+mod operator;
+mod replicas;
+mod rights;
+mod start;
+mod users;
+
+use std::time::Duration;
+
+/// Long enough for a busy machine and for a lease to expire.
+const DEADLINE: Duration = Duration::from_mins(2);

@@ -1,0 +1,170 @@
+//! `stanchion rbac`: enough, and not more.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Value, json};
+use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::{port, unique};
+
+use crate::operator::{Operator, stdout};
+use crate::users::{UrlFile, postgres_user, ready};
+
+const ACCOUNT: &str = "stanchion";
+
+fn documents(yaml: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn rules(document: &Value) -> Vec<PolicyRule> {
+    serde_json::from_value(document["rules"].clone()).unwrap_or_default()
+}
+
+#[test]
+fn no_rule_is_a_wildcard_and_none_makes_or_deletes_what_is_the_users() {
+    let groups: Vec<String> = stanchion_api::crds()
+        .into_iter()
+        .map(|crd| crd.spec.group)
+        .collect();
+    let all: Vec<PolicyRule> = documents(&stdout(["rbac"])).iter().flat_map(rules).collect();
+    assert!(all.len() > 3);
+    for rule in all {
+        let resources = rule.resources.clone().unwrap_or_default();
+        for words in [
+            &rule.verbs,
+            &resources,
+            &rule.api_groups.clone().unwrap_or_default(),
+        ] {
+            assert!(!words.iter().any(|word| word.contains('*')), "{rule:?}");
+        }
+        if rule
+            .api_groups
+            .iter()
+            .flatten()
+            .any(|group| groups.contains(group))
+        {
+            let forbidden = ["create", "delete", "deletecollection"];
+            assert!(
+                !rule.verbs.iter().any(|verb| forbidden.contains(&verb.as_str())),
+                "{rule:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn for_some_namespaces_nothing_namespaced_is_granted_everywhere() {
+    let everywhere = documents(&stdout(["rbac"]));
+    let narrow = documents(&stdout([
+        "rbac",
+        "--namespace",
+        "a",
+        "--namespace",
+        "b",
+        "--namespace",
+        "a",
+    ]));
+    let namespaces = |documents: &[Value], kind: &str| -> Vec<String> {
+        let of_kind = documents.iter().filter(|document| document["kind"] == kind);
+        of_kind
+            .map(|document| {
+                document["metadata"]["namespace"]
+                    .as_str()
+                    .unwrap_or("")
+                    .to_owned()
+            })
+            .collect()
+    };
+    assert_eq!(namespaces(&everywhere, "Role"), ["stanchion-system"]);
+    assert_eq!(namespaces(&narrow, "Role"), ["stanchion-system", "a", "b"]);
+    assert_eq!(namespaces(&narrow, "RoleBinding"), ["stanchion-system", "a", "b"]);
+    for document in narrow.iter().filter(|document| document["kind"] == "ClusterRole") {
+        for rule in rules(document) {
+            let resources = rule.resources.unwrap_or_default();
+            assert!(
+                !resources
+                    .iter()
+                    .any(|name| name == "secrets" || name.starts_with("postgres")),
+                "{resources:?}"
+            );
+        }
+    }
+}
+
+/// Lets it make a login and take it away again, and sees that it had every right that it asked for.
+pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac: &[&str], run: &[&str]) {
+    let account = format!("{namespace}/{ACCOUNT}");
+    let arguments = ["rbac", "--service-account", &account];
+    let manifest = stdout(arguments.iter().chain(rbac));
+    cluster
+        .kubectl_with(&["apply", "-f", "-"], &manifest)
+        .await
+        .unwrap();
+    let user = cluster.log_in(namespace, ACCOUNT).await;
+    let audit = cluster.audit();
+
+    let database = Database::of(Version::V15).await;
+    let file = UrlFile::new(&database.url());
+    let webhooks = port::free();
+    let listen = format!("--webhook-addr=127.0.0.1:{webhooks}");
+    let reached = format!("--webhook-url=https://127.0.0.1:{webhooks}");
+    let mut arguments = vec![
+        "--leader-elect",
+        "--operator-namespace",
+        namespace,
+        &listen,
+        &reached,
+    ];
+    arguments.extend(file.arguments());
+    arguments.extend(run);
+    let operator = Operator::start(user.kubeconfig_path(), &arguments);
+    operator.ready().await;
+    operator
+        .wait_for("the webhooks to be registered", async || {
+            operator.log().contains("webhooks registered")
+        })
+        .await;
+    let mut wrong = postgres_user("wrong", "nobody", &database);
+    wrong["spec"]["role"] = json!({ "parameters": { "no name": "1" } });
+    let create = ["-n", namespace, "create", "-f", "-"];
+    let refused = cluster.kubectl_with(&create, &wrong.to_string()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("is not the name of a parameter"), "{refused}");
+
+    let role = unique::name("u");
+    cluster
+        .apply(&postgres_user("app", &role, &database).to_string(), namespace)
+        .await;
+    ready(&operator, cluster, namespace, "app").await;
+    let delete = ["-n", namespace, "delete", "postgresuser", "app", "--timeout=60s"];
+    cluster.kubectl(&delete).await.unwrap();
+    let log = operator.log();
+    operator.stop().await;
+
+    let requests = audit.requests().await.of_user(user.name());
+    assert!(requests.clone().writes().count() > 0, "{requests:#?}");
+    let forbidden = requests.forbidden();
+    assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
+    for verb in ["create", "delete"] {
+        let question = [
+            "auth",
+            "can-i",
+            verb,
+            "postgresusers.db.example.com",
+            "--as",
+            user.name(),
+        ];
+        let denied = cluster
+            .kubectl(&[&["-n", namespace], &question[..]].concat())
+            .await;
+        assert!(denied.is_err(), "it may {verb}");
+    }
+}
+
+#[tokio::test]
+async fn the_rights_for_a_namespace_are_enough_for_it() {
+    let cluster = Cluster::shared().await;
+    cluster.install_crds(stanchion_api::crds()).await;
+    let namespace = cluster.namespace("rights").await;
+    let scope = ["--namespace", namespace.as_str()];
+    works_without_a_403(cluster, &namespace, &scope, &scope).await;
+}
