@@ -1,43 +1,64 @@
-//! The log, and the traces where they are asked for.
+//! The log, and the traces where they are asked for and compiled in.
 
-use stanchion_kernel::telemetry::logs;
-#[cfg(feature = "otlp")]
-use stanchion_kernel::telemetry::otlp::{self, Traces};
+use stanchion_kernel::telemetry::logs::{self, ExtraLayer};
 
 use super::arguments::Arguments;
 use super::error::RunError;
 
-/// What has to be finished when the process ends.
-pub(super) struct Telemetry {
-    #[cfg(feature = "otlp")]
-    traces: Option<Traces>,
-}
+pub(super) use self::traces::Telemetry;
 
 /// Starts both, on the runtime that is to send the traces.
+pub(super) fn start(arguments: &Arguments) -> Result<Telemetry, RunError> {
+    let (layers, telemetry): (Vec<ExtraLayer>, _) = traces::start(arguments)?;
+    logs::init(arguments.log_format, &arguments.log, layers)?;
+    Ok(telemetry)
+}
+
 #[cfg(feature = "otlp")]
-pub(super) fn start(arguments: &Arguments) -> Result<Telemetry, RunError> {
-    let traces = arguments.otlp_endpoint.as_deref();
-    let (layers, traces) = traces
-        .map(|endpoint| otlp::layer(endpoint, super::VERSION))
-        .transpose()?
-        .unzip();
-    logs::init(arguments.log_format, &arguments.log, layers.into_iter().collect())?;
-    Ok(Telemetry { traces })
+mod traces {
+    use stanchion_kernel::telemetry::otlp::{self, Traces};
+
+    use super::{Arguments, ExtraLayer, RunError};
+    use crate::run::VERSION;
+
+    /// What has to be finished when the process ends.
+    pub(in crate::run) struct Telemetry(Option<Traces>);
+
+    pub(super) fn start(arguments: &Arguments) -> Result<(Vec<ExtraLayer>, Telemetry), RunError> {
+        let endpoint = arguments.otlp_endpoint.as_deref();
+        let started = endpoint
+            .map(|endpoint| otlp::layer(endpoint, VERSION))
+            .transpose()?;
+        let (layer, traces) = started.unzip();
+        Ok((layer.into_iter().collect(), Telemetry(traces)))
+    }
+
+    impl Telemetry {
+        /// Sends what waits to be sent.
+        pub(in crate::run) async fn finish(self) {
+            if let Some(traces) = self.0 {
+                traces.shutdown().await;
+            }
+        }
+    }
 }
 
-/// Starts the log.
 #[cfg(not(feature = "otlp"))]
-pub(super) fn start(arguments: &Arguments) -> Result<Telemetry, RunError> {
-    logs::init(arguments.log_format, &arguments.log, Vec::new())?;
-    Ok(Telemetry {})
-}
+mod traces {
+    use super::{Arguments, ExtraLayer, RunError};
 
-impl Telemetry {
-    /// Sends what waits to be sent.
-    pub(super) async fn finish(self) {
-        #[cfg(feature = "otlp")]
-        if let Some(traces) = self.traces {
-            traces.shutdown().await;
+    /// Nothing has to be finished when the process ends.
+    pub(in crate::run) struct Telemetry;
+
+    #[allow(clippy::unnecessary_wraps, reason = "with traces it can fail")]
+    pub(super) fn start(_: &Arguments) -> Result<(Vec<ExtraLayer>, Telemetry), RunError> {
+        Ok((Vec::new(), Telemetry))
+    }
+
+    impl Telemetry {
+        #[allow(clippy::unused_self, reason = "with traces there is something to send")]
+        pub(in crate::run) fn finish(self) -> std::future::Ready<()> {
+            std::future::ready(())
         }
     }
 }
