@@ -1,0 +1,184 @@
+//! Which webhooks a request concerns, and what they are told.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use super::Operation;
+use crate::request::Call;
+use crate::selector::Selector;
+use crate::server::Server;
+use crate::store::text;
+
+/// A webhook that a request concerns.
+#[derive(Debug, Clone)]
+pub(crate) struct Webhook {
+    pub(crate) name: String,
+    pub(crate) client: Value,
+    pub(crate) ignores_failure: bool,
+    pub(crate) allows_dry_run: bool,
+    pub(crate) seconds: u64,
+}
+
+const OWN_GROUP: &str = "admissionregistration.k8s.io";
+
+/// The webhooks of one sort of configuration, in the order of the original: by configuration, then as listed.
+pub(crate) fn matching(
+    server: &Server,
+    call: &Call,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    plural: &str,
+) -> Vec<Webhook> {
+    // A configuration must not be able to lock itself in.
+    if call.resource.group == OWN_GROUP {
+        return Vec::new();
+    }
+    let configurations = server.store.list(&format!("{OWN_GROUP}/{plural}"), None).objects;
+    let mut found = Vec::new();
+    for (_, configuration) in &configurations {
+        for webhook in configuration
+            .value()
+            .get("webhooks")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if concerns(server, call, operation, object, old, webhook) {
+                found.push(Webhook {
+                    name: text(webhook, "/name").to_owned(),
+                    client: webhook.get("clientConfig").cloned().unwrap_or_default(),
+                    ignores_failure: text(webhook, "/failurePolicy") == "Ignore",
+                    allows_dry_run: matches!(text(webhook, "/sideEffects"), "None" | "NoneOnDryRun"),
+                    seconds: webhook
+                        .get("timeoutSeconds")
+                        .and_then(Value::as_u64)
+                        .unwrap_or(10),
+                });
+            }
+        }
+    }
+    found
+}
+
+fn concerns(
+    server: &Server,
+    call: &Call,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    webhook: &Value,
+) -> bool {
+    let resource = match call.target.subresource.as_str() {
+        "" => call.target.plural.clone(),
+        subresource => format!("{}/{subresource}", call.target.plural),
+    };
+    let rules = webhook
+        .get("rules")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let by_rule = rules.into_iter().any(|rule| {
+        let names = |key: &str, wanted: &str| {
+            let list = rule.get(key).and_then(Value::as_array).into_iter().flatten();
+            list.filter_map(Value::as_str)
+                .any(|known| known == "*" || known == wanted)
+        };
+        let any_subresource = format!("{}/*", call.target.plural);
+        let resources = names("resources", &resource)
+            && (call.target.subresource.is_empty() || !exactly_star(rule))
+            || (!call.target.subresource.is_empty()
+                && (names("resources", "*/*") || names("resources", &any_subresource)));
+        let scope = match text(rule, "/scope") {
+            "Namespaced" => call.resource.namespaced,
+            "Cluster" => !call.resource.namespaced,
+            _ => true,
+        };
+        names("operations", operation.name())
+            && names("apiGroups", &call.target.group)
+            && names("apiVersions", &call.target.version)
+            && resources
+            && scope
+    });
+    by_rule && by_namespace(server, call, object, webhook) && by_object(object, old, webhook)
+}
+
+/// A bare `*` does not speak of subresources.
+fn exactly_star(rule: &Value) -> bool {
+    rule.get("resources")
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.iter().all(|one| one == "*"))
+}
+
+fn by_namespace(server: &Server, call: &Call, object: &Value, webhook: &Value) -> bool {
+    let Some(selector) = webhook.get("namespaceSelector") else {
+        return true;
+    };
+    let selector = Selector::of_labels(selector);
+    if &*call.resource.storage == "/namespaces" {
+        return selector.matches(object);
+    }
+    let namespace = call.namespace();
+    if namespace.is_empty() {
+        return true;
+    }
+    server
+        .store
+        .get("/namespaces", &namespace)
+        .is_some_and(|namespace| selector.matches(namespace.value()))
+}
+
+fn by_object(object: &Value, old: Option<&Value>, webhook: &Value) -> bool {
+    let Some(selector) = webhook.get("objectSelector") else {
+        return true;
+    };
+    let selector = Selector::of_labels(selector);
+    selector.matches(object) || old.is_some_and(|old| selector.matches(old))
+}
+
+/// What a webhook is asked.
+pub(crate) fn review(
+    server: &Server,
+    call: &Call,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Value {
+    let resource = &call.resource;
+    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let plural = json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
+    let options = match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update if call.verb == crate::request::Verb::Patch => "PatchOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+    };
+    let name = match call.target.name.as_str() {
+        "" => text(object, "/metadata/name"),
+        name => name,
+    };
+    let mut request = json!({
+        "uid": server.clock.uid(), "kind": kind, "resource": plural, "requestKind": kind, "requestResource": plural,
+        "name": name, "operation": operation.name(), "userInfo": call.user.to_value(),
+        "object": object, "oldObject": old, "dryRun": dry_run,
+        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1"},
+    });
+    if resource.namespaced {
+        request["namespace"] = json!(call.target.namespace);
+    }
+    if !call.target.subresource.is_empty() {
+        request["subResource"] = json!(call.target.subresource);
+        request["requestSubResource"] = json!(call.target.subresource);
+    }
+    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+}
+
+/// Applies the patch of a mutating webhook.
+pub(crate) fn patched(object: &Value, patch: &str) -> Result<Value, String> {
+    let patch = STANDARD.decode(patch).map_err(|error| error.to_string())?;
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).map_err(|error| error.to_string())?;
+    let mut object = object.clone();
+    json_patch::patch(&mut object, &patch).map_err(|error| error.to_string())?;
+    Ok(object)
+}

@@ -1,0 +1,257 @@
+//! Server-side apply and field ownership: `metadata.managedFields` after every write, conflicts between
+//! managers, and the removal of fields that a manager no longer applies.
+
+mod entry;
+mod set;
+mod walk;
+
+use serde_json::{Value, json};
+
+use crate::schema::Schema;
+use entry::{Entry, Operation};
+use set::Set;
+use walk::Difference;
+
+/// Metadata that belongs to the server and to no manager.
+const SERVER_FIELDS: [&str; 9] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// A field that somebody else owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(crate) message: String,
+    pub(crate) field: String,
+}
+
+/// Who writes, where and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writer<'a> {
+    pub(crate) schema: Option<Schema<'a>>,
+    pub(crate) manager: &'a str,
+    pub(crate) api_version: &'a str,
+    pub(crate) subresource: &'a str,
+    /// Top-level fields that this endpoint never changes.
+    pub(crate) ignored: &'a [&'a str],
+    pub(crate) now: &'a str,
+}
+
+impl Writer<'_> {
+    fn strip(&self, set: Set) -> Set {
+        let set = set
+            .without(&["apiVersion"])
+            .without(&["kind"])
+            .without_member("metadata");
+        let set = SERVER_FIELDS
+            .iter()
+            .fold(set, |set, field| set.without(&["metadata", field]));
+        self.ignored.iter().fold(set, |set, field| set.without(&[field]))
+    }
+
+    fn entry(&self, operation: Operation, set: Set) -> Entry {
+        Entry {
+            manager: self.manager.to_owned(),
+            operation,
+            api_version: self.api_version.to_owned(),
+            // The original does not date changes through the scale subresource.
+            time: (self.subresource != "scale").then(|| self.now.to_owned()),
+            subresource: self.subresource.to_owned(),
+            set,
+        }
+    }
+
+    fn difference(&self, old: &Value, new: &Value) -> Difference {
+        let found = Difference::between(self.schema, old, new);
+        Difference {
+            added: self.strip(found.added),
+            modified: self.strip(found.modified),
+            removed: self.strip(found.removed),
+        }
+    }
+
+    /// Records who owns what in a new object. It is compared with what an empty one looks like.
+    pub(crate) fn create(&self, empty: &Value, new: &mut Value) {
+        self.record(Vec::new(), empty, new);
+    }
+
+    /// Records who owns what after an update or a patch.
+    pub(crate) fn update(&self, old: &Value, new: &mut Value) {
+        let given = new.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let entries = match given {
+            // A single empty entry asks to forget everything.
+            Some(list) if list.len() == 1 && list.first() == Some(&json!({})) => {
+                entry::write(new, Vec::new());
+                return;
+            }
+            Some(list) if !list.is_empty() => entry::read(new),
+            _ => entry::read(old),
+        };
+        if entries.is_empty() {
+            // Nobody owns anything of this object so far; only an apply begins to keep books.
+            return;
+        }
+        self.record(entries, old, new);
+    }
+
+    fn record(&self, mut entries: Vec<Entry>, old: &Value, new: &mut Value) {
+        let difference = self.difference(&without_managed(old), &without_managed(new));
+        let taken = difference.added.union(&difference.modified);
+        for entry in &mut entries {
+            entry.set = entry.set.minus(&taken).minus(&difference.removed);
+        }
+        if !taken.is_empty() {
+            let mine = self.entry(Operation::Update, taken);
+            match entries.iter_mut().find(|entry| entry.is_same_writer(&mine)) {
+                Some(entry) => {
+                    entry.set = entry.set.union(&mine.set);
+                    entry.time = mine.time;
+                }
+                None => entries.push(mine),
+            }
+        }
+        entry::write(new, entries);
+    }
+
+    /// Applies a configuration to an object, or to nothing.
+    pub(crate) fn apply(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        force: bool,
+    ) -> Result<Value, Vec<Conflict>> {
+        let empty = json!({"apiVersion": config.get("apiVersion"), "kind": config.get("kind")});
+        let mut entries = live.map(entry::read).unwrap_or_default();
+        if let Some(live) = live
+            && entries.is_empty()
+        {
+            let mut before = self.entry(Operation::Update, self.strip(walk::fields(self.schema, live)));
+            "before-first-apply".clone_into(&mut before.manager);
+            before.subresource = String::new();
+            entries.push(before);
+        }
+        let live = without_managed(live.unwrap_or(&empty));
+        let mine = self.entry(Operation::Apply, self.strip(walk::fields(self.schema, config)));
+        let merged = walk::merge(self.schema, Some(&live), Some(config));
+        let last = entries
+            .iter()
+            .position(|entry| entry.is_same_writer(&mine))
+            .map(|index| entries.remove(index));
+        let mut applied = match &last {
+            Some(last) => self.prune(&merged, last, &mine, &entries),
+            None => merged,
+        };
+
+        let difference = self.difference(&live, &applied);
+        let taken = difference.added.union(&difference.modified);
+        let conflicts: Vec<(&Entry, Set)> = entries
+            .iter()
+            .map(|entry| (entry, entry.set.intersection(&taken)))
+            .filter(|(_, set)| !set.is_empty())
+            .collect();
+        if !force && !conflicts.is_empty() {
+            return Err(conflicts
+                .iter()
+                .flat_map(|(entry, set)| entry.conflicts(set))
+                .collect());
+        }
+        for entry in &mut entries {
+            entry.set = entry.set.minus(&taken).minus(&difference.removed);
+        }
+        let mut mine = mine;
+        if difference.is_empty() {
+            mine.time = last.and_then(|last| last.time);
+        }
+        entries.push(mine);
+        entry::write(&mut applied, entries);
+        Ok(applied)
+    }
+
+    /// Takes out what this manager applied before, no longer applies, and nobody else owns.
+    fn prune(&self, merged: &Value, last: &Entry, mine: &Entry, others: &[Entry]) -> Value {
+        let named = |set: &Set| set.with_named_parents(self.schema);
+        let without = |set: &Set| walk::remove(self.schema, merged, set).unwrap_or_default();
+        let all = named(&walk::fields(self.schema, merged));
+        let owned = others
+            .iter()
+            .fold(mine.set.clone(), |owned, entry| owned.union(&entry.set));
+
+        let pruned = named(&walk::fields(self.schema, &without(&last.set)));
+        let unowned = without(&all.minus(&pruned).minus(&named(&owned)));
+        let kept = named(&walk::fields(self.schema, &unowned));
+        without(&all.minus(&kept).intersection(&named(&last.set)))
+    }
+}
+
+/// What keeps a configuration from being read by its schema: a field that is not declared, or of another type.
+pub(crate) fn untyped(schema: Option<Schema<'_>>, config: &Value) -> Option<String> {
+    walk::mismatch(schema?, config, "")
+}
+
+fn without_managed(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    object
+}
+
+/// The message for all conflicts of one apply.
+pub(crate) fn conflict_message(conflicts: &[Conflict]) -> String {
+    let mut managers: Vec<(&str, Vec<&str>)> = Vec::new();
+    for conflict in conflicts {
+        match managers
+            .iter_mut()
+            .find(|(message, _)| *message == conflict.message)
+        {
+            Some((_, fields)) => fields.push(&conflict.field),
+            None => managers.push((&conflict.message, vec![&conflict.field])),
+        }
+    }
+    let parts: Vec<String> = managers
+        .iter()
+        .map(|(message, fields)| match fields.as_slice() {
+            [field] if conflicts.len() == 1 => format!("{message}: {field}"),
+            fields => format!(
+                "{}:\n- {}",
+                message.replacen("conflict ", "conflicts ", 1),
+                fields.join("\n- ")
+            ),
+        })
+        .collect();
+    let plural = if conflicts.len() == 1 { "" } else { "s" };
+    format!(
+        "Apply failed with {} conflict{plural}: {}",
+        conflicts.len(),
+        parts.join("\n")
+    )
+}
+
+/// Whether two objects differ in nothing but the times at which fields were written.
+pub(crate) fn same_but_times(a: &Value, b: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(entries) = object
+            .pointer_mut("/metadata/managedFields")
+            .and_then(Value::as_array_mut)
+        {
+            for entry in entries {
+                if let Some(map) = entry.as_object_mut() {
+                    map.shift_remove("time");
+                }
+            }
+        }
+        object
+    };
+    without_managed(a) == without_managed(b) && timeless(a) == timeless(b)
+}
+
+#[cfg(test)]
+mod tests;

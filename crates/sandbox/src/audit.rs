@@ -1,0 +1,79 @@
+//! A log of requests in the shape of the original's audit log, one JSON line a request, so that the same
+//! assertions (how many writes? any 403?) run on both.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::Request;
+use serde_json::{Value, json};
+
+use crate::auth::User;
+use crate::clock::Clock;
+use crate::request::{Query, Target};
+
+/// Lines that are kept in memory.
+const KEPT: usize = 100_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Audit {
+    lines: Mutex<(VecDeque<Value>, Option<File>)>,
+}
+
+impl Audit {
+    pub(crate) fn to_file(path: &Path) -> std::io::Result<Self> {
+        Ok(Self {
+            lines: Mutex::new((VecDeque::new(), Some(File::create(path)?))),
+        })
+    }
+
+    pub(crate) fn line(user: &User, request: &Request<Bytes>, target: &Target, query: &Query) -> Value {
+        let agent = request
+            .headers()
+            .get("user-agent")
+            .and_then(|value| value.to_str().ok());
+        let mut object = json!({"resource": target.plural, "apiVersion": target.version});
+        for (key, value) in [
+            ("namespace", &target.namespace),
+            ("name", &target.name),
+            ("apiGroup", &target.group),
+            ("subresource", &target.subresource),
+        ] {
+            if !value.is_empty() {
+                object[key] = json!(value);
+            }
+        }
+        json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "stage": "ResponseComplete",
+            "requestURI": request.uri().path_and_query().map(http::uri::PathAndQuery::as_str),
+            "verb": target.verb(request.method(), query).map(crate::request::Verb::name),
+            "user": user.to_value(), "userAgent": agent, "objectRef": object,
+        })
+    }
+
+    pub(crate) fn finish(&self, mut line: Value, code: u16, clock: &Clock) {
+        line["responseStatus"] = json!({"metadata": {}, "code": code});
+        line["stageTimestamp"] = json!(clock.now().to_string());
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &mut lines.1 {
+            let _ = writeln!(file, "{line}");
+        }
+        if lines.0.len() == KEPT {
+            lines.0.pop_front();
+        }
+        lines.0.push_back(line);
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .iter()
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,48 @@
+//! The few controllers without which an API server is not a cluster. Each reads the feed of changes and acts
+//! through the same handlers as everybody else.
+
+mod actor;
+mod bootstrap;
+mod crds;
+mod garbage;
+mod namespaces;
+mod workloads;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+pub(crate) use workloads::Workloads;
+
+use crate::server::Server;
+use actor::Actor;
+
+/// Brings the first objects in and starts the controllers.
+pub(crate) fn start(server: &Arc<Server>, workloads: Option<Workloads>, tasks: &mut JoinSet<()>) {
+    bootstrap::objects(server, workloads.is_some());
+    // Definitions that were kept on disk are served from the first request on.
+    crds::serve_all(server);
+    let actor = |name: &str| Actor::new(server, name);
+    tasks.spawn(crds::run(actor("apiextensions-controller")));
+    tasks.spawn(namespaces::run(actor("namespace-controller")));
+    tasks.spawn(garbage::run(actor("generic-garbage-collector")));
+    if let Some(workloads) = workloads {
+        workloads::start(server, &workloads, tasks);
+    }
+}
+
+/// Saves the state after changes, at most once a second.
+pub(crate) fn keep_on_disk(server: &Arc<Server>, path: PathBuf, tasks: &mut JoinSet<()>) {
+    let store = server.store.clone();
+    tasks.spawn(async move {
+        let mut ticks = store.ticks();
+        while ticks.changed().await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if let Err(error) = store.save(&path) {
+                tracing::error!(%error, path = %path.display(), "the sandbox's state was not saved");
+            }
+        }
+    });
+}

@@ -1,0 +1,93 @@
+//! Jobs: pods that come to their end.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::replicas::count;
+use super::{JOBS, PODS, Simulation, is_ready, pod_of, put};
+use crate::error::ApiError;
+use crate::handlers::Endpoint;
+use crate::store::{Object, text};
+
+impl Simulation {
+    pub(super) async fn job(&self, job: &Arc<Object>) -> Result<(), ApiError> {
+        if job.is_deleting() || is_over(job) {
+            return Ok(());
+        }
+        let suspended = job.value().pointer("/spec/suspend") == Some(&json!(true));
+        let wanted = job
+            .value()
+            .pointer("/spec/completions")
+            .and_then(Value::as_i64)
+            .unwrap_or(1);
+        let parallel = job
+            .value()
+            .pointer("/spec/parallelism")
+            .and_then(Value::as_i64)
+            .unwrap_or(1);
+        let in_phase = |pods: &[Arc<Object>], phase: &str| {
+            count(
+                pods.iter()
+                    .filter(|pod| pod.text("/status/phase") == phase)
+                    .count(),
+            )
+        };
+        let mut pods = self.controlled(PODS, job);
+        let succeeded = in_phase(&pods, "Succeeded");
+        let active = count(pods.len()) - succeeded - in_phase(&pods, "Failed");
+        if !suspended {
+            for _ in active..parallel.min(wanted - succeeded) {
+                self.actor
+                    .create(PODS, job.namespace(), &pod_of(job, &[]))
+                    .await?;
+            }
+            pods = self.controlled(PODS, job);
+        }
+        let (succeeded, failed) = (in_phase(&pods, "Succeeded"), in_phase(&pods, "Failed"));
+        let active = count(pods.len()) - succeeded - failed;
+        let ready = count(
+            pods.iter()
+                .filter(|pod| is_ready(pod) && pod.text("/status/phase") == "Running")
+                .count(),
+        );
+        let now = self.actor.server.clock.seconds();
+        self.actor
+            .modify(JOBS, job.namespace(), job.name(), Endpoint::Status, |object| {
+                let status = &mut object["status"];
+                if status.get("startTime").is_none() && !suspended {
+                    status["startTime"] = json!(now);
+                }
+                put(status, "active", active);
+                put(status, "succeeded", succeeded);
+                put(status, "failed", failed);
+                status["ready"] = json!(ready);
+                status["terminating"] = json!(0);
+                status["uncountedTerminatedPods"] = json!({});
+                if succeeded >= wanted && status.get("completionTime").is_none() {
+                    status["completionTime"] = json!(now);
+                    let conditions: Vec<Value> = ["SuccessCriteriaMet", "Complete"]
+                        .iter()
+                        .map(|kind| json!({
+                            "type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now,
+                            "reason": "CompletionsReached", "message": "Reached expected number of succeeded pods",
+                        }))
+                        .collect();
+                    status["conditions"] = json!(conditions);
+                }
+            })
+            .await
+    }
+}
+
+fn is_over(job: &Object) -> bool {
+    let conditions = job
+        .value()
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    conditions
+        .into_iter()
+        .any(|c| matches!(text(c, "/type"), "Complete" | "Failed") && text(c, "/status") == "True")
+}

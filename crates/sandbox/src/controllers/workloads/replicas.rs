@@ -1,0 +1,106 @@
+//! `ReplicaSets` and `DaemonSets`: so many pods of one template.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{DAEMON_SETS, PODS, REPLICA_SETS, Simulation, is_ready, number, pod_of, put};
+use crate::error::ApiError;
+use crate::handlers::{DeleteOptions, Endpoint};
+use crate::store::Object;
+
+impl Simulation {
+    /// Brings the number of pods to what is wanted, and returns those that are left.
+    pub(super) async fn keep(&self, owner: &Object, wanted: i64) -> Result<Vec<Arc<Object>>, ApiError> {
+        let mut pods: Vec<Arc<Object>> = self
+            .controlled(PODS, owner)
+            .into_iter()
+            .filter(|pod| !pod.is_deleting())
+            .collect();
+        let wanted = usize::try_from(wanted.max(0)).unwrap_or_default();
+        for _ in pods.len()..wanted {
+            self.actor
+                .create(PODS, owner.namespace(), &pod_of(owner, &[]))
+                .await?;
+        }
+        // Pods that are not ready go first.
+        pods.sort_by_key(|pod| is_ready(pod));
+        for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
+            self.actor.delete(PODS, pod, &DeleteOptions::background()).await?;
+        }
+        Ok(self
+            .controlled(PODS, owner)
+            .into_iter()
+            .filter(|pod| !pod.is_deleting())
+            .collect())
+    }
+
+    pub(super) async fn replica_set(&self, set: &Arc<Object>) -> Result<(), ApiError> {
+        if set.is_deleting() {
+            return Ok(());
+        }
+        let pods = self.keep(set, number(set, "/spec/replicas")).await?;
+        let (all, ready) = (
+            count(pods.len()),
+            count(pods.iter().filter(|pod| is_ready(pod)).count()),
+        );
+        let generation = number(set, "/metadata/generation");
+        self.actor
+            .modify(
+                REPLICA_SETS,
+                set.namespace(),
+                set.name(),
+                Endpoint::Status,
+                |object| {
+                    let status = &mut object["status"];
+                    status["replicas"] = json!(all);
+                    status["observedGeneration"] = json!(generation);
+                    for (key, value) in [
+                        ("fullyLabeledReplicas", all),
+                        ("readyReplicas", ready),
+                        ("availableReplicas", ready),
+                    ] {
+                        put(status, key, value);
+                    }
+                    status["terminatingReplicas"] = json!(0);
+                },
+            )
+            .await
+    }
+
+    pub(super) async fn daemon_set(&self, set: &Arc<Object>) -> Result<(), ApiError> {
+        if set.is_deleting() {
+            return Ok(());
+        }
+        let pods = self.keep(set, 1).await?;
+        let ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
+        let generation = number(set, "/metadata/generation");
+        self.actor
+            .modify(
+                DAEMON_SETS,
+                set.namespace(),
+                set.name(),
+                Endpoint::Status,
+                |object| {
+                    let status = &mut object["status"];
+                    for key in [
+                        "currentNumberScheduled",
+                        "desiredNumberScheduled",
+                        "updatedNumberScheduled",
+                    ] {
+                        status[key] = json!(1);
+                    }
+                    status["numberMisscheduled"] = json!(0);
+                    status["numberReady"] = json!(ready);
+                    status["observedGeneration"] = json!(generation);
+                    put(status, "numberAvailable", ready);
+                    put(status, "numberUnavailable", 1 - ready);
+                },
+            )
+            .await
+    }
+}
+
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

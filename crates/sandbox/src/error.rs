@@ -1,0 +1,335 @@
+//! Failures as the API reports them: a `metav1.Status` with code, reason, details and causes.
+
+use serde_json::{Map, Value, json};
+
+/// A request that failed, in the terms of the Kubernetes API.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The HTTP status.
+    pub code: u16,
+    /// The machine-readable reason, such as `NotFound`.
+    pub reason: &'static str,
+    /// What happened, for people.
+    pub message: String,
+    /// The object concerned and the causes.
+    pub details: Map<String, Value>,
+}
+
+/// What `ApiError`s are about: a resource in its group, and maybe one object of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub(crate) group: &'a str,
+    /// The plural for most errors, the kind for `Invalid`.
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl About<'_> {
+    fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+
+    fn details(&self) -> Map<String, Value> {
+        let mut details = Map::new();
+        for (key, value) in [("name", self.name), ("group", self.group), ("kind", self.kind)] {
+            if !value.is_empty() {
+                details.insert(key.to_owned(), json!(value));
+            }
+        }
+        details
+    }
+}
+
+impl ApiError {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+        }
+    }
+
+    fn about(code: u16, reason: &'static str, about: About<'_>, message: String) -> Self {
+        Self {
+            code,
+            reason,
+            message,
+            details: about.details(),
+        }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    pub(crate) fn forbidden(about: About<'_>, why: &str) -> Self {
+        let subject = match (about.kind, about.name) {
+            ("", "") => "forbidden: ".to_owned(),
+            (_, "") => format!("{} is forbidden: ", about.qualified()),
+            (_, name) => format!("{} \"{name}\" is forbidden: ", about.qualified()),
+        };
+        Self::about(403, "Forbidden", about, subject + why)
+    }
+
+    /// A path of which nothing is known; not even a status is given.
+    pub(crate) fn page_not_found() -> Self {
+        Self::new(404, "", "404 page not found\n")
+    }
+
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    }
+
+    pub(crate) fn not_found(about: About<'_>) -> Self {
+        Self::about(
+            404,
+            "NotFound",
+            about,
+            format!("{} \"{}\" not found", about.qualified(), about.name),
+        )
+    }
+
+    pub(crate) fn already_exists(about: About<'_>) -> Self {
+        let message = format!("{} \"{}\" already exists", about.qualified(), about.name);
+        Self::about(409, "AlreadyExists", about, message)
+    }
+
+    pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{}\": {why}",
+            about.qualified(),
+            about.name
+        );
+        Self::about(409, "Conflict", about, message)
+    }
+
+    pub(crate) fn stale(about: About<'_>) -> Self {
+        Self::conflict(
+            about,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn not_acceptable() -> Self {
+        let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        let message = message.into();
+        let mut error = Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
+        error
+            .details
+            .insert("causes".into(), json!([{"message": message}]));
+        error
+    }
+
+    /// A failure that the original has no reason for.
+    pub(crate) fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// An option of a request that breaks a rule.
+    pub(crate) fn invalid_option(options: &str, error: &FieldError) -> Self {
+        let about = About {
+            group: "meta.k8s.io",
+            kind: options,
+            name: "",
+        };
+        Self::invalid(about, std::slice::from_ref(error))
+    }
+
+    /// A change that was meant for another object of the same name.
+    pub(crate) fn wrong_uid(about: About<'_>, namespace: &str, asked: &str, found: &str) -> Self {
+        let key = crate::store::key(namespace, about.name);
+        let place = if about.group.contains('.') && !about.group.ends_with(".k8s.io") {
+            format!("{}/{}", about.group, about.kind)
+        } else {
+            about.kind.to_owned()
+        };
+        Self::conflict(
+            about,
+            &format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{place}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+            ),
+        )
+    }
+
+    /// A resourceVersion that has not been reached yet.
+    pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let mut error = Self::new(504, "Timeout", format!("Timeout: {message}"));
+        error.details.insert(
+            "causes".into(),
+            json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]),
+        );
+        error.details.insert("retryAfterSeconds".into(), json!(1));
+        error
+    }
+
+    /// An object that breaks rules; the kind takes the place of the plural, as in the original.
+    pub(crate) fn invalid(about: About<'_>, errors: &[FieldError]) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let text = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{} \"{}\" is invalid: {text}", about.qualified(), about.name);
+        let mut error = Self::about(422, "Invalid", about, message);
+        error
+            .details
+            .insert("causes".into(), errors.iter().map(FieldError::cause).collect());
+        error
+    }
+
+    /// The status object that goes to the client.
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
+        // Errors that no object caused come with empty details.
+        if !self.details.is_empty()
+            || matches!(self.code, 403 | 404 | 405 | 406 | 422)
+            || self.message.starts_with("415")
+        {
+            status["details"] = Value::Object(self.details.clone());
+        }
+        status["code"] = json!(self.code);
+        status
+    }
+}
+
+/// The kinds of field errors that the API knows, with the words it uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Invalid,
+    TypeInvalid,
+    Required,
+    Forbidden,
+    NotSupported,
+    Duplicate,
+    TooLong,
+    TooMany,
+}
+
+impl Fault {
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Invalid => ("FieldValueInvalid", "Invalid value"),
+            Self::TypeInvalid => ("FieldValueTypeInvalid", "Invalid value"),
+            Self::Required => ("FieldValueRequired", "Required value"),
+            Self::Forbidden => ("FieldValueForbidden", "Forbidden"),
+            Self::NotSupported => ("FieldValueNotSupported", "Unsupported value"),
+            Self::Duplicate => ("FieldValueDuplicate", "Duplicate value"),
+            Self::TooLong => ("FieldValueTooLong", "Too long"),
+            Self::TooMany => ("FieldValueTooMany", "Too many"),
+        }
+    }
+}
+
+/// One rule broken at one field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldError {
+    pub(crate) fault: Fault,
+    pub(crate) field: String,
+    /// The offending value, where the message shows it.
+    pub(crate) value: Option<Value>,
+    pub(crate) detail: String,
+}
+
+impl FieldError {
+    pub(crate) fn new(
+        fault: Fault,
+        field: impl Into<String>,
+        value: Option<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            fault,
+            field: field.into(),
+            value,
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: impl Into<String>) -> Self {
+        Self::new(Fault::Invalid, field, Some(value.clone()), detail)
+    }
+
+    pub(crate) fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Fault::Required, field, None, detail)
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Fault::Forbidden, field, None, detail)
+    }
+
+    fn body(&self) -> String {
+        let (_, words) = self.fault.words();
+        let mut body = words.to_owned();
+        if let Some(value) = &self.value {
+            body.push_str(": ");
+            // The original prints objects and lists in Go's notation only in few places; JSON reads better and
+            // is what it prints for custom resources.
+            body.push_str(&value.to_string());
+        }
+        if !self.detail.is_empty() {
+            body.push_str(": ");
+            body.push_str(&self.detail);
+        }
+        body
+    }
+
+    fn cause(&self) -> Value {
+        json!({"reason": self.fault.words().0, "message": self.body(), "field": self.field})
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}

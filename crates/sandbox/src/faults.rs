@@ -1,0 +1,272 @@
+//! Faults on demand, for tests: answers that fail before or after the commit, that come late or never, watches
+//! that end or lag, and the death of a client after its nth write.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::error::ApiError;
+use crate::request::Call;
+use crate::server::Server;
+
+/// Which requests a fault is for. Empty fields match everything.
+#[derive(Debug, Clone, Default)]
+pub struct Match {
+    /// The user's name.
+    pub user: Option<String>,
+    /// Verbs such as `patch`; empty means all.
+    pub verbs: Vec<&'static str>,
+    /// Every verb that writes.
+    pub writes: bool,
+    /// The plural of the resource.
+    pub resource: Option<String>,
+    /// The subresource; `Some("")` is the object itself.
+    pub subresource: Option<String>,
+    /// The object's name.
+    pub name: Option<String>,
+}
+
+impl Match {
+    /// All writes.
+    pub fn writes() -> Self {
+        Self {
+            writes: true,
+            ..Self::default()
+        }
+    }
+
+    /// All requests of one verb.
+    pub fn verb(verb: &'static str) -> Self {
+        Self {
+            verbs: vec![verb],
+            ..Self::default()
+        }
+    }
+
+    /// Only requests for this resource.
+    #[must_use]
+    pub fn on(mut self, resource: &str) -> Self {
+        self.resource = Some(resource.to_owned());
+        self
+    }
+
+    /// Only requests of this user.
+    #[must_use]
+    pub fn by(mut self, user: &str) -> Self {
+        self.user = Some(user.to_owned());
+        self
+    }
+
+    fn holds(&self, call: &Call) -> bool {
+        let equal =
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
+        equal(&self.user, &call.user.name)
+            && (self.verbs.is_empty() || self.verbs.contains(&call.verb.name()))
+            && (!self.writes || (call.verb.writes() && !call.query.flag("dryRun")))
+            && equal(&self.resource, &call.target.plural)
+            && equal(&self.subresource, &call.target.subresource)
+            && equal(&self.name, &call.target.name)
+    }
+}
+
+/// What happens to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Fails with this HTTP status; nothing is written.
+    Fail(u16),
+    /// Is carried out, and fails with this HTTP status.
+    FailAfter(u16),
+    /// 409, as if somebody else had written the object meanwhile.
+    Conflict,
+    /// 429 with `Retry-After` in seconds.
+    Throttle(u32),
+    /// 410: the resource version is too old.
+    Expire,
+    /// Is answered this much later.
+    Delay(Duration),
+    /// Is never answered; nothing is written.
+    Hang,
+    /// Is carried out and never answered; nor is any later request of the same user: the client is dead.
+    Crash,
+    /// The watch ends after so many events.
+    EndWatch(usize),
+    /// The watch delivers every event this much later.
+    LagWatch(Duration),
+}
+
+#[derive(Debug)]
+struct Rule {
+    when: Match,
+    skip: usize,
+    times: usize,
+    effect: Effect,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Vec<Rule>,
+    dead: Vec<String>,
+    /// Writes that were let through, by user.
+    writes: Vec<(String, usize)>,
+}
+
+/// The faults that wait for their requests.
+#[derive(Debug, Clone, Default)]
+pub struct Faults(Arc<Mutex<State>>);
+
+/// What was decided for one request.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    effect: Option<Effect>,
+    dead: bool,
+}
+
+impl Faults {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `skip` matching requests pass and strikes the next `times`.
+    pub fn add(&self, when: Match, skip: usize, times: usize, effect: Effect) {
+        self.state().rules.push(Rule {
+            when,
+            skip,
+            times,
+            effect,
+        });
+    }
+
+    /// Strikes the next matching request.
+    pub fn once(&self, when: Match, effect: Effect) {
+        self.add(when, 0, 1, effect);
+    }
+
+    /// Removes all faults and revives dead clients.
+    pub fn clear(&self) {
+        *self.state() = State::default();
+    }
+
+    /// Whether the user's client died of [`Effect::Crash`].
+    pub fn is_dead(&self, user: &str) -> bool {
+        self.state().dead.iter().any(|dead| dead == user)
+    }
+
+    /// How many writes of this user were let through.
+    pub fn writes(&self, user: &str) -> usize {
+        self.state()
+            .writes
+            .iter()
+            .find(|(name, _)| name == user)
+            .map_or(0, |(_, count)| *count)
+    }
+
+    pub(crate) fn find(&self, call: &Call) -> Decided {
+        let mut state = self.state();
+        let user = &call.user.name;
+        if state.dead.contains(user) {
+            return Decided {
+                effect: None,
+                dead: true,
+            };
+        }
+        let mut effect = None;
+        for rule in state.rules.iter_mut().filter(|rule| rule.when.holds(call)) {
+            if rule.skip > 0 {
+                rule.skip -= 1;
+            } else if rule.times > 0 && effect.is_none() {
+                rule.times -= 1;
+                effect = Some(rule.effect.clone());
+            }
+        }
+        state.rules.retain(|rule| rule.times > 0);
+        if effect == Some(Effect::Crash) {
+            state.dead.push(user.clone());
+        }
+        if call.verb.writes() && call.query.get("dryRun").is_none() {
+            match state.writes.iter_mut().find(|(name, _)| name == user) {
+                Some((_, count)) => *count += 1,
+                None => state.writes.push((user.clone(), 1)),
+            }
+        }
+        Decided { effect, dead: false }
+    }
+
+    /// What a watch that begins now will suffer.
+    pub(crate) fn of_watch(&self, call: &Call) -> Option<Effect> {
+        let mut state = self.state();
+        let rule = state.rules.iter_mut().find(|rule| {
+            matches!(rule.effect, Effect::EndWatch(_) | Effect::LagWatch(_))
+                && rule.times > 0
+                && rule.when.holds(call)
+        })?;
+        rule.times -= 1;
+        Some(rule.effect.clone())
+    }
+}
+
+fn failure(code: u16) -> ApiError {
+    match code {
+        409 => ApiError::new(
+            409,
+            "Conflict",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
+        410 => ApiError::expired("The resourceVersion for the provided watch is too old."),
+        429 => ApiError::new(
+            429,
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => ApiError::new(
+            503,
+            "ServiceUnavailable",
+            "the server is currently unable to handle the request",
+        ),
+        504 => ApiError::new(
+            504,
+            "Timeout",
+            "the server was unable to return a response in the time allotted, but may still be processing the request",
+        ),
+        code => {
+            let mut error = ApiError::internal("injected fault");
+            error.code = code;
+            error
+        }
+    }
+}
+
+impl Decided {
+    pub(crate) async fn before(&self, _server: &Server) -> Option<Answer> {
+        if self.dead {
+            return std::future::pending().await;
+        }
+        match self.effect.as_ref()? {
+            Effect::Fail(code) => Some(failure(*code).into()),
+            Effect::Conflict => Some(failure(409).into()),
+            Effect::Expire => Some(failure(410).into()),
+            Effect::Throttle(seconds) => {
+                let mut error = failure(429);
+                error
+                    .details
+                    .insert("retryAfterSeconds".to_owned(), json!(seconds));
+                Some(error.into())
+            }
+            Effect::Hang => std::future::pending().await,
+            Effect::Delay(time) => {
+                tokio::time::sleep(*time).await;
+                None
+            }
+            Effect::FailAfter(_) | Effect::Crash | Effect::EndWatch(_) | Effect::LagWatch(_) => None,
+        }
+    }
+
+    pub(crate) async fn after(&self, _server: &Server, answer: Answer) -> Answer {
+        match self.effect {
+            Some(Effect::FailAfter(code)) => failure(code).into(),
+            Some(Effect::Crash) => std::future::pending().await,
+            _ => answer,
+        }
+    }
+}

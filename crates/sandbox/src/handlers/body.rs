@@ -1,0 +1,215 @@
+//! Reading the object that a request carries.
+
+use serde_json::{Value, json};
+
+use crate::error::{About, ApiError, Fault, FieldError};
+use crate::events;
+use crate::lifecycle;
+use crate::protobuf;
+use crate::request::Call;
+use crate::resource::Resource;
+use crate::schema::{builtin, decode, prune};
+use crate::store::text;
+
+/// What to do about fields that nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Refuse,
+    Warn,
+    Ignore,
+}
+
+impl Unknown {
+    fn of(call: &Call) -> Result<Self, ApiError> {
+        match call.query.text("fieldValidation") {
+            "Strict" => Ok(Self::Refuse),
+            "Warn" | "" => Ok(Self::Warn),
+            "Ignore" => Ok(Self::Ignore),
+            other => {
+                let known = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
+                let error =
+                    FieldError::new(Fault::NotSupported, "fieldValidation", Some(json!(other)), known);
+                Err(ApiError::invalid_option(call.options(), &error))
+            }
+        }
+    }
+}
+
+/// The body as a value: JSON, or YAML.
+pub(crate) fn parse(call: &Call) -> Result<Value, ApiError> {
+    let media = call.content_type.split(';').next().unwrap_or_default().trim();
+    match media {
+        "" | "application/json" => serde_json::from_slice(&call.body).map_err(|error| {
+            ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): {error}",
+                call.resource.kind
+            ))
+        }),
+        "application/yaml" => yaml(&call.body),
+        "application/vnd.kubernetes.protobuf" => protobuf::decode(&call.body).ok_or_else(|| {
+            ApiError::unsupported_media_type(
+                "the sandbox does not read this kind in protobuf; send application/json",
+            )
+        }),
+        _ => Err(ApiError::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
+    }
+}
+
+pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
+    std::str::from_utf8(body)
+        .map_err(|error| error.to_string())
+        .and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+}
+
+/// Checks and sets kind and version.
+fn identify(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+    if !object.is_object() {
+        return Err(ApiError::bad_request(format!(
+            "Object 'Kind' is missing in '{object}'"
+        )));
+    }
+    let (kind, version) = (
+        text(object, "/kind").to_owned(),
+        text(object, "/apiVersion").to_owned(),
+    );
+    if resource.custom.is_some() {
+        if kind.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "Object 'Kind' is missing in '{object}'"
+            )));
+        }
+        if version.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "Object 'apiVersion' is missing in '{object}'"
+            )));
+        }
+    }
+    let wanted = resource.api_version();
+    let other_version = !version.is_empty() && version != wanted;
+    let other_kind = !kind.is_empty() && kind != resource.kind;
+    if resource.custom.is_some() && other_kind && !other_version {
+        let error = FieldError::invalid("kind", &json!(kind), format!("must be {}", resource.kind));
+        let about = About {
+            group: &resource.group,
+            kind: &kind,
+            name: text(object, "/metadata/name"),
+        };
+        return Err(ApiError::invalid(about, &[error]));
+    }
+    if resource.custom.is_some() && other_version {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({wanted})"
+        )));
+    }
+    if other_version || other_kind {
+        let short = version
+            .rsplit('/')
+            .next()
+            .filter(|v| !v.is_empty())
+            .unwrap_or(&resource.version);
+        let why = if other_version {
+            format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+            )
+        } else {
+            let package = resource
+                .group
+                .split('.')
+                .next()
+                .filter(|group| !group.is_empty())
+                .unwrap_or("core");
+            format!(
+                "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+                resource.kind
+            )
+        };
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version \"{short}\" cannot be handled as a {}: {why}",
+            resource.kind
+        )));
+    }
+    object["kind"] = json!(resource.kind);
+    object["apiVersion"] = json!(wanted);
+    Ok(())
+}
+
+/// Brings an object into the form in which it is stored; returns it with the warnings about it.
+pub(crate) fn normalize(call: &Call, mut object: Value) -> Result<(Value, Vec<String>), ApiError> {
+    let resource = &call.resource;
+    identify(resource, &mut object)?;
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object["metadata"] = json!({});
+    }
+    let unknown = match (&resource.custom, resource.schema()) {
+        (Some(custom), _) => {
+            meta_types(resource, &mut object)?;
+            custom.normalize(&mut object)
+        }
+        (None, Some(schema)) => {
+            let unknown = prune::unknown_fields(schema, &mut object);
+            decode::typed(schema, &mut object).map_err(|error| undecodable(resource, &error))?;
+            builtin::defaults(schema, &mut object);
+            lifecycle::read(resource, &mut object);
+            unknown
+        }
+        (None, None) => Vec::new(),
+    };
+    let mut warnings = Vec::new();
+    match Unknown::of(call)? {
+        Unknown::Refuse if !unknown.is_empty() => {
+            let list: Vec<String> = unknown
+                .iter()
+                .map(|field| format!("unknown field \"{field}\""))
+                .collect();
+            let error = format!("strict decoding error: {}", list.join(", "));
+            return Err(undecodable(resource, &error));
+        }
+        Unknown::Warn => warnings.extend(unknown.iter().map(|field| format!("unknown field \"{field}\""))),
+        Unknown::Refuse | Unknown::Ignore => {}
+    }
+    warnings.extend(lifecycle::finalizer_warnings(resource, &object));
+    if resource.group == "events.k8s.io" {
+        object = events::to_old(&object);
+    }
+    if &*resource.storage == "/events" {
+        events::complete(&mut object);
+    }
+    Ok((object, warnings))
+}
+
+/// What an object of this kind looks like before anything is in it.
+pub(crate) fn empty(resource: &Resource) -> Value {
+    let mut object = json!({"kind": resource.kind, "apiVersion": resource.api_version()});
+    if let Some(schema) = resource.schema().filter(|_| resource.custom.is_none()) {
+        decode::zero(schema, &mut object);
+        lifecycle::read(resource, &mut object);
+    }
+    if resource.group == "events.k8s.io" {
+        object = events::to_old(&object);
+    }
+    if &*resource.storage == "/events" {
+        events::complete(&mut object);
+    }
+    object
+}
+
+/// The metadata of custom resources is typed like that of all others.
+fn meta_types(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+    let Some(schema) = resource.schema().and_then(|schema| schema.field("metadata")) else {
+        return Ok(());
+    };
+    match object.get_mut("metadata") {
+        Some(metadata) => decode::typed(schema, metadata).map_err(|error| undecodable(resource, &error)),
+        None => Ok(()),
+    }
+}
+
+fn undecodable(resource: &Resource, error: &str) -> ApiError {
+    let (kind, version) = (&resource.kind, &resource.version);
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"
+    ))
+}

@@ -1,0 +1,151 @@
+//! POST: a new object.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{body, render};
+use crate::admission::{self, Operation};
+use crate::answer::{self, Answer};
+use crate::apply::Writer;
+use crate::auth::reviews;
+use crate::error::{About, ApiError};
+use crate::lifecycle;
+use crate::request::Call;
+use crate::server::Server;
+use crate::store::{self, Expect, Object, text};
+
+/// Attempts to find a free name for `generateName`.
+const ATTEMPTS: usize = 8;
+
+pub(crate) async fn create(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    let dry_run = call.dry_run()?;
+    let (mut object, warnings) = body::normalize(call, body::parse(call)?)?;
+    if let Some(review) = reviews::review(server, call, &object) {
+        return Ok(answer::json(201, &review?));
+    }
+    place(call, &mut object)?;
+    if !text(&object, "/metadata/resourceVersion").is_empty() {
+        return Err(ApiError::unexplained(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.shift_remove(field);
+        }
+    }
+    let manager = call.manager();
+    let api_version = call.resource.api_version();
+    let now = server.clock.seconds();
+    let writer = Writer {
+        schema: call.resource.schema(),
+        manager: &manager,
+        api_version: &api_version,
+        subresource: "",
+        ignored: lifecycle::ignored_on_main(&call.resource),
+        now: &now,
+    };
+    super::update::track(call, &writer, None, &mut object);
+    let (created, more) = create_object(server, call, object, dry_run).await?;
+    let warnings = [warnings, more].concat();
+    Ok(answer::with_warnings(
+        render::object(server, call, 201, &created),
+        &warnings,
+    ))
+}
+
+/// The namespace of the path is that of the object.
+pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    let (wanted, given) = (call.namespace(), text(object, "/metadata/namespace").to_owned());
+    if !given.is_empty() && given != wanted && call.resource.namespaced {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        if wanted.is_empty() {
+            metadata.shift_remove("namespace");
+        } else {
+            metadata.insert("namespace".to_owned(), json!(wanted));
+        }
+    }
+    Ok(())
+}
+
+/// Creates an object whose fields have their owners already. Returns it with warnings of webhooks.
+pub(crate) async fn create_object(
+    server: &Arc<Server>,
+    call: &Call,
+    object: Value,
+    dry_run: bool,
+) -> Result<(Arc<Object>, Vec<String>), ApiError> {
+    let resource = &call.resource;
+    admission::namespace_lifecycle(server, call, Operation::Create)?;
+    let generated = text(&object, "/metadata/name").is_empty();
+    let prefix = text(&object, "/metadata/generateName").to_owned();
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let mut object = object.clone();
+        if generated && !prefix.is_empty() {
+            let kept: String = prefix.chars().take(58).collect();
+            object["metadata"]["name"] = json!(format!("{kept}{}", server.clock.suffix(5)));
+        }
+        let mut warnings = Vec::new();
+        lifecycle::begin(server, resource, &mut object);
+        let mut object = admission::mutate(
+            server,
+            call,
+            Operation::Create,
+            object,
+            None,
+            dry_run,
+            &mut warnings,
+        )
+        .await?;
+        lifecycle::complete(resource, &mut object);
+        let errors = lifecycle::check(resource, super::Endpoint::Main, &object, None);
+        let name = text(&object, "/metadata/name").to_owned();
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(
+                About {
+                    group: &resource.group,
+                    kind: &resource.kind,
+                    name: &name,
+                },
+                &errors,
+            ));
+        }
+        admission::validate(
+            server,
+            call,
+            Operation::Create,
+            &object,
+            None,
+            dry_run,
+            &mut warnings,
+        )
+        .await?;
+        let key = store::key(&call.namespace(), &name);
+        if dry_run {
+            if server.store.get(&resource.storage, &key).is_some() {
+                return Err(exists(call, &name));
+            }
+            return Ok((Arc::new(Object::unsaved(object)), warnings));
+        }
+        match server.store.put(&resource.storage, &key, Expect::Absent, object) {
+            Ok(created) => return Ok((created, warnings)),
+            Err(_) if generated && attempt < ATTEMPTS => {}
+            Err(_) => return Err(exists(call, &name)),
+        }
+    }
+}
+
+fn exists(call: &Call, name: &str) -> ApiError {
+    ApiError::already_exists(About {
+        group: &call.resource.group,
+        kind: &call.resource.plural,
+        name,
+    })
+}

@@ -1,0 +1,245 @@
+//! PATCH in its four forms.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::update::Endpoint;
+use super::{body, create, render, update};
+use crate::answer::{self, Answer};
+use crate::apply::{self, Writer};
+use crate::error::{About, ApiError, Fault, FieldError};
+use crate::patch::{self, Kind};
+use crate::request::Call;
+use crate::server::Server;
+use crate::store::{Object, text};
+
+pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint) -> Result<Answer, ApiError> {
+    let kind = Kind::of(&call.content_type, call.resource.custom.is_some())?;
+    let dry_run = call.dry_run()?;
+    if kind == Kind::Apply && call.query.text("fieldManager").is_empty() {
+        let error = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(ApiError::invalid_option("PatchOptions", &error));
+    }
+    if kind != Kind::Apply && call.query.flag("force") {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(ApiError::invalid_option("PatchOptions", &error));
+    }
+    loop {
+        let old = server.store.get(&call.resource.storage, &call.key());
+        let Some(old) = old else {
+            if kind != Kind::Apply || endpoint != Endpoint::Main {
+                return Err(ApiError::not_found(call.about()));
+            }
+            let (object, warnings) = applied(server, call, endpoint, None)?;
+            if !text(&object, "/metadata/uid").is_empty() {
+                return Err(ApiError::not_found(call.about()));
+            }
+            let (object, more) = body::normalize(call, object)?;
+            return match create::create_object(server, call, object, dry_run).await {
+                // Somebody else was faster: then this is a change.
+                Err(error) if error.reason == "AlreadyExists" => continue,
+                Err(error) => Err(error),
+                Ok((created, even_more)) => {
+                    let warnings = [warnings, more, even_more].concat();
+                    Ok(answer::with_warnings(
+                        render::object(server, call, 201, &created),
+                        &warnings,
+                    ))
+                }
+            };
+        };
+        let (new, warnings) = match kind {
+            Kind::Apply => applied(server, call, endpoint, Some(&old))?,
+            _ => (patched(call, kind, &old)?, Vec::new()),
+        };
+        if kind == Kind::Apply {
+            check_applied_version(call, &old)?;
+        } else {
+            let asked = text(&new, "/metadata/resourceVersion");
+            if !asked.is_empty() && asked != old.revision().to_string() {
+                return Err(ApiError::stale(call.about()));
+            }
+            let uid = text(&new, "/metadata/uid");
+            if !uid.is_empty() && uid != old.uid() {
+                // The original says it twice, too.
+                let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
+                let about = About {
+                    kind: &call.resource.kind,
+                    ..call.about()
+                };
+                return Err(ApiError::invalid(about, &[error.clone(), error]));
+            }
+        }
+        let (mut new, more) = body::normalize(call, new).map_err(|error| {
+            if kind == Kind::Apply {
+                error
+            } else {
+                undecodable(&error)
+            }
+        })?;
+        create::place(call, &mut new)?;
+        check_name(call, &new)?;
+        if let Some((written, even_more)) =
+            update::write(server, call, endpoint, &old, new, dry_run, kind != Kind::Apply).await?
+        {
+            let warnings = [warnings, more, even_more].concat();
+            return Ok(answer::with_warnings(
+                render::object(server, call, 200, &written),
+                &warnings,
+            ));
+        }
+    }
+}
+
+/// What a patch led to cannot be read.
+fn undecodable(error: &ApiError) -> ApiError {
+    let why = error
+        .message
+        .split_once(": ")
+        .map_or(error.message.as_str(), |(_, why)| why);
+    let error = FieldError::new(Fault::Invalid, "patch", None, why);
+    ApiError::invalid(
+        About {
+            group: "",
+            kind: "",
+            name: "",
+        },
+        &[error],
+    )
+}
+
+/// Patches may not rename.
+fn check_name(call: &Call, new: &Value) -> Result<(), ApiError> {
+    let name = text(new, "/metadata/name");
+    if name == call.target.name {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        call.target.name
+    )))
+}
+
+/// The object is stored in the old form of events; a patch speaks of the form that it was addressed to.
+fn patched(call: &Call, kind: Kind, old: &Object) -> Result<Value, ApiError> {
+    let shown = render::converted(&call.resource, old.value());
+    patch::apply(
+        kind,
+        call.resource.schema(),
+        shown.as_ref().unwrap_or(old.value()),
+        &call.body,
+    )
+}
+
+fn config(call: &Call) -> Result<Value, ApiError> {
+    let mut config = body::yaml(&call.body)?;
+    let (kind, version) = (
+        text(&config, "/kind").to_owned(),
+        text(&config, "/apiVersion").to_owned(),
+    );
+    if kind.is_empty() || version.is_empty() {
+        let group_version = if version.contains('/') {
+            version
+        } else {
+            format!("/{version}")
+        };
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {group_version}, Kind={kind}"
+        )));
+    }
+    if version != call.resource.api_version() || kind != call.resource.kind {
+        return Err(ApiError::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
+            call.resource.api_version()
+        )));
+    }
+    if !config.get("metadata").is_some_and(Value::is_object) {
+        config["metadata"] = json!({});
+    }
+    if config
+        .pointer("/metadata/managedFields")
+        .is_some_and(|fields| fields.as_array().is_none_or(|list| !list.is_empty()))
+    {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    match text(&config, "/metadata/name") {
+        "" => config["metadata"]["name"] = json!(call.target.name),
+        _ => check_name(call, &config)?,
+    }
+    create::place(call, &mut config)?;
+    Ok(config)
+}
+
+fn check_applied_version(call: &Call, old: &Object) -> Result<(), ApiError> {
+    let config = config(call)?;
+    let version = text(&config, "/metadata/resourceVersion");
+    if version.is_empty() || version == old.revision().to_string() {
+        Ok(())
+    } else {
+        Err(ApiError::stale(call.about()))
+    }
+}
+
+/// Merges the applied configuration; a field of another manager is a conflict.
+fn applied(
+    server: &Server,
+    call: &Call,
+    endpoint: Endpoint,
+    old: Option<&Arc<Object>>,
+) -> Result<(Value, Vec<String>), ApiError> {
+    let given = body::yaml(&call.body)?;
+    let mut config = config(call)?;
+    let warnings = Vec::new();
+    if let Some(why) = apply::untyped(call.resource.schema(), &config) {
+        let (namespace, kind) = (text(&given, "/metadata/namespace"), &call.resource.kind);
+        let group_version = format!("{}/{}", call.resource.group, call.resource.version);
+        return Err(ApiError::unexplained(format!(
+            "failed to create typed patch object ({namespace}/{}; {group_version}, Kind={kind}): {why}",
+            call.target.name
+        )));
+    }
+    for field in endpoint
+        .ignored(&call.resource)
+        .iter()
+        .filter(|field| **field != "metadata")
+    {
+        if let Some(map) = config.as_object_mut() {
+            map.shift_remove(*field);
+        }
+    }
+    if endpoint == Endpoint::Status
+        && let Some(old) = old
+    {
+        config["metadata"] = json!({"name": old.name()});
+        if !old.namespace().is_empty() {
+            config["metadata"]["namespace"] = json!(old.namespace());
+        }
+    }
+    let (manager, api_version, now) = (
+        call.manager(),
+        call.resource.api_version(),
+        server.clock.seconds(),
+    );
+    let writer = Writer {
+        schema: call.resource.schema(),
+        manager: &manager,
+        api_version: &api_version,
+        subresource: endpoint.subresource(),
+        ignored: endpoint.ignored(&call.resource),
+        now: &now,
+    };
+    let live =
+        old.map(|old| render::converted(&call.resource, old.value()).unwrap_or_else(|| old.value().clone()));
+    let merged = writer
+        .apply(live.as_ref(), &config, call.query.flag("force"))
+        .map_err(|conflicts| {
+            let mut error = ApiError::new(409, "Conflict", apply::conflict_message(&conflicts));
+            error.details.insert("causes".to_owned(), conflicts.iter().map(|conflict| json!({
+            "reason": "FieldManagerConflict", "message": conflict.message, "field": conflict.field,
+        })).collect());
+            error
+        })?;
+    // Warnings come once, from the configuration; the merged object has no unknown fields left.
+    Ok((merged, warnings))
+}

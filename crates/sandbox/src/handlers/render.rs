@@ -1,0 +1,66 @@
+//! Objects in the form that the client asked for.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::answer::{self, Answer};
+use crate::events;
+use crate::request::{Call, Form};
+use crate::resource::Resource;
+use crate::schema::crd;
+use crate::server::Server;
+use crate::store::Object;
+use crate::table;
+
+/// The object in the version of the resource; `None` if it is stored in that version.
+pub(crate) fn converted(resource: &Resource, object: &Value) -> Option<Value> {
+    let stored = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if stored == resource.api_version() {
+        return None;
+    }
+    Some(match resource.group.as_str() {
+        "events.k8s.io" => events::to_new(object),
+        _ => crd::convert(resource, object),
+    })
+}
+
+/// The object as JSON, in the version of the resource.
+pub(crate) fn json(resource: &Resource, object: &Object) -> Bytes {
+    converted(resource, object.value()).map_or_else(|| object.json(), |value| value.to_string().into())
+}
+
+pub(crate) fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
+}
+
+/// One stored object as an answer.
+pub(crate) fn object(server: &Server, call: &Call, code: u16, object: &Object) -> Answer {
+    if call.form == Form::Json {
+        return answer::bytes(code, "application/json", json(&call.resource, object));
+    }
+    let value = converted(&call.resource, object.value()).unwrap_or_else(|| object.value().clone());
+    self::value(server, call, code, &value)
+}
+
+/// One object that need not be stored as an answer.
+pub(crate) fn value(server: &Server, call: &Call, code: u16, object: &Value) -> Answer {
+    match call.form {
+        Form::Json => answer::json(code, object),
+        Form::Yaml => answer::yaml(code, object),
+        Form::Metadata => answer::json(code, &metadata_only(object)),
+        Form::Table => {
+            let meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            let include = call.query.text("includeObject");
+            answer::json(
+                code,
+                &table::table(&call.resource, &[object], &meta, include, &server.clock),
+            )
+        }
+    }
+}

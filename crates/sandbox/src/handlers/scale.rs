@@ -1,0 +1,141 @@
+//! The scale subresource of workloads and of custom resources that declare one.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::update::{self, Endpoint};
+use crate::answer::{self, Answer};
+use crate::error::{About, ApiError, FieldError};
+use crate::patch::{self, Kind};
+use crate::request::{Call, Verb};
+use crate::resource::Resource;
+use crate::schema::Schema;
+use crate::server::Server;
+use crate::store::{Object, text};
+
+/// Where a kind keeps its replicas, as JSON pointers.
+struct Paths {
+    spec: String,
+    status: String,
+    selector: Option<String>,
+}
+
+impl Paths {
+    fn of(resource: &Resource) -> Self {
+        let declared = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+        let pointer = |key: &str| {
+            declared
+                .and_then(|scale| scale.get(key))
+                .and_then(Value::as_str)
+                .map(|path| path.replace('.', "/"))
+        };
+        Self {
+            spec: pointer("specReplicasPath").unwrap_or_else(|| "/spec/replicas".to_owned()),
+            status: pointer("statusReplicasPath").unwrap_or_else(|| "/status/replicas".to_owned()),
+            selector: pointer("labelSelectorPath"),
+        }
+    }
+}
+
+fn view(resource: &Resource, object: &Object) -> Value {
+    let (paths, value) = (Paths::of(resource), object.value());
+    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+    let mut metadata = json!({"name": object.name()});
+    for key in ["namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(field) = value["metadata"].get(key) {
+            metadata[key] = field.clone();
+        }
+    }
+    let mut scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": {},
+        "status": {"replicas": number(&paths.status)},
+    });
+    if number(&paths.spec) != 0 {
+        scale["spec"]["replicas"] = json!(number(&paths.spec));
+    }
+    let selector = match &paths.selector {
+        Some(pointer) => text(value, pointer).to_owned(),
+        None if resource.custom.is_none() => labels(&value["spec"]["selector"]),
+        None => String::new(),
+    };
+    if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
+}
+
+/// A label selector in its short form.
+fn labels(selector: &Value) -> String {
+    let pairs = selector
+        .get("matchLabels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let mut terms: Vec<String> = pairs
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    terms.sort();
+    terms.join(",")
+}
+
+pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    let dry_run = call.dry_run()?;
+    loop {
+        let old = super::find(server, call)?;
+        let shown = view(&call.resource, &old);
+        let wanted = match call.verb {
+            Verb::Get => return Ok(answer::json(200, &shown)),
+            Verb::Patch => {
+                let kind = Kind::of(&call.content_type, false)?;
+                let schema = Schema::of_kind("autoscaling", "v1", "Scale");
+                if kind == Kind::Apply {
+                    return Err(ApiError::unsupported_media_type(
+                        "the sandbox does not apply to the scale subresource",
+                    ));
+                }
+                patch::apply(kind, schema, &shown, &call.body)?
+            }
+            _ => super::body::parse(call)?,
+        };
+        let version = text(&wanted, "/metadata/resourceVersion");
+        if !version.is_empty() && version != old.revision().to_string() {
+            return Err(ApiError::stale(call.about()));
+        }
+        let replicas = wanted
+            .pointer("/spec/replicas")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        if replicas < 0 {
+            let about = About {
+                group: "autoscaling",
+                kind: "Scale",
+                name: &call.target.name,
+            };
+            let error = FieldError::invalid(
+                "spec.replicas",
+                &json!(replicas),
+                "must be greater than or equal to 0",
+            );
+            return Err(ApiError::invalid(about, &[error]));
+        }
+        let mut new = old.value().clone();
+        set(&mut new, &Paths::of(&call.resource).spec, json!(replicas));
+        if let Some((written, _)) =
+            update::write(server, call, Endpoint::Scale, &old, new, dry_run, true).await?
+        {
+            return Ok(answer::json(200, &view(&call.resource, &written)));
+        }
+    }
+}
+
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut here = object;
+    for key in pointer.split('/').filter(|key| !key.is_empty()) {
+        if !here.is_object() {
+            *here = json!({});
+        }
+        here = &mut here[key];
+    }
+    *here = value;
+}

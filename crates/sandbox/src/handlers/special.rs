@@ -1,0 +1,126 @@
+//! Subresources that are neither status nor scale.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::update::{self, Endpoint};
+use super::{DeleteOptions, body, delete_object, render};
+use crate::answer::{self, Answer};
+use crate::error::ApiError;
+use crate::request::{Call, Verb};
+use crate::server::Server;
+use crate::store::{Expect, text};
+
+const DEFAULT_TOKEN_SECONDS: i64 = 3600;
+
+pub(crate) async fn subresource(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    match (call.target.plural.as_str(), call.target.subresource.as_str()) {
+        ("serviceaccounts", "token") => token(server, call),
+        ("namespaces", "finalize") => finalize(server, call),
+        ("pods", "eviction") => {
+            delete_object(server, call, &DeleteOptions::background()).await?;
+            Ok(answer::json(
+                201,
+                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+            ))
+        }
+        ("pods", "binding") => bind(server, call).await,
+        ("pods", "log") => {
+            super::find(server, call)?;
+            let text = "The sandbox simulates workloads: no container ran, so there is no log.\n";
+            Ok(answer::bytes(200, "text/plain", text))
+        }
+        ("pods", "ephemeralcontainers" | "resize") => match call.verb {
+            Verb::Get => Ok(render::object(server, call, 200, &*super::find(server, call)?)),
+            _ => Err(unsupported(call)),
+        },
+        _ => Err(unsupported(call)),
+    }
+}
+
+fn unsupported(call: &Call) -> ApiError {
+    ApiError::new(
+        501,
+        "NotImplemented",
+        format!(
+            "the sandbox simulates workloads and has no {} of {}",
+            call.target.subresource, call.target.plural
+        ),
+    )
+}
+
+/// Issues a token for a `ServiceAccount`.
+fn token(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    let account = super::find(server, call)?;
+    let mut request = body::parse(call)?;
+    let seconds = request
+        .pointer("/spec/expirationSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(DEFAULT_TOKEN_SECONDS);
+    let audiences = match request.pointer("/spec/audiences") {
+        Some(Value::Array(list)) if !list.is_empty() => json!(list),
+        _ => json!(["https://kubernetes.default.svc"]),
+    };
+    let (token, expires) = server.tokens.issue(
+        server,
+        account.namespace(),
+        account.name(),
+        account.uid(),
+        &audiences,
+        seconds,
+    );
+    request["kind"] = json!("TokenRequest");
+    request["apiVersion"] = json!("authentication.k8s.io/v1");
+    request["metadata"] = json!({
+        "name": account.name(), "namespace": account.namespace(), "creationTimestamp": server.clock.seconds(),
+    });
+    request["spec"]["audiences"] = audiences;
+    request["spec"]["expirationSeconds"] = json!(seconds);
+    if request["spec"].get("boundObjectRef").is_none() {
+        request["spec"]["boundObjectRef"] = Value::Null;
+    }
+    request["status"] = json!({
+        "token": token, "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
+    Ok(answer::json(201, &request))
+}
+
+/// Removes the inner finalizers of a namespace; without any left it goes.
+fn finalize(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    let wanted = body::parse(call)?;
+    let old = super::find(server, call)?;
+    let mut new = old.value().clone();
+    new["spec"]["finalizers"] = wanted
+        .pointer("/spec/finalizers")
+        .cloned()
+        .unwrap_or_else(|| json!([]));
+    let finished = crate::lifecycle::is_finished(&call.resource, &new);
+    let (storage, key) = (&call.resource.storage, call.key());
+    let written = server
+        .store
+        .put(storage, &key, Expect::Revision(old.revision()), new)
+        .map_err(|_| ApiError::stale(call.about()))?;
+    if finished {
+        let _ = server.store.remove(storage, &key, written.revision());
+    }
+    Ok(render::object(server, call, 200, &written))
+}
+
+async fn bind(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    let binding = body::parse(call)?;
+    loop {
+        let old = super::find(server, call)?;
+        let mut new = old.value().clone();
+        new["spec"]["nodeName"] = json!(text(&binding, "/target/name"));
+        if update::write(server, call, Endpoint::Main, &old, new, false, false)
+            .await?
+            .is_some()
+        {
+            return Ok(answer::json(
+                201,
+                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+            ));
+        }
+    }
+}

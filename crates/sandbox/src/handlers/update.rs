@@ -1,0 +1,222 @@
+//! PUT, and what all changes of an existing object have in common.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{body, create, render};
+use crate::admission::{self, Operation};
+use crate::answer::{self, Answer};
+use crate::apply::{self, Writer};
+use crate::error::{About, ApiError, FieldError};
+use crate::lifecycle;
+use crate::request::Call;
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::store::{Expect, Object, text};
+
+/// Which part of an object a request may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Main,
+    Status,
+    /// The replicas, through the scale subresource.
+    Scale,
+}
+
+impl Endpoint {
+    /// The fields that this endpoint leaves alone.
+    pub(crate) fn ignored(self, resource: &Resource) -> &'static [&'static str] {
+        match self {
+            Self::Main | Self::Scale => lifecycle::ignored_on_main(resource),
+            Self::Status if resource.custom.is_some() => &["spec", "metadata"],
+            Self::Status => &["spec"],
+        }
+    }
+
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Scale => "scale",
+        }
+    }
+}
+
+pub(crate) async fn update(
+    server: &Arc<Server>,
+    call: &Call,
+    endpoint: Endpoint,
+) -> Result<Answer, ApiError> {
+    let dry_run = call.dry_run()?;
+    let (mut object, mut warnings) = body::normalize(call, body::parse(call)?)?;
+    match text(&object, "/metadata/name") {
+        "" => {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                call.target.name
+            )));
+        }
+        name if name != call.target.name => {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                call.target.name
+            )));
+        }
+        _ => {}
+    }
+    create::place(call, &mut object)?;
+    let unconditional = text(&object, "/metadata/resourceVersion").is_empty();
+    loop {
+        let old = super::find(server, call).map_err(|error| precondition_of_absent(call, &object, error))?;
+        check_identity(call, &object, &old)?;
+        let written = write(server, call, endpoint, &old, object.clone(), dry_run, true).await;
+        match written {
+            Ok(None) if unconditional => {}
+            Ok(None) => return Err(ApiError::stale(call.about())),
+            Ok(Some((new, more))) => {
+                warnings.extend(more);
+                return Ok(answer::with_warnings(
+                    render::object(server, call, 200, &new),
+                    &warnings,
+                ));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// An update that names the uid of an object that is gone is a conflict, not a search.
+fn precondition_of_absent(call: &Call, object: &Value, error: ApiError) -> ApiError {
+    match text(object, "/metadata/uid") {
+        "" => error,
+        uid => ApiError::wrong_uid(call.about(), &call.namespace(), uid, ""),
+    }
+}
+
+/// Refuses a change that was made to another object or to an older state.
+pub(crate) fn check_identity(call: &Call, object: &Value, old: &Object) -> Result<(), ApiError> {
+    let resource = &call.resource;
+    let uid = text(object, "/metadata/uid");
+    if !uid.is_empty() && uid != old.uid() {
+        return Err(ApiError::wrong_uid(
+            call.about(),
+            &call.namespace(),
+            uid,
+            old.uid(),
+        ));
+    }
+    match text(object, "/metadata/resourceVersion") {
+        "" if resource.custom.is_some() || lifecycle::needs_version(resource) => {
+            let error = FieldError::invalid(
+                "metadata.resourceVersion",
+                &json!(0),
+                "must be specified for an update",
+            );
+            Err(ApiError::invalid(call.about(), &[error]))
+        }
+        "" => Ok(()),
+        version if version == old.revision().to_string() => Ok(()),
+        _ => Err(ApiError::stale(call.about())),
+    }
+}
+
+/// Records the owners of fields, in the form of the object that the client speaks of.
+pub(crate) fn track(call: &Call, writer: &Writer<'_>, old: Option<&Value>, new: &mut Value) {
+    let shown_as =
+        |object: &Value| render::converted(&call.resource, object).unwrap_or_else(|| object.clone());
+    let mut shown = shown_as(new);
+    match old {
+        Some(old) => writer.update(&shown_as(old), &mut shown),
+        None => writer.create(&shown_as(&body::empty(&call.resource)), &mut shown),
+    }
+    if let Some(metadata) = new["metadata"].as_object_mut() {
+        match shown.pointer("/metadata/managedFields") {
+            Some(fields) => metadata.insert("managedFields".to_owned(), fields.clone()),
+            None => metadata.shift_remove("managedFields"),
+        };
+    }
+}
+
+/// Takes a new state through admission and validation and commits it. `None` if the object has changed meanwhile.
+pub(crate) async fn write(
+    server: &Arc<Server>,
+    call: &Call,
+    endpoint: Endpoint,
+    old: &Arc<Object>,
+    mut new: Value,
+    dry_run: bool,
+    track_owners: bool,
+) -> Result<Option<(Arc<Object>, Vec<String>)>, ApiError> {
+    let resource = &call.resource;
+    // An object that was written in another version is compared as this one shows it.
+    let before = match &resource.custom {
+        Some(_) => render::converted(resource, old.value()).unwrap_or_else(|| old.value().clone()),
+        None => old.value().clone(),
+    };
+    lifecycle::keep(resource, endpoint, &before, &mut new);
+    if track_owners {
+        let (manager, api_version, now) = (call.manager(), resource.api_version(), server.clock.seconds());
+        let writer = Writer {
+            schema: resource.schema(),
+            manager: &manager,
+            api_version: &api_version,
+            subresource: endpoint.subresource(),
+            ignored: endpoint.ignored(resource),
+            now: &now,
+        };
+        track(call, &writer, Some(&before), &mut new);
+    }
+    let mut warnings = Vec::new();
+    let mut new = admission::mutate(
+        server,
+        call,
+        Operation::Update,
+        new,
+        Some(&before),
+        dry_run,
+        &mut warnings,
+    )
+    .await?;
+    lifecycle::keep(resource, endpoint, &before, &mut new);
+    lifecycle::change(resource, endpoint, &before, &mut new);
+    let errors = lifecycle::check(resource, endpoint, &new, Some(&before));
+    if !errors.is_empty() {
+        let about = About {
+            group: &resource.group,
+            kind: &resource.kind,
+            name: &call.target.name,
+        };
+        return Err(ApiError::invalid(about, &errors));
+    }
+    admission::validate(
+        server,
+        call,
+        Operation::Update,
+        &new,
+        Some(&before),
+        dry_run,
+        &mut warnings,
+    )
+    .await?;
+    new["metadata"]["resourceVersion"] = old.value()["metadata"]["resourceVersion"].clone();
+    if apply::same_but_times(&new, &before) {
+        return Ok(Some((old.clone(), warnings)));
+    }
+    if dry_run {
+        return Ok(Some((Arc::new(Object::unsaved(new)), warnings)));
+    }
+    let key = call.key();
+    let finished = lifecycle::is_finished(resource, &new);
+    let Ok(written) = server
+        .store
+        .put(&resource.storage, &key, Expect::Revision(old.revision()), new)
+    else {
+        return Ok(None);
+    };
+    if finished {
+        // The last finalizer is gone. Somebody who was faster has seen to it already.
+        let _ = server.store.remove(&resource.storage, &key, written.revision());
+    }
+    Ok(Some((written, warnings)))
+}

@@ -1,0 +1,352 @@
+//! What makes an object invalid: the schema of custom resources; names, immutable fields and the most common
+//! mistakes of built-in kinds.
+
+use serde_json::{Value, json};
+
+use super::names;
+use crate::error::FieldError;
+use crate::handlers::Endpoint;
+use crate::resource::Resource;
+use crate::schema::crd;
+use crate::selector::Selector;
+use crate::store::text;
+
+/// Fields of built-in kinds that never change, as JSON pointers.
+const IMMUTABLE: &[(&str, &[&str])] = &[
+    ("apps/deployments", &["/spec/selector"]),
+    ("apps/replicasets", &["/spec/selector"]),
+    ("apps/daemonsets", &["/spec/selector"]),
+    (
+        "batch/jobs",
+        &["/spec/selector", "/spec/completionMode", "/spec/template"],
+    ),
+    ("/secrets", &["/type"]),
+    (
+        "storage.k8s.io/storageclasses",
+        &["/provisioner", "/reclaimPolicy", "/volumeBindingMode"],
+    ),
+];
+
+/// What an existing `StatefulSet` may change.
+const STATEFUL_SET: [&str; 8] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+    "podManagementPolicy",
+];
+
+/// Everything that is wrong with an object, or with a change of it.
+pub(crate) fn check(
+    resource: &Resource,
+    endpoint: Endpoint,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if old.is_none() {
+        errors.extend(names::check_name(resource, object));
+    }
+    errors.extend(names::check_metadata(resource, object, "metadata"));
+    if let Some(old) = old {
+        // The original checks metadata twice, and says so twice.
+        errors.extend(finalizers(object, old));
+        errors.extend(finalizers(object, old));
+    }
+    if let Some(custom) = &resource.custom {
+        let mut found = custom.check(resource, object, old);
+        if endpoint == Endpoint::Status {
+            // Here the original forgets in the text that it is inside the status.
+            for error in &mut found {
+                if let Some(inner) = error.field.strip_prefix("status.") {
+                    error.detail = error.detail.replacen(&error.field, inner, 1);
+                }
+            }
+        }
+        errors.extend(found);
+        return errors;
+    }
+    errors.extend(kind(resource, object));
+    if let Some(old) = old {
+        errors.extend(immutable(resource, object, old));
+    }
+    errors
+}
+
+/// An object that is being deleted gets no new finalizers.
+fn finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
+    if text(old, "/metadata/deletionTimestamp").is_empty() {
+        return Vec::new();
+    }
+    let list = |object: &Value| {
+        object
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let before = list(old);
+    let added: Vec<Value> = list(object)
+        .into_iter()
+        .filter(|name| !before.contains(name))
+        .collect();
+    if added.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> = added.iter().map(Value::to_string).collect();
+    let detail = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        names.join(", ")
+    );
+    vec![FieldError::forbidden("metadata.finalizers", detail)]
+}
+
+fn kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    match &*resource.storage {
+        "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" => workload(object),
+        "batch/jobs" => containers(object, "/spec/template/spec", "spec.template.spec")
+            .into_iter()
+            .chain(job_restart(object))
+            .collect(),
+        "/pods" => containers(object, "/spec", "spec"),
+        "/services" => ports(object),
+        "apiextensions.k8s.io/customresourcedefinitions" => crd::check_definition(object),
+        "/configmaps" | "/secrets" => data_keys(object),
+        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => {
+            role_ref(object)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn workload(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(replicas) = object
+        .pointer("/spec/replicas")
+        .filter(|n| n.as_i64().is_some_and(|n| n < 0))
+    {
+        errors.push(FieldError::invalid(
+            "spec.replicas",
+            replicas,
+            "must be greater than or equal to 0",
+        ));
+    }
+    let labels = object
+        .pointer("/spec/template/metadata/labels")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    match object.pointer("/spec/selector") {
+        None => {
+            errors.push(FieldError::required("spec.selector", ""));
+            let shown = object
+                .pointer("/spec/template/metadata/labels")
+                .unwrap_or(&Value::Null);
+            errors.push(FieldError::invalid(
+                "spec.template.metadata.labels",
+                shown,
+                "`selector` does not match template `labels`",
+            ));
+        }
+        Some(selector) if selector.as_object().is_some_and(serde_json::Map::is_empty) => {
+            errors.push(FieldError::invalid(
+                "spec.selector",
+                selector,
+                "empty selector is invalid for deployment",
+            ));
+        }
+        Some(selector) => {
+            let template = json!({"metadata": {"labels": labels}});
+            if !Selector::of_labels(selector).matches(&template) {
+                errors.push(FieldError::invalid(
+                    "spec.template.metadata.labels",
+                    &labels,
+                    "`selector` does not match template `labels`",
+                ));
+            }
+        }
+    }
+    errors.extend(containers(object, "/spec/template/spec", "spec.template.spec"));
+    let policy = text(object, "/spec/template/spec/restartPolicy");
+    if !policy.is_empty() && policy != "Always" {
+        errors.push(FieldError::new(
+            crate::error::Fault::NotSupported,
+            "spec.template.spec.restartPolicy",
+            Some(json!(policy)),
+            "supported values: \"Always\"",
+        ));
+    }
+    errors
+}
+
+fn job_restart(object: &Value) -> Option<FieldError> {
+    let policy = text(object, "/spec/template/spec/restartPolicy");
+    let field = "spec.template.spec.restartPolicy";
+    (!matches!(policy, "OnFailure" | "Never"))
+        .then(|| FieldError::required(field, "valid values: \"OnFailure\", \"Never\""))
+}
+
+fn containers(object: &Value, pointer: &str, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let list = object
+        .pointer(&format!("{pointer}/containers"))
+        .and_then(Value::as_array);
+    let Some(list) = list.filter(|list| !list.is_empty()) else {
+        return vec![FieldError::required(format!("{path}.containers"), "")];
+    };
+    for (index, container) in list.iter().enumerate() {
+        let at = format!("{path}.containers[{index}]");
+        if text(container, "/name").is_empty() {
+            errors.push(FieldError::required(format!("{at}.name"), ""));
+        }
+        if text(container, "/image").is_empty() {
+            errors.push(FieldError::required(format!("{at}.image"), ""));
+        }
+    }
+    errors
+}
+
+fn ports(object: &Value) -> Vec<FieldError> {
+    let ports = object
+        .pointer("/spec/ports")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
+    let free = text(object, "/spec/type") == "ExternalName" || text(object, "/spec/clusterIP") == "None";
+    if ports == 0 && !free {
+        vec![FieldError::required("spec.ports", "")]
+    } else {
+        Vec::new()
+    }
+}
+
+fn data_keys(object: &Value) -> Vec<FieldError> {
+    let keys = object
+        .get("data")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key);
+    keys.filter(|key| key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)))
+        .map(|key| FieldError::invalid(format!("data[{key}]"), &json!(key), "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"))
+        .collect()
+}
+
+fn role_ref(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let kind = text(object, "/roleRef/kind");
+    let known = if text(object, "/kind") == "RoleBinding" {
+        "\"Role\", \"ClusterRole\""
+    } else {
+        "\"ClusterRole\""
+    };
+    if !known.contains(&format!("\"{kind}\"")) {
+        errors.push(FieldError::new(
+            crate::error::Fault::NotSupported,
+            "roleRef.kind",
+            Some(json!(kind)),
+            format!("supported values: {known}"),
+        ));
+    }
+    if text(object, "/roleRef/name").is_empty() {
+        errors.push(FieldError::required("roleRef.name", ""));
+    }
+    errors
+}
+
+fn immutable(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
+    let storage = &*resource.storage;
+    let mut errors = Vec::new();
+    for pointer in IMMUTABLE
+        .iter()
+        .filter(|(known, _)| *known == storage)
+        .flat_map(|(_, pointers)| *pointers)
+    {
+        let (new, before) = (object.pointer(pointer), old.pointer(pointer));
+        if new != before {
+            let field = pointer.trim_start_matches('/').replace('/', ".");
+            errors.push(FieldError::invalid(
+                field,
+                new.unwrap_or(&Value::Null),
+                "field is immutable",
+            ));
+        }
+    }
+    let flag = |object: &Value| {
+        object
+            .get("immutable")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    };
+    match storage {
+        "/configmaps" | "/secrets" if flag(old) => {
+            if !flag(object) {
+                errors.push(FieldError::forbidden(
+                    "immutable",
+                    "field is immutable when `immutable` is set",
+                ));
+            }
+            for key in ["data", "binaryData"] {
+                if object.get(key) != old.get(key) {
+                    errors.push(FieldError::forbidden(
+                        key,
+                        "field is immutable when `immutable` is set",
+                    ));
+                }
+            }
+        }
+        "apps/statefulsets" => {
+            let fixed = |object: &Value| {
+                let mut spec = object
+                    .get("spec")
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default();
+                spec.retain(|key, _| !STATEFUL_SET.contains(&key.as_str()));
+                spec
+            };
+            if fixed(object) != fixed(old) {
+                errors.push(FieldError::forbidden("spec", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
+            }
+        }
+        "/persistentvolumeclaims" => {
+            let fixed = |object: &Value| {
+                let mut spec = object
+                    .get("spec")
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default();
+                for key in ["resources", "volumeName", "volumeAttributesClassName"] {
+                    spec.shift_remove(key);
+                }
+                spec
+            };
+            if fixed(object) != fixed(old) {
+                errors.push(FieldError::forbidden("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"));
+            }
+        }
+        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings"
+            if object.get("roleRef") != old.get("roleRef") =>
+        {
+            errors.push(FieldError::invalid(
+                "roleRef",
+                &object["roleRef"],
+                "cannot change roleRef",
+            ));
+        }
+        "/services" => {
+            let (new, before) = (text(object, "/spec/clusterIP"), text(old, "/spec/clusterIP"));
+            if !before.is_empty() && new != before && text(object, "/spec/type") != "ExternalName" {
+                let shown = json!([new]);
+                errors.push(FieldError::invalid(
+                    "spec.clusterIPs[0]",
+                    &shown,
+                    "may not change once set",
+                ));
+            }
+        }
+        _ => {}
+    }
+    errors
+}

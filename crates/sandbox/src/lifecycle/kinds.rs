@@ -1,0 +1,297 @@
+//! What is special about some built-in kinds when they are created or changed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value, json};
+
+use crate::resource::Resource;
+use crate::store::{Object, text};
+
+/// The next free address of 10.96.0.0/16; the first ones are the cluster's own.
+static ADDRESS: AtomicU32 = AtomicU32::new(11);
+static NODE_PORT: AtomicU32 = AtomicU32::new(30_001);
+
+/// When an object is read from a request.
+pub(crate) fn read(resource: &Resource, object: &mut Value) {
+    match &*resource.storage {
+        "/secrets" => string_data(object),
+        "rbac.authorization.k8s.io/roles" | "rbac.authorization.k8s.io/clusterroles"
+            if object.get("rules").is_none() =>
+        {
+            object["rules"] = Value::Null;
+        }
+        "/namespaces" => {
+            let name = text(object, "/metadata/name").to_owned();
+            if !name.is_empty() {
+                object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Before mutating admission.
+pub(crate) fn begin(resource: &Resource, object: &mut Value) {
+    match &*resource.storage {
+        "/namespaces" => {
+            let name = text(object, "/metadata/name").to_owned();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            object["status"] = json!({"phase": "Active"});
+        }
+        "/pods" => {
+            object["status"] = json!({"phase": "Pending", "qosClass": quality(object)});
+            tolerations(object);
+        }
+        "/persistentvolumeclaims" => {
+            object["status"] = json!({"phase": "Pending"});
+            finalizer(object, "kubernetes.io/pvc-protection");
+        }
+        "/persistentvolumes" => object["status"] = json!({"phase": "Pending"}),
+        "/services" | "networking.k8s.io/ingresses" => object["status"] = json!({"loadBalancer": {}}),
+        "batch/jobs" => job(object),
+        "apps/deployments" | "batch/cronjobs" => object["status"] = json!({}),
+        "apps/replicasets" | "/replicationcontrollers" => object["status"] = json!({"replicas": 0}),
+        "apps/statefulsets" => object["status"] = json!({"replicas": 0, "availableReplicas": 0}),
+        "apps/daemonsets" => {
+            object["status"] = json!({
+                "currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0,
+            });
+        }
+        "policy/poddisruptionbudgets" => {
+            object["status"] =
+                json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+        }
+        "apiextensions.k8s.io/customresourcedefinitions" => {
+            let stored = object
+                .pointer("/spec/versions")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let stored: Vec<Value> = stored
+                .filter(|version| {
+                    version
+                        .get("storage")
+                        .and_then(Value::as_bool)
+                        .unwrap_or_default()
+                })
+                .filter_map(|version| version.get("name").cloned())
+                .collect();
+            object["status"] = json!({
+                "conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored,
+            });
+        }
+        _ => {}
+    }
+}
+
+/// After mutating admission.
+pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+    if &*resource.storage == "/services" {
+        service(object);
+    }
+}
+
+/// What an update brings along that is not stored, or keeps without being told.
+pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
+    match &*resource.storage {
+        "/services" => {
+            for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                let kept = old.pointer(&format!("/spec/{key}")).cloned();
+                if let (Some(kept), Some(Value::Object(spec))) = (kept, new.get_mut("spec"))
+                    && !spec.contains_key(key)
+                    && spec.get("type").and_then(Value::as_str) != Some("ExternalName")
+                {
+                    spec.insert(key.to_owned(), kept);
+                }
+            }
+        }
+        "/namespaces" => {
+            if let Some(finalizers) = old.pointer("/spec/finalizers").cloned() {
+                new["spec"]["finalizers"] = finalizers;
+            }
+        }
+        "batch/jobs" if new.pointer("/spec/selector").is_none() => {
+            new["spec"]["selector"] = old["spec"]["selector"].clone();
+        }
+        _ => {}
+    }
+}
+
+/// How long a deleted object stays; only pods that run somewhere do.
+pub(crate) fn grace_seconds(resource: &Resource, object: &Object, asked: Option<i64>) -> i64 {
+    if &*resource.storage != "/pods" || object.text("/spec/nodeName").is_empty() {
+        return 0;
+    }
+    if matches!(object.text("/status/phase"), "Succeeded" | "Failed") {
+        return 0;
+    }
+    let own = object
+        .value()
+        .pointer("/spec/terminationGracePeriodSeconds")
+        .and_then(Value::as_i64);
+    asked.or(own).unwrap_or(30).max(0)
+}
+
+/// `stringData` is for writing only.
+fn string_data(object: &mut Value) {
+    let Some(map) = object.as_object_mut() else { return };
+    let Some(Value::Object(plain)) = map.shift_remove("stringData") else {
+        return;
+    };
+    let data = map.entry("data").or_insert_with(|| json!({}));
+    for (key, value) in plain {
+        data[key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
+    }
+}
+
+fn finalizer(object: &mut Value, name: &str) {
+    match object.pointer_mut("/metadata/finalizers") {
+        Some(Value::Array(list)) if !list.contains(&json!(name)) => list.push(json!(name)),
+        Some(Value::Array(_)) => {}
+        _ => object["metadata"]["finalizers"] = json!([name]),
+    }
+}
+
+fn service(object: &mut Value) {
+    let kind = text(object, "/spec/type").to_owned();
+    if kind == "ExternalName" {
+        return;
+    }
+    let Some(Value::Object(spec)) = object.get_mut("spec") else {
+        return;
+    };
+    let address = match spec.get("clusterIP").and_then(Value::as_str) {
+        Some(given) if !given.is_empty() => given.to_owned(),
+        _ => {
+            let next = ADDRESS.fetch_add(1, Ordering::Relaxed);
+            format!("10.96.{}.{}", next / 250 % 250, next % 250 + 1)
+        }
+    };
+    spec.insert("clusterIP".to_owned(), json!(address));
+    spec.insert("clusterIPs".to_owned(), json!([address]));
+    let headless_without_pods = address == "None" && !spec.contains_key("selector");
+    absent(
+        spec,
+        "ipFamilies",
+        if headless_without_pods {
+            json!(["IPv4", "IPv6"])
+        } else {
+            json!(["IPv4"])
+        },
+    );
+    absent(
+        spec,
+        "ipFamilyPolicy",
+        if headless_without_pods {
+            json!("RequireDualStack")
+        } else {
+            json!("SingleStack")
+        },
+    );
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        for port in spec
+            .get_mut("ports")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Value::Object(port) = port {
+                absent(
+                    port,
+                    "nodePort",
+                    json!(30_000 + NODE_PORT.fetch_add(1, Ordering::Relaxed) % 2_768),
+                );
+            }
+        }
+    }
+}
+
+fn absent(map: &mut Map<String, Value>, key: &str, value: Value) {
+    if !map.contains_key(key) {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+/// A Job finds its pods by its own uid.
+fn job(object: &mut Value) {
+    object["status"] = json!({});
+    if object.pointer("/spec/manualSelector") == Some(&json!(true)) {
+        return;
+    }
+    let (uid, name) = (
+        text(object, "/metadata/uid").to_owned(),
+        text(object, "/metadata/name").to_owned(),
+    );
+    object["spec"]["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    let template = &mut object["spec"]["template"]["metadata"];
+    if !template.is_object() {
+        *template = json!({});
+    }
+    let labels = &mut template["labels"];
+    for (key, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        labels[key] = json!(value);
+    }
+    if object.pointer("/metadata/labels").is_none() {
+        object["metadata"]["labels"] = object["spec"]["template"]["metadata"]["labels"].clone();
+    }
+}
+
+fn quality(pod: &Value) -> &'static str {
+    let containers: Vec<&Value> = pod
+        .pointer("/spec/containers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
+    let resources = |container: &Value, kind: &str| {
+        container
+            .get("resources")
+            .and_then(|r| r.get(kind))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let has = |container: &&Value, kind: &str| {
+        resources(container, kind)
+            .as_object()
+            .is_some_and(|map| !map.is_empty())
+    };
+    if containers
+        .iter()
+        .all(|c| !has(c, "limits") && !has(c, "requests"))
+    {
+        return "BestEffort";
+    }
+    let guaranteed = containers.iter().all(|container| {
+        let limits = resources(container, "limits");
+        limits.get("cpu").is_some()
+            && limits.get("memory").is_some()
+            && resources(container, "requests") == limits
+    });
+    if guaranteed { "Guaranteed" } else { "Burstable" }
+}
+
+/// Pods tolerate a lost node for five minutes, and have a priority.
+fn tolerations(pod: &mut Value) {
+    let Some(Value::Object(spec)) = pod.get_mut("spec") else {
+        return;
+    };
+    absent(spec, "priority", json!(0));
+    absent(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    let list = spec.entry("tolerations").or_insert_with(|| json!([]));
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        if let Value::Array(list) = list
+            && !list.iter().any(|toleration| text(toleration, "/key") == key)
+        {
+            list.push(
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+            );
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The rules for names, labels and annotations.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::error::{Fault, FieldError};
+use crate::resource::Resource;
+use crate::store::text;
+
+const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+
+fn whole(pattern: &str) -> Option<Regex> {
+    Regex::new(&format!("^(?:{pattern})$")).ok()
+}
+
+static PATTERNS: LazyLock<[Option<Regex>; 4]> =
+    LazyLock::new(|| [SUBDOMAIN, LABEL, QUALIFIED, VALUE].map(whole));
+
+fn matches(index: usize, name: &str) -> bool {
+    PATTERNS
+        .get(index)
+        .and_then(Option::as_ref)
+        .is_some_and(|pattern| pattern.is_match(name))
+}
+
+/// What is wrong with the name of an object of this kind.
+pub(crate) fn check_name(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let name = text(object, "/metadata/name");
+    let generate = text(object, "/metadata/generateName");
+    if name.is_empty() {
+        let detail = if generate.is_empty() {
+            "name or generateName is required"
+        } else {
+            ""
+        };
+        return vec![FieldError::required("metadata.name", detail)];
+    }
+    problem(resource, name)
+        .map(|detail| FieldError::invalid("metadata.name", &json!(name), detail))
+        .into_iter()
+        .collect()
+}
+
+fn problem(resource: &Resource, name: &str) -> Option<String> {
+    let storage = &*resource.storage;
+    let too_long = |max: usize| (name.len() > max).then(|| format!("must be no more than {max} bytes"));
+    if storage.starts_with("rbac.authorization.k8s.io/") || storage == "/events" {
+        let bad = matches!(name, "." | "..") || name.contains(['/', '%']);
+        let sign = if name.contains('/') { '/' } else { '%' };
+        return bad.then(|| format!("may not contain '{sign}'"));
+    }
+    match storage {
+        "/namespaces" | "/services" if name.contains('.') => Some("must not contain dots".to_owned()),
+        "/namespaces" | "/services" => too_long(63).or_else(|| {
+            (!matches(1, name)).then(|| {
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')".to_owned()
+            })
+        }),
+        _ => too_long(253).or_else(|| {
+            (!matches(0, name)).then(|| {
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')".to_owned()
+            })
+        }),
+    }
+}
+
+fn unqualified(object: &Value) -> Vec<(usize, &Value)> {
+    let finalizers = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let standard = |name: &str| {
+        name.contains('/')
+            || matches!(name, "kubernetes" | "orphan" | "foregroundDeletion")
+            || name == crate::schema::crd::CLEANUP
+    };
+    finalizers
+        .enumerate()
+        .filter(|(_, name)| !name.as_str().is_some_and(standard))
+        .collect()
+}
+
+/// Custom resources may have any finalizer, but are warned.
+pub(crate) fn finalizer_warnings(resource: &Resource, object: &Value) -> Vec<String> {
+    if resource.custom.is_none() {
+        return Vec::new();
+    }
+    unqualified(object)
+        .into_iter()
+        .map(|(_, name)| format!("metadata.finalizers: {name}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"))
+        .collect()
+}
+
+/// What is wrong with labels, annotations, finalizers and owners.
+pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let map = |key: &str| {
+        object
+            .get("metadata")
+            .and_then(|m| m.get(key))
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
+    for (key, value) in map("labels") {
+        check_key(key, &format!("{path}.labels"), &mut errors);
+        let text = value.as_str().unwrap_or_default();
+        let field = format!("{path}.labels");
+        if text.len() > 63 {
+            errors.push(FieldError::invalid(
+                &field,
+                value,
+                "must be no more than 63 bytes",
+            ));
+        }
+        if !matches(3, text) {
+            errors.push(FieldError::invalid(&field, value, format!("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{VALUE}')")));
+        }
+    }
+    for (key, _) in map("annotations") {
+        check_key(&key.to_lowercase(), &format!("{path}.annotations"), &mut errors);
+    }
+    let size: usize = map("annotations")
+        .map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len())
+        .sum();
+    if size > 262_144 {
+        errors.push(FieldError::new(
+            Fault::TooLong,
+            format!("{path}.annotations"),
+            None,
+            "may not be more than 262144 bytes",
+        ));
+    }
+    if resource.custom.is_none() {
+        for (index, name) in unqualified(object) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(
+                format!("{path}.finalizers[{index}]"),
+                name,
+                detail,
+            ));
+        }
+    }
+    let owners = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    for owner in owners {
+        let at = format!("{path}.ownerReferences");
+        for (key, detail) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(owner, &format!("/{key}")).is_empty() {
+                errors.push(FieldError::invalid(format!("{at}.{key}"), &json!(""), detail));
+            }
+        }
+    }
+    errors
+}
+
+fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let (prefix, name) = key
+        .split_once('/')
+        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let shown = json!(key);
+    if let Some(prefix) = prefix
+        && !matches(0, prefix)
+    {
+        errors.push(FieldError::invalid(field, &shown, "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"));
+    }
+    if name.len() > 63 {
+        errors.push(FieldError::invalid(
+            field,
+            &shown,
+            "name part must be no more than 63 bytes",
+        ));
+    }
+    if !matches(2, name) {
+        errors.push(FieldError::invalid(field, &shown, "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
+    }
+}

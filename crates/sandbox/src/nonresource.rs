@@ -1,0 +1,68 @@
+//! Everything that is not a resource: health, version, discovery and `OpenAPI`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request};
+
+use crate::answer::{self, Answer};
+use crate::auth::User;
+use crate::auth::rbac::{self, Attributes, Decision};
+use crate::data;
+use crate::discovery;
+use crate::error::{About, ApiError};
+use crate::openapi;
+use crate::server::Server;
+
+pub(crate) fn answer(
+    server: &Arc<Server>,
+    user: &User,
+    request: &Request<Bytes>,
+) -> Result<Answer, ApiError> {
+    let path = request.uri().path();
+    let verb = request.method().as_str().to_lowercase();
+    let attributes = Attributes {
+        verb: &verb,
+        path: Some(path),
+        ..Attributes::default()
+    };
+    if let Decision::Denied(why) = rbac::authorize(server, user, &attributes) {
+        return Err(ApiError::forbidden(
+            About {
+                group: "",
+                kind: "",
+                name: "",
+            },
+            &why,
+        ));
+    }
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return Err(ApiError::method_not_allowed());
+    }
+    let accept = request
+        .headers()
+        .get("accept")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["healthz" | "livez" | "readyz", ..] => Ok(answer::bytes(200, "text/plain; charset=utf-8", "ok")),
+        ["version"] => Ok(answer::json(200, data::version())),
+        ["api"] if discovery::wants_aggregated(accept) => Ok(discovery::aggregated(server, true)),
+        ["apis"] if discovery::wants_aggregated(accept) => Ok(discovery::aggregated(server, false)),
+        ["api"] => Ok(discovery::core_versions()),
+        ["apis"] => Ok(discovery::groups(server)),
+        ["api", version] => discovery::resources(server, "", version),
+        ["apis", group] => discovery::group(server, group),
+        ["apis", group, version] => discovery::resources(server, group, version),
+        ["openapi", "v3"] => Ok(openapi::index(server)),
+        ["openapi", "v3", rest @ ..] => openapi::document(server, &rest.join("/")),
+        [""] => Ok(answer::json(
+            200,
+            &serde_json::json!({
+                "paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"],
+            }),
+        )),
+        _ => Err(ApiError::page_not_found()),
+    }
+}

@@ -1,0 +1,192 @@
+//! `OpenAPI` v3: the original's documents for the built-in groups, and one of our own for each group of CRDs.
+
+use serde_json::{Map, Value, json};
+
+use crate::answer::{self, Answer};
+use crate::data;
+use crate::error::ApiError;
+use crate::resource::Resource;
+use crate::server::Server;
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+/// Schemas that every document of a CRD needs.
+const COMMON: [&str; 8] = [
+    OBJECT_META,
+    LIST_META,
+    "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions",
+];
+
+pub(crate) fn index(server: &Server) -> Answer {
+    let mut names: Vec<String> = data::documents().keys().cloned().collect();
+    for resource in server.registry.custom() {
+        let name = format!("apis/{}/{}", resource.group, resource.version);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    // The hash lets clients cache; it changes with everything that is written, which is often enough.
+    let hash = server.store.revision();
+    let paths: Map<String, Value> = names
+        .into_iter()
+        .map(|name| {
+            let url = format!("/openapi/v3/{name}?hash={hash:X}");
+            (name, json!({"serverRelativeURL": url}))
+        })
+        .collect();
+    answer::json(200, &json!({"paths": paths}))
+}
+
+pub(crate) fn document(server: &Server, name: &str) -> Result<Answer, ApiError> {
+    if let Some(document) = data::documents().get(name) {
+        let mut document = document.clone();
+        if let Some(schemas) = document
+            .pointer_mut("/components/schemas")
+            .and_then(Value::as_object_mut)
+        {
+            for (name, schema) in schemas {
+                if schema.is_null() {
+                    *schema = data::schemas().get(name).cloned().unwrap_or_default();
+                }
+            }
+        }
+        return Ok(answer::json(200, &document));
+    }
+    let resources: Vec<_> = server
+        .registry
+        .custom()
+        .into_iter()
+        .filter(|resource| format!("apis/{}/{}", resource.group, resource.version) == name)
+        .collect();
+    if resources.is_empty() {
+        return Err(ApiError::no_such_path());
+    }
+    let mut paths = Map::new();
+    let mut schemas: Map<String, Value> = COMMON
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), data::schemas().get(*name)?.clone())))
+        .collect();
+    for resource in &resources {
+        describe(resource, &mut paths, &mut schemas);
+    }
+    Ok(answer::json(
+        200,
+        &json!({
+            "openapi": "3.0.0", "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+            "paths": paths, "components": {"schemas": schemas},
+        }),
+    ))
+}
+
+/// The name of a kind's schema: the group backwards.
+fn schema_name(resource: &Resource) -> String {
+    let group: Vec<&str> = resource.group.split('.').rev().collect();
+    format!("{}.{}.{}", group.join("."), resource.version, resource.kind)
+}
+
+fn describe(resource: &Resource, paths: &mut Map<String, Value>, schemas: &mut Map<String, Value>) {
+    let Some(custom) = &resource.custom else { return };
+    let name = schema_name(resource);
+    let gvk = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let mut schema = custom.declared.clone();
+    schema["properties"]["metadata"] = json!({"allOf": [{"$ref": format!("#/components/schemas/{OBJECT_META}")}],
+        "description": "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"});
+    for (key, description) in [
+        (
+            "apiVersion",
+            "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+        ),
+        (
+            "kind",
+            "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+        ),
+    ] {
+        schema["properties"][key] = json!({"type": "string", "description": description});
+    }
+    schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+    let reference = json!({"$ref": format!("#/components/schemas/{name}")});
+    let list = format!("{name}List");
+    schemas.insert(list.clone(), json!({
+        "type": "object", "required": ["items"],
+        "description": format!("{} is a list of {}", resource.list_kind(), resource.kind),
+        "properties": {
+            "apiVersion": schema["properties"]["apiVersion"], "kind": schema["properties"]["kind"],
+            "items": {"type": "array", "items": {"allOf": [reference]}, "description": format!("List of {}.", resource.plural)},
+            "metadata": {"allOf": [{"$ref": format!("#/components/schemas/{LIST_META}")}]},
+        },
+        "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": resource.list_kind()}],
+    }));
+    schemas.insert(name, schema);
+
+    let scope = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
+    let root = format!(
+        "/apis/{}/{}{scope}/{}",
+        resource.group, resource.version, resource.plural
+    );
+    let list = json!({"$ref": format!("#/components/schemas/{list}")});
+    paths.insert(
+        root.clone(),
+        json!({
+            "get": operation("list", &gvk, &list, &[]),
+            "post": operation("post", &gvk, &reference, &["fieldManager", "dryRun", "fieldValidation"]),
+        }),
+    );
+    let one = |paths: &mut Map<String, Value>, path: String| {
+        let mut patch = operation(
+            "patch",
+            &gvk,
+            &reference,
+            &["fieldManager", "dryRun", "fieldValidation", "force"],
+        );
+        let body = json!({"schema": {"type": "object"}});
+        patch["requestBody"] = json!({"content": {
+            "application/json-patch+json": body, "application/merge-patch+json": body, "application/apply-patch+yaml": body,
+        }});
+        paths.insert(
+            path,
+            json!({
+                "get": operation("get", &gvk, &reference, &[]),
+                "put": operation("put", &gvk, &reference, &["fieldManager", "dryRun", "fieldValidation"]),
+                "patch": patch,
+            }),
+        );
+    };
+    one(paths, format!("{root}/{{name}}"));
+    for subresource in resource
+        .discovery
+        .get("subresources")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        one(
+            paths,
+            format!(
+                "{root}/{{name}}/{}",
+                crate::store::text(subresource, "/subresource")
+            ),
+        );
+    }
+}
+
+fn operation(action: &str, gvk: &Value, schema: &Value, parameters: &[&str]) -> Value {
+    let parameters: Vec<Value> = parameters
+        .iter()
+        .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+        .collect();
+    json!({
+        "parameters": parameters,
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": schema}}}},
+        "x-kubernetes-action": action, "x-kubernetes-group-version-kind": gvk,
+    })
+}

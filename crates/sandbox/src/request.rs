@@ -1,0 +1,330 @@
+//! What a request asks for: the path, the query and the media types of the Kubernetes API, taken apart once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use percent_encoding::percent_decode_str;
+use serde_json::json;
+
+use crate::auth::User;
+use crate::error::{About, ApiError, Fault, FieldError};
+use crate::resource::{Registry, Resource};
+
+/// The verbs of resource requests, as RBAC and audit name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    pub(crate) const fn writes(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+}
+
+/// The path of a resource request, before it is known whether such a resource is served.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) plural: String,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+}
+
+impl Target {
+    /// Takes a path apart; `None` if it is not that of a resource.
+    pub(crate) fn parse(path: &str) -> Option<Self> {
+        let parts: Vec<String> = path
+            .trim_matches('/')
+            .split('/')
+            .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned())
+            .collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        let (namespace, rest) = match rest {
+            // `namespaces/x/status` and `/finalize` are subresources of the namespace itself.
+            ["namespaces", namespace, plural, rest @ ..]
+                if !(rest.is_empty() && matches!(*plural, "status" | "finalize")) =>
+            {
+                (*namespace, [&[*plural], rest].concat())
+            }
+            ["namespaces", name, ..] => (*name, rest.to_vec()),
+            _ => ("", rest.to_vec()),
+        };
+        let (plural, name, subresource) = match rest.as_slice() {
+            [plural] => (*plural, "", String::new()),
+            [plural, name, subresource @ ..] => (*plural, *name, subresource.join("/")),
+            [] => return None,
+        };
+        Some(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            namespace: namespace.to_owned(),
+            plural: plural.to_owned(),
+            name: name.to_owned(),
+            subresource,
+        })
+    }
+
+    /// The verb that a method means here.
+    pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
+        Some(match (method, self.name.is_empty()) {
+            (&Method::GET | &Method::HEAD, _) if query.flag("watch") => Verb::Watch,
+            (&Method::GET | &Method::HEAD, false) => Verb::Get,
+            (&Method::GET | &Method::HEAD, true) => Verb::List,
+            (&Method::POST, named) if named || !self.subresource.is_empty() => Verb::Create,
+            (&Method::PUT, false) => Verb::Update,
+            (&Method::PATCH, false) => Verb::Patch,
+            (&Method::DELETE, false) => Verb::Delete,
+            (&Method::DELETE, true) => Verb::DeleteCollection,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn resource(&self, registry: &Registry) -> Option<Arc<Resource>> {
+        registry.get(&self.group, &self.version, &self.plural)
+    }
+}
+
+/// The parameters after the question mark.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(crate) fn parse(query: &str) -> Self {
+        let decode = |text: &str| {
+            percent_decode_str(&text.replace('+', " "))
+                .decode_utf8_lossy()
+                .into_owned()
+        };
+        let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key), decode(value))
+        });
+        Self(pairs.collect())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.get(key).unwrap_or_default()
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        self.get(key)
+            .is_some_and(|value| matches!(value, "" | "1" | "true" | "True" | "t"))
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.parse().ok()
+    }
+}
+
+/// The form in which the client wants its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Yaml,
+    Table,
+    Metadata,
+}
+
+impl Form {
+    /// The first of the accepted media types that can be served.
+    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let accept = headers
+            .get("accept")
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("*/*");
+        accept
+            .split(',')
+            .find_map(Self::of)
+            .ok_or_else(ApiError::not_acceptable)
+    }
+
+    fn of(media: &str) -> Option<Self> {
+        let mut parts = media.split(';').map(str::trim);
+        let kind = parts.next()?;
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let parameter = |key: &str| {
+            parameters
+                .iter()
+                .find(|(known, _)| *known == key)
+                .map(|(_, value)| *value)
+        };
+        match (kind, parameter("as")) {
+            ("application/json" | "application/*" | "*/*" | "", None) => Some(Self::Json),
+            ("application/yaml", None) => Some(Self::Yaml),
+            ("application/json", Some("Table")) if parameter("v") == Some("v1") => Some(Self::Table),
+            ("application/json", Some("PartialObjectMetadata" | "PartialObjectMetadataList"))
+                if parameter("v") == Some("v1") =>
+            {
+                Some(Self::Metadata)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// One request for a resource, understood.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) user: User,
+    pub(crate) verb: Verb,
+    pub(crate) target: Target,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) query: Query,
+    pub(crate) form: Form,
+    pub(crate) content_type: String,
+    pub(crate) user_agent: String,
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    /// What an error about the object of this request names.
+    pub(crate) fn about(&self) -> About<'_> {
+        About {
+            group: &self.resource.group,
+            kind: &self.resource.plural,
+            name: &self.target.name,
+        }
+    }
+
+    pub(crate) fn key(&self) -> String {
+        crate::store::key(&self.namespace(), &self.target.name)
+    }
+
+    /// The namespace of the object; empty for those that have none.
+    pub(crate) fn namespace(&self) -> String {
+        if self.resource.namespaced {
+            self.target.namespace.clone()
+        } else {
+            String::new()
+        }
+    }
+
+    /// The name of this verb's options.
+    pub(crate) fn options(&self) -> &'static str {
+        match self.verb {
+            Verb::Create => "CreateOptions",
+            Verb::Update => "UpdateOptions",
+            Verb::Patch => "PatchOptions",
+            Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+            Verb::Get | Verb::List | Verb::Watch => "ListOptions",
+        }
+    }
+
+    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
+        match self.query.get("dryRun") {
+            None | Some("") => Ok(false),
+            Some("All") => Ok(true),
+            Some(other) => {
+                let shown = Some(json!([other]));
+                let error =
+                    FieldError::new(Fault::NotSupported, "dryRun", shown, "supported values: \"All\"");
+                Err(ApiError::invalid_option(self.options(), &error))
+            }
+        }
+    }
+
+    /// Who the written fields belong to.
+    pub(crate) fn manager(&self) -> String {
+        match self.query.get("fieldManager") {
+            Some(manager) if !manager.is_empty() => manager.to_owned(),
+            _ => self
+                .user_agent
+                .split('/')
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(128)
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_apart() {
+        let parse =
+            |path| Target::parse(path).map(|t| (t.group, t.namespace, t.plural, t.name, t.subresource));
+        let own = |a: [&str; 5]| Some((a[0].into(), a[1].into(), a[2].into(), a[3].into(), a[4].into()));
+        assert_eq!(parse("/api/v1/pods"), own(["", "", "pods", "", ""]));
+        assert_eq!(parse("/api/v1/namespaces"), own(["", "", "namespaces", "", ""]));
+        assert_eq!(
+            parse("/api/v1/namespaces/x"),
+            own(["", "x", "namespaces", "x", ""])
+        );
+        assert_eq!(
+            parse("/api/v1/namespaces/x/status"),
+            own(["", "x", "namespaces", "x", "status"])
+        );
+        assert_eq!(
+            parse("/api/v1/namespaces/x/pods/a/log"),
+            own(["", "x", "pods", "a", "log"])
+        );
+        assert_eq!(
+            parse("/apis/apps/v1/namespaces/x/deployments/a/scale"),
+            own(["apps", "x", "deployments", "a", "scale"])
+        );
+        assert_eq!(parse("/version"), None);
+        assert_eq!(parse("/apis/apps/v1"), None);
+    }
+
+    #[test]
+    fn the_first_servable_media_type_wins() {
+        let form = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("accept", accept.parse().unwrap());
+            Form::negotiate(&headers)
+        };
+        assert_eq!(
+            form("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap(),
+            Form::Table
+        );
+        assert_eq!(
+            form("application/vnd.kubernetes.protobuf,application/json").unwrap(),
+            Form::Json
+        );
+        assert_eq!(
+            form("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").unwrap(),
+            Form::Metadata
+        );
+        assert_eq!(form("text/plain").unwrap_err().code, 406);
+    }
+}

@@ -1,0 +1,251 @@
+//! Starting and stopping a sandbox.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::admission::Webhooks;
+use crate::audit::Audit;
+use crate::auth::User;
+use crate::auth::tokens::Tokens;
+use crate::clock::Clock;
+use crate::controllers::{self, Workloads};
+use crate::faults::Faults;
+use crate::resource::Registry;
+use crate::server::Server;
+use crate::service::Door;
+use crate::store::Store;
+use crate::tls::{self, Listening, TlsError};
+
+/// Why a sandbox did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The TLS door did not open.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A file could not be read or written.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// How a sandbox is to be.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    seed: Option<u64>,
+    rbac: bool,
+    workloads: Option<Duration>,
+    audit: Option<PathBuf>,
+    state: Option<PathBuf>,
+    users: Vec<(String, User)>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            seed: None,
+            rbac: true,
+            workloads: Some(Duration::ZERO),
+            audit: None,
+            state: None,
+            users: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    /// Makes names and uids repeatable.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Whether roles are enforced; they are by default.
+    #[must_use]
+    pub fn rbac(mut self, enforced: bool) -> Self {
+        self.rbac = enforced;
+        self
+    }
+
+    /// How long a simulated pod takes to become ready, or `None` for no simulation at all.
+    #[must_use]
+    pub fn workloads(mut self, pod_start: Option<Duration>) -> Self {
+        self.workloads = pod_start;
+        self
+    }
+
+    /// Writes one JSON line a request to this file.
+    #[must_use]
+    pub fn audit_log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.audit = Some(path.into());
+        self
+    }
+
+    /// Keeps the objects in this file between runs.
+    #[must_use]
+    pub fn state(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state = Some(path.into());
+        self
+    }
+
+    /// A user with a bearer token of their own.
+    #[must_use]
+    pub fn user(mut self, token: &str, user: User) -> Self {
+        self.users.push((token.to_owned(), user));
+        self
+    }
+
+    /// Starts the server and its controllers on the current runtime.
+    pub fn start(self) -> Result<Sandbox, StartError> {
+        let audit = match &self.audit {
+            Some(path) => Audit::to_file(path).map_err(|source| StartError::File {
+                path: path.clone(),
+                source,
+            })?,
+            None => Audit::default(),
+        };
+        let server = Arc::new(Server {
+            store: Arc::new(Store::new()),
+            registry: Registry::new(),
+            clock: Clock::new(self.seed),
+            tokens: Tokens::default(),
+            rbac: self.rbac,
+            faults: Faults::default(),
+            audit,
+            webhooks: Webhooks,
+        });
+        for (token, user) in self.users {
+            server.tokens.add(&token, user);
+        }
+        match &self.state {
+            Some(path) if path.exists() => {
+                server.store.load(path).map_err(|source| StartError::File {
+                    path: path.clone(),
+                    source,
+                })?;
+            }
+            _ => {}
+        }
+        let mut tasks = JoinSet::new();
+        let workloads = self.workloads.map(|pod_start| Workloads { pod_start });
+        controllers::start(&server, workloads, &mut tasks);
+        if let Some(path) = self.state.clone() {
+            controllers::keep_on_disk(&server, path, &mut tasks);
+        }
+        Ok(Sandbox {
+            server,
+            tasks,
+            state: self.state,
+            listening: None,
+        })
+    }
+}
+
+/// A running API server. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Sandbox {
+    server: Arc<Server>,
+    // Held for its end: dropping the set aborts the controllers.
+    #[allow(dead_code)]
+    tasks: JoinSet<()>,
+    state: Option<PathBuf>,
+    listening: Option<Listening>,
+}
+
+impl Sandbox {
+    /// A sandbox to configure.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A door into the server for clients of the same process, all requests being this user's.
+    pub fn door(&self, user: User) -> Door {
+        Door::new(self.server.clone(), Some(user))
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> kube::Client {
+        self.client_as(User::admin())
+    }
+
+    /// A client of one user.
+    pub fn client_as(&self, user: User) -> kube::Client {
+        kube::Client::new(self.door(user), "default")
+    }
+
+    /// The faults that tests may set.
+    pub fn faults(&self) -> &Faults {
+        &self.server.faults
+    }
+
+    /// All requests for resources so far, in the shape of the original's audit log.
+    pub fn audit(&self) -> Vec<Value> {
+        self.server.audit.lines()
+    }
+
+    /// Forgets the history: running watches go on, but nothing can be resumed from an older version.
+    pub fn compact(&self) {
+        self.server.store.compact();
+    }
+
+    /// Opens the TLS door on loopback; port 0 takes any free one.
+    pub async fn listen(&mut self, port: u16) -> Result<SocketAddr, StartError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listening = tls::listen(Door::new(self.server.clone(), None), address).await?;
+        let address = listening.address;
+        self.listening = Some(listening);
+        Ok(address)
+    }
+
+    /// A kubeconfig for a user, with a new token; `None` while the TLS door is closed.
+    pub fn kubeconfig(&self, user: User) -> Option<String> {
+        let listening = self.listening.as_ref()?;
+        let token = format!("sandbox-{}", self.server.clock.uid());
+        self.server.tokens.add(&token, user);
+        Some(tls::kubeconfig(listening.address, &listening.authority, &token))
+    }
+
+    /// Writes the administrator's kubeconfig, readable by its owner only.
+    pub fn write_kubeconfig(&self, path: &Path) -> Result<(), StartError> {
+        let file = |source| StartError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let config = self.kubeconfig(User::admin()).unwrap_or_default();
+        #[cfg(unix)]
+        {
+            use std::io::Write as _;
+            use std::os::unix::fs::OpenOptionsExt as _;
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            options
+                .open(path)
+                .and_then(|mut out| out.write_all(config.as_bytes()))
+                .map_err(file)
+        }
+        #[cfg(not(unix))]
+        std::fs::write(path, config).map_err(file)
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if let Some(listening) = &self.listening {
+            listening.task.abort();
+        }
+        if let Some(path) = &self.state
+            && let Err(error) = self.server.store.save(path)
+        {
+            tracing::error!(%error, path = %path.display(), "the sandbox's state was not saved");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! `CustomResourceDefinitions`: from the definition to the resources that it serves.
+
+use kube_cel::{CompiledSchema, RootContext, Validator, compile_schema};
+use serde_json::{Value, json};
+
+use super::Schema;
+use super::prune;
+use super::validate;
+use crate::error::{Fault, FieldError};
+use crate::resource::Resource;
+use crate::store::text;
+
+/// Where definitions are stored.
+pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
+/// Keeps a definition until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+const OBJECT_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// What is special about a custom resource's version.
+#[derive(Debug)]
+pub(crate) struct Custom {
+    /// The schema of the whole object, metadata included.
+    pub(crate) schema: Value,
+    /// As the CRD has it: for `OpenAPI`, and for defaults and rules, which end at the metadata.
+    pub(crate) declared: Value,
+    pub(crate) list_kind: Option<String>,
+    pub(crate) columns: Vec<Value>,
+    pub(crate) selectable: Vec<String>,
+    pub(crate) scale: Option<Value>,
+    rules: CompiledSchema,
+    has_rules: bool,
+}
+
+/// The resources of all served versions of a CRD.
+pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let names = spec.get("names").unwrap_or(&Value::Null);
+    let (group, plural) = (text(spec, "/group"), text(names, "/plural"));
+    let versions = spec
+        .get("versions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    versions
+        .filter(|version| version.get("served").and_then(Value::as_bool).unwrap_or_default())
+        .map(|version| Resource {
+            group: group.to_owned(),
+            version: text(version, "/name").to_owned(),
+            plural: plural.to_owned(),
+            kind: text(names, "/kind").to_owned(),
+            namespaced: text(spec, "/scope") == "Namespaced",
+            discovery: discovery(spec, names, version),
+            storage: format!("{group}/{plural}").into(),
+            custom: Some(custom(names, version)),
+        })
+        .collect()
+}
+
+fn discovery(spec: &Value, names: &Value, version: &Value) -> Value {
+    let kind = json!({"group": text(spec, "/group"), "version": text(version, "/name"), "kind": text(names, "/kind")});
+    let mut entry = json!({
+        "resource": text(names, "/plural"), "responseKind": kind, "scope": text(spec, "/scope"),
+        "singularResource": text(names, "/singular"),
+        "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+    });
+    for key in ["shortNames", "categories"] {
+        if let Some(list) = names.get(key) {
+            entry[key] = list.clone();
+        }
+    }
+    let verbs = json!(["get", "patch", "update"]);
+    let mut subresources = Vec::new();
+    if version.pointer("/subresources/status").is_some() {
+        subresources.push(json!({"subresource": "status", "responseKind": kind, "verbs": verbs}));
+    }
+    if version.pointer("/subresources/scale").is_some() {
+        let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        subresources.push(json!({"subresource": "scale", "responseKind": scale, "verbs": verbs}));
+    }
+    if !subresources.is_empty() {
+        entry["subresources"] = json!(subresources);
+    }
+    entry
+}
+
+fn custom(names: &Value, version: &Value) -> Custom {
+    let declared = version
+        .pointer("/schema/openAPIV3Schema")
+        .cloned()
+        .unwrap_or_else(|| json!({"type": "object"}));
+    let mut schema = declared.clone();
+    schema["properties"]["apiVersion"] = json!({"type": "string"});
+    schema["properties"]["kind"] = json!({"type": "string"});
+    schema["properties"]["metadata"] = json!({"$ref": OBJECT_META});
+    let list = |pointer: &str| {
+        version
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    Custom {
+        rules: compile_schema(&declared),
+        has_rules: mentions_rules(&declared),
+        list_kind: names.get("listKind").and_then(Value::as_str).map(str::to_owned),
+        columns: list("/additionalPrinterColumns"),
+        selectable: list("/selectableFields")
+            .iter()
+            .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
+            .collect(),
+        scale: version.pointer("/subresources/scale").cloned(),
+        schema,
+        declared,
+    }
+}
+
+fn mentions_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            map.contains_key("x-kubernetes-validations") || map.values().any(mentions_rules)
+        }
+        Value::Array(items) => items.iter().any(mentions_rules),
+        _ => false,
+    }
+}
+
+impl Custom {
+    /// Brings an object into the form that is stored: pruned, without nulls, with defaults. Returns the paths of
+    /// the fields that are not in the schema.
+    pub(crate) fn normalize(&self, value: &mut Value) -> Vec<String> {
+        let root = Schema::custom(&self.schema);
+        let unknown = prune::unknown_fields(root, value);
+        prune::nulls(root, value);
+        loop {
+            // A default that is an object has defaults of its own.
+            let defaulted = kube_cel::apply_defaults(&self.declared, value);
+            if defaulted == *value {
+                return unknown;
+            }
+            *value = defaulted;
+        }
+    }
+
+    /// All rules of the schema that the object breaks, those that compare with its former state included.
+    pub(crate) fn check(&self, resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let root = Schema::custom(&self.declared);
+        let mut errors: Vec<FieldError> = validate::check(root, value, "")
+            .into_iter()
+            .map(|mut error| {
+                error.detail = error.detail.trim_start().to_owned();
+                error
+            })
+            .collect();
+        let blocking = errors.iter().any(|error| {
+            matches!(
+                error.fault,
+                Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany
+            ) || error.fault == Fault::NotSupported
+        });
+        if !blocking || errors.is_empty() {
+            errors.extend(validate::check_lists(root, value, ""));
+            errors.extend(self.check_rules(resource, value, old));
+        } else if self.has_rules {
+            errors.push(FieldError::new(Fault::Invalid, "<nil>", Some(Value::Null),
+                "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"));
+        }
+        errors
+    }
+
+    fn check_rules(&self, resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        if !self.has_rules {
+            return Vec::new();
+        }
+        let context = RootContext {
+            api_version: resource.api_version(),
+            api_group: resource.group.clone(),
+            kind: resource.kind.clone(),
+        };
+        let Err(found) =
+            Validator::new().validate_compiled_with_context(&self.rules, value, old, Some(&context))
+        else {
+            return Vec::new();
+        };
+        found
+            .into_vec()
+            .into_iter()
+            .map(|error| {
+                let fault = match error.reason.as_deref() {
+                    Some("FieldValueForbidden") => Fault::Forbidden,
+                    Some("FieldValueRequired") => Fault::Required,
+                    Some("FieldValueDuplicate") => Fault::Duplicate,
+                    _ => Fault::Invalid,
+                };
+                // Objects and lists are too long to show.
+                let shown = Some(at(value, &error.field_path))
+                    .filter(|value| {
+                        !matches!(fault, Fault::Forbidden | Fault::Required)
+                            && !value.is_object()
+                            && !value.is_array()
+                    })
+                    .cloned();
+                let path = if error.field_path.is_empty() {
+                    "<nil>".to_owned()
+                } else {
+                    error.field_path
+                };
+                FieldError::new(fault, path, shown, error.message)
+            })
+            .collect()
+    }
+}
+
+/// The value at a path such as `spec.list[0].name`.
+fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    let mut here = value;
+    for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
+        let next = match here {
+            Value::Array(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
+            other => other.get(part),
+        };
+        here = next.unwrap_or(&Value::Null);
+    }
+    here
+}
+
+/// Refuses a definition that could not be served.
+pub(crate) fn check_definition(definition: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let (group, plural) = (text(spec, "/group"), text(spec, "/names/plural"));
+    let name = text(definition, "/metadata/name");
+    if name != format!("{plural}.{group}") {
+        errors.push(FieldError::invalid(
+            "metadata.name",
+            &json!(name),
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
+    }
+    let versions = spec
+        .get("versions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let stored = versions
+        .iter()
+        .filter(|v| v.get("storage").and_then(Value::as_bool).unwrap_or_default())
+        .count();
+    if stored != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(FieldError::new(
+            Fault::Invalid,
+            "spec.versions",
+            Some(json!(versions.len())),
+            detail,
+        ));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
+        match version.pointer("/schema/openAPIV3Schema") {
+            None => errors.push(FieldError::required(at, "")),
+            Some(schema) => {
+                let at = if versions.len() == 1 {
+                    "spec.validation.openAPIV3Schema".to_owned()
+                } else {
+                    at
+                };
+                structural(schema, &at, true, &mut errors);
+                let compiled = compile_schema(schema);
+                for error in deep_errors(&compiled) {
+                    errors.push(FieldError::invalid(
+                        format!("{at}.x-kubernetes-validations"),
+                        &Value::Null,
+                        error,
+                    ));
+                }
+            }
+        }
+    }
+    errors
+}
+
+fn deep_errors(schema: &CompiledSchema) -> Vec<String> {
+    let children = schema
+        .properties
+        .values()
+        .chain(schema.items.as_deref())
+        .chain(schema.additional_properties.as_deref());
+    let own = schema
+        .compilation_errors()
+        .into_iter()
+        .map(|error| format!("compilation failed: {error}"));
+    own.chain(children.flat_map(deep_errors)).collect()
+}
+
+/// Every node of a structural schema has a type.
+fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
+    let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
+    let kind = text(schema, "/type");
+    let untyped = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
+    if kind.is_empty() && (!untyped || root) {
+        let detail = if root {
+            "must not be empty at the root"
+        } else {
+            "must not be empty for specified object fields"
+        };
+        errors.push(FieldError::required(format!("{path}.type"), detail));
+    }
+    if root && !kind.is_empty() && kind != "object" {
+        errors.push(FieldError::invalid(
+            format!("{path}.type"),
+            &json!(kind),
+            "must be object at the root",
+        ));
+    }
+    for (name, child) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        structural(child, &format!("{path}.properties[{name}]"), false, errors);
+    }
+    if let Some(items) = schema.get("items") {
+        structural(items, &format!("{path}.items"), false, errors);
+    } else if kind == "array" {
+        errors.push(FieldError::required(format!("{path}.items"), "must be specified"));
+    }
+    if let Some(values) = schema
+        .get("additionalProperties")
+        .filter(|values| values.is_object())
+    {
+        structural(values, &format!("{path}.additionalProperties"), false, errors);
+    }
+}
+
+/// Objects keep the version that they were written in; reading another one only renames it.
+pub(crate) fn convert(resource: &Resource, value: &Value) -> Value {
+    let mut converted = value.clone();
+    converted["apiVersion"] = json!(resource.api_version());
+    if let Some(custom) = &resource.custom {
+        custom.normalize(&mut converted);
+    }
+    converted
+}

@@ -1,0 +1,272 @@
+//! A cursor over `OpenAPI` schemas, for the built-in kinds and for CRDs alike. Everything that depends on the
+//! shape of an object (pruning, defaults, merging, field ownership) walks with it.
+
+pub(crate) mod builtin;
+pub(crate) mod crd;
+pub(crate) mod decode;
+pub(crate) mod formats;
+pub(crate) mod prune;
+pub(crate) mod quantity;
+pub(crate) mod validate;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::data;
+
+const REF: &str = "#/components/schemas/";
+
+/// The schema of built-in kinds by group, version and kind.
+static BY_KIND: LazyLock<HashMap<(&str, &str, &str), &str>> = LazyLock::new(|| {
+    let text = |value: &'static Value, key: &str| value.get(key).and_then(Value::as_str);
+    let mut names = HashMap::new();
+    for (name, schema) in data::schemas() {
+        for gvk in schema
+            .get("x-kubernetes-group-version-kind")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if let (Some(group), Some(version), Some(kind)) =
+                (text(gvk, "group"), text(gvk, "version"), text(gvk, "kind"))
+            {
+                names.insert((group, version, kind), name.as_str());
+            }
+        }
+    }
+    names
+});
+
+/// One node of a schema. Copies are cheap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schema<'a> {
+    /// The node where the field is declared: carries default, list type and patch strategy.
+    outer: &'a Value,
+    /// The node that it refers to: carries type and properties.
+    node: &'a Value,
+    /// The name of the type, for nodes reached by reference.
+    name: Option<&'a str>,
+    /// In built-in types an object without properties is opaque; in a CRD it is empty.
+    builtin: bool,
+}
+
+/// How a list is merged and owned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ListType {
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// What values a node holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Object,
+    List,
+    Scalar,
+    /// Anything: the shape follows the value, lists are atomic.
+    Any,
+}
+
+impl<'a> Schema<'a> {
+    /// The schema of a custom resource's version.
+    pub(crate) fn custom(root: &'a Value) -> Self {
+        Self::at(root, false)
+    }
+
+    /// The schema of a built-in kind, if there is one.
+    pub(crate) fn of_kind(group: &str, version: &str, kind: &str) -> Option<Schema<'static>> {
+        let name = BY_KIND.get(&(group, version, kind))?;
+        Schema::named(name)
+    }
+
+    /// A built-in schema by its full name.
+    pub(crate) fn named(name: &str) -> Option<Schema<'static>> {
+        let (name, node) = data::schemas().get_key_value(name)?;
+        Some(Schema {
+            outer: node,
+            node,
+            name: Some(name),
+            builtin: true,
+        })
+    }
+
+    fn at(outer: &'a Value, builtin: bool) -> Self {
+        let target = outer
+            .get("$ref")
+            .or_else(|| {
+                outer
+                    .get("allOf")
+                    .and_then(|all| all.get(0))
+                    .and_then(|first| first.get("$ref"))
+            })
+            .and_then(Value::as_str)
+            .and_then(|reference| reference.strip_prefix(REF))
+            .and_then(|name| data::schemas().get_key_value(name));
+        match target {
+            Some((name, node)) => Self {
+                outer,
+                node,
+                name: Some(name),
+                builtin: true,
+            },
+            None => Self {
+                outer,
+                node: outer,
+                name: None,
+                builtin,
+            },
+        }
+    }
+
+    fn attribute(self, key: &str) -> Option<&'a Value> {
+        self.outer.get(key).or_else(|| self.node.get(key))
+    }
+
+    fn flag(self, key: &str) -> bool {
+        self.attribute(key).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub(crate) fn node(self) -> &'a Value {
+        self.node
+    }
+
+    pub(crate) fn type_name(self) -> Option<&'a str> {
+        self.name
+    }
+
+    /// The last part of the type's name, which is the name of the Go struct.
+    pub(crate) fn short_name(self) -> &'a str {
+        self.name
+            .and_then(|name| name.rsplit('.').next())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn json_type(self) -> &'a str {
+        self.node.get("type").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn format(self) -> &'a str {
+        self.node
+            .get("format")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn shape(self) -> Shape {
+        if self.is_scalar_union() {
+            return Shape::Scalar;
+        }
+        match self.json_type() {
+            "object" if self.is_opaque() => Shape::Any,
+            "object" => Shape::Object,
+            "array" => Shape::List,
+            "" => Shape::Any,
+            _ => Shape::Scalar,
+        }
+    }
+
+    /// Quantities and int-or-string: two types, but never a container.
+    fn is_scalar_union(self) -> bool {
+        self.flag("x-kubernetes-int-or-string") || (self.builtin && self.node.get("oneOf").is_some())
+    }
+
+    /// An object of which nothing is declared and everything is kept.
+    fn is_opaque(self) -> bool {
+        let undeclared =
+            self.node.get("properties").is_none() && self.node.get("additionalProperties").is_none();
+        undeclared && (self.builtin || self.keeps_unknown())
+    }
+
+    pub(crate) fn field(self, name: &str) -> Option<Self> {
+        self.node
+            .get("properties")?
+            .get(name)
+            .map(|node| Self::at(node, self.builtin))
+    }
+
+    pub(crate) fn fields(self) -> impl Iterator<Item = (&'a str, Self)> {
+        let properties = self.node.get("properties").and_then(Value::as_object);
+        properties
+            .into_iter()
+            .flatten()
+            .map(move |(name, node)| (name.as_str(), Self::at(node, self.builtin)))
+    }
+
+    /// The schema of a map's values.
+    pub(crate) fn values(self) -> Option<Self> {
+        self.node
+            .get("additionalProperties")
+            .filter(|node| node.is_object())
+            .map(|node| Self::at(node, self.builtin))
+    }
+
+    /// The schema of what stands under `key`: a declared field, or a value of a map.
+    pub(crate) fn child(self, key: &str) -> Option<Self> {
+        self.field(key).or_else(|| self.values())
+    }
+
+    pub(crate) fn items(self) -> Option<Self> {
+        self.node.get("items").map(|node| Self::at(node, self.builtin))
+    }
+
+    pub(crate) fn default(self) -> Option<&'a Value> {
+        self.outer.get("default")
+    }
+
+    pub(crate) fn nullable(self) -> bool {
+        self.flag("nullable")
+    }
+
+    pub(crate) fn keeps_unknown(self) -> bool {
+        self.flag("x-kubernetes-preserve-unknown-fields")
+    }
+
+    pub(crate) fn is_embedded_resource(self) -> bool {
+        self.flag("x-kubernetes-embedded-resource")
+    }
+
+    pub(crate) fn is_int_or_string(self) -> bool {
+        self.flag("x-kubernetes-int-or-string") || self.format() == "int-or-string"
+    }
+
+    pub(crate) fn required(self) -> impl Iterator<Item = &'a str> {
+        self.node
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    }
+
+    pub(crate) fn list_type(self) -> ListType {
+        match self.attribute("x-kubernetes-list-type").and_then(Value::as_str) {
+            Some("set") => ListType::Set,
+            Some("map") => ListType::Map(
+                self.attribute("x-kubernetes-list-map-keys")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|key| key.as_str().map(str::to_owned))
+                    .collect(),
+            ),
+            _ => ListType::Atomic,
+        }
+    }
+
+    /// Whether an object is owned and replaced as one.
+    pub(crate) fn is_atomic_object(self) -> bool {
+        self.attribute("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic")
+    }
+
+    /// How strategic merge treats this field: the strategies and the key of a list.
+    pub(crate) fn patch_strategy(self) -> (&'a str, Option<&'a str>) {
+        let text = |key| self.attribute(key).and_then(Value::as_str);
+        (
+            text("x-kubernetes-patch-strategy").unwrap_or_default(),
+            text("x-kubernetes-patch-merge-key"),
+        )
+    }
+}

@@ -1,0 +1,127 @@
+//! The API server itself: the state that all requests share, and the way of a request through it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Request;
+
+use crate::admission::Webhooks;
+use crate::answer::Answer;
+use crate::audit::Audit;
+use crate::auth::rbac::{self, Attributes, Decision};
+use crate::auth::tokens::Tokens;
+use crate::auth::{self, User};
+use crate::clock::Clock;
+use crate::error::{About, ApiError};
+use crate::faults::Faults;
+use crate::handlers;
+use crate::nonresource;
+use crate::request::{Call, Form, Query, Target};
+use crate::resource::{Registry, has_verb};
+use crate::store::Store;
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) tokens: Tokens,
+    /// Whether roles are enforced.
+    pub(crate) rbac: bool,
+    pub(crate) faults: Faults,
+    pub(crate) audit: Audit,
+    pub(crate) webhooks: Webhooks,
+}
+
+impl Server {
+    /// Answers one request. `door` is who the door knows its callers to be.
+    pub(crate) async fn handle(self: &Arc<Self>, request: Request<Bytes>, door: Option<&User>) -> Answer {
+        let user = match auth::authenticate(self, request.headers(), door) {
+            Ok(user) => user,
+            Err(error) => return error.into(),
+        };
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let Some(target) = Target::parse(request.uri().path()) else {
+            return nonresource::answer(self, &user, &request).unwrap_or_else(Answer::from);
+        };
+        let record = Audit::line(&user, &request, &target, &query);
+        let answer = match self.understand(user, request, target, query) {
+            Ok(call) => Box::pin(self.perform(&call)).await,
+            Err(error) => error.into(),
+        };
+        self.audit.finish(record, answer.status().as_u16(), &self.clock);
+        answer
+    }
+
+    /// Takes the request apart and refuses what is not allowed or not served.
+    fn understand(
+        &self,
+        user: User,
+        request: Request<Bytes>,
+        target: Target,
+        query: Query,
+    ) -> Result<Call, ApiError> {
+        let verb = target
+            .verb(request.method(), &query)
+            .ok_or_else(ApiError::method_not_allowed)?;
+        if let Decision::Denied(why) = rbac::authorize(self, &user, &Attributes::of(&target, verb)) {
+            let about = About {
+                group: &target.group,
+                kind: &target.plural,
+                name: &target.name,
+            };
+            return Err(ApiError::forbidden(about, &why));
+        }
+        if !self.registry.serves(&target.group, &target.version) {
+            return Err(ApiError::page_not_found());
+        }
+        let about = About {
+            group: &target.group,
+            kind: &target.plural,
+            name: &target.name,
+        };
+        let resource = target
+            .resource(&self.registry)
+            .ok_or_else(ApiError::no_such_path)?;
+        let entry = match target.subresource.as_str() {
+            "" => &resource.discovery,
+            name => resource.subresource(name).ok_or_else(|| match &resource.custom {
+                Some(_) => ApiError::not_found(about),
+                None => ApiError::no_such_path(),
+            })?,
+        };
+        let misplaced = resource.namespaced
+            && target.namespace.is_empty()
+            && !(target.name.is_empty() && !verb.writes() || target.plural == "namespaces");
+        // A review in no namespace is allowed; a namespaced object without one is not.
+        if misplaced && resource.allows("get") || !has_verb(entry, verb.name()) {
+            return Err(ApiError::method_not_allowed());
+        }
+        let header = |name: &str| {
+            let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        Ok(Call {
+            form: Form::negotiate(request.headers())?,
+            content_type: header("content-type"),
+            user_agent: header("user-agent"),
+            body: request.into_body(),
+            user,
+            verb,
+            target,
+            resource,
+            query,
+        })
+    }
+
+    async fn perform(self: &Arc<Self>, call: &Call) -> Answer {
+        let fault = self.faults.find(call);
+        if let Some(answer) = fault.before(self).await {
+            return answer;
+        }
+        let answer = Box::pin(handlers::dispatch(self, call))
+            .await
+            .unwrap_or_else(Answer::from);
+        fault.after(self, answer).await
+    }
+}

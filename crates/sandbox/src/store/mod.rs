@@ -1,0 +1,392 @@
+//! The objects, in memory: one revision counter over all kinds, a log of changes for each kind, and nothing
+//! else. Watches are cursors into the logs, so an event can be neither missed nor reordered; a list at an older
+//! revision is the present state with the newer changes undone.
+
+pub(crate) mod disk;
+mod object;
+mod watch;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+pub(crate) use object::{Object, text};
+pub(crate) use watch::{Cursor, Feed};
+
+/// Changes that a kind's log keeps before the oldest ones are forgotten.
+const LOG: usize = 20_000;
+
+/// A change with the kind that it is of.
+pub(crate) type KindChange = (Arc<str>, Change);
+
+/// One committed write.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) key: Arc<str>,
+    /// The state before, if there was one.
+    pub(crate) before: Option<Arc<Object>>,
+    /// The state after; for a deletion the last state, carrying the revision of the deletion.
+    pub(crate) after: Arc<Object>,
+    pub(crate) deleted: bool,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    objects: BTreeMap<Arc<str>, Arc<Object>>,
+    log: VecDeque<Change>,
+    /// Changes up to this revision are forgotten.
+    compacted: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    revision: u64,
+    kinds: HashMap<Arc<str>, Kind>,
+    /// The changes of all kinds, for the controllers.
+    feed: VecDeque<KindChange>,
+}
+
+/// The revision asked for is no longer, or not yet, known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutOfRange {
+    Compacted,
+    Future { current: u64 },
+}
+
+/// Somebody else was faster; holds the present state.
+#[derive(Debug)]
+pub(crate) struct Stale;
+
+/// What a write expects to find.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Expect {
+    Absent,
+    Revision(u64),
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    inner: Mutex<Inner>,
+    /// Tells the newest revision to watches and controllers.
+    tick: tokio::sync::watch::Sender<u64>,
+}
+
+/// The objects of a list and the revision that they are the state of.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) revision: u64,
+    pub(crate) objects: Vec<(Arc<str>, Arc<Object>)>,
+}
+
+/// The key of an object inside its kind; orders as the original's storage does.
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+impl Store {
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                revision: 1,
+                kinds: HashMap::new(),
+                feed: VecDeque::new(),
+            }),
+            tick: tokio::sync::watch::Sender::new(1),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    /// Follows the newest revision.
+    pub(crate) fn ticks(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.tick.subscribe()
+    }
+
+    pub(crate) fn get(&self, storage: &str, key: &str) -> Option<Arc<Object>> {
+        self.lock().kinds.get(storage)?.objects.get(key).cloned()
+    }
+
+    /// The present state of a kind, of one namespace or of all.
+    pub(crate) fn list(&self, storage: &str, namespace: Option<&str>) -> Snapshot {
+        let inner = self.lock();
+        let objects = inner
+            .kinds
+            .get(storage)
+            .map(|kind| kind.select(namespace))
+            .unwrap_or_default();
+        Snapshot {
+            revision: inner.revision,
+            objects,
+        }
+    }
+
+    /// The state of a kind as it was at `revision`.
+    pub(crate) fn list_at(
+        &self,
+        storage: &str,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Snapshot, OutOfRange> {
+        let inner = self.lock();
+        if revision > inner.revision {
+            return Err(OutOfRange::Future {
+                current: inner.revision,
+            });
+        }
+        let Some(kind) = inner.kinds.get(storage) else {
+            return Ok(Snapshot {
+                revision,
+                objects: Vec::new(),
+            });
+        };
+        if revision < kind.compacted {
+            return Err(OutOfRange::Compacted);
+        }
+        let mut objects: BTreeMap<_, _> = kind.select(namespace).into_iter().collect();
+        let within = |key: &str| namespace.is_none_or(|namespace| in_namespace(key, namespace));
+        for change in kind
+            .log
+            .iter()
+            .rev()
+            .take_while(|change| change.revision > revision)
+        {
+            if !within(&change.key) {
+                continue;
+            }
+            match &change.before {
+                Some(before) => objects.insert(change.key.clone(), before.clone()),
+                None => objects.remove(&change.key),
+            };
+        }
+        Ok(Snapshot {
+            revision,
+            objects: objects.into_iter().collect(),
+        })
+    }
+
+    /// Commits a new state. The object carries the new revision.
+    pub(crate) fn put(
+        &self,
+        storage: &Arc<str>,
+        key: &str,
+        expect: Expect,
+        value: Value,
+    ) -> Result<Arc<Object>, Stale> {
+        let mut inner = self.lock();
+        let before = inner
+            .kinds
+            .get(storage)
+            .and_then(|kind| kind.objects.get(key))
+            .cloned();
+        match (expect, &before) {
+            (Expect::Absent, None) => {}
+            (Expect::Revision(revision), Some(before)) if before.revision() == revision => {}
+            _ => return Err(Stale),
+        }
+        let revision = inner.next();
+        let after = Arc::new(Object::new(value, revision));
+        inner.record(storage, key, before, after.clone(), false);
+        drop(inner);
+        self.tick.send_replace(revision);
+        Ok(after)
+    }
+
+    /// Removes an object; what is left of it carries the revision of the removal.
+    pub(crate) fn remove(&self, storage: &Arc<str>, key: &str, revision: u64) -> Result<Arc<Object>, Stale> {
+        let mut inner = self.lock();
+        let before = inner
+            .kinds
+            .get(storage)
+            .and_then(|kind| kind.objects.get(key))
+            .cloned();
+        let before = before
+            .filter(|before| before.revision() == revision)
+            .ok_or(Stale)?;
+        let revision = inner.next();
+        let last = Arc::new(Object::new(before.value().clone(), revision));
+        inner.record(storage, key, Some(before), last.clone(), true);
+        drop(inner);
+        self.tick.send_replace(revision);
+        Ok(last)
+    }
+
+    /// Forgets all changes so far: every watch that has not seen them gets 410.
+    pub(crate) fn compact(&self) {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        for kind in inner.kinds.values_mut() {
+            kind.log.clear();
+            kind.compacted = revision;
+        }
+    }
+
+    /// The kinds that have objects.
+    pub(crate) fn storages(&self) -> Vec<Arc<str>> {
+        self.lock()
+            .kinds
+            .iter()
+            .filter(|(_, kind)| !kind.objects.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Changes of a kind after `revision`, oldest first, and the revision that they lead to.
+    fn changes(&self, storage: &str, revision: u64) -> Result<(Vec<Change>, u64), OutOfRange> {
+        let inner = self.lock();
+        let Some(kind) = inner.kinds.get(storage) else {
+            return Ok((Vec::new(), inner.revision));
+        };
+        if revision < kind.compacted {
+            return Err(OutOfRange::Compacted);
+        }
+        let first = kind.log.partition_point(|change| change.revision <= revision);
+        Ok((
+            kind.log.range(first..).cloned().collect(),
+            inner.revision.max(revision),
+        ))
+    }
+
+    /// Changes of all kinds after `revision`; `None` if some of them are forgotten.
+    fn all_changes(&self, revision: u64) -> Option<(Vec<KindChange>, u64)> {
+        let inner = self.lock();
+        let first = inner
+            .feed
+            .partition_point(|(_, change)| change.revision <= revision);
+        let forgotten = first == 0
+            && inner.feed.len() == LOG
+            && inner
+                .feed
+                .front()
+                .is_some_and(|(_, change)| change.revision > revision + 1);
+        (!forgotten).then(|| (inner.feed.range(first..).cloned().collect(), inner.revision))
+    }
+}
+
+impl Inner {
+    fn next(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    fn record(
+        &mut self,
+        storage: &Arc<str>,
+        key: &str,
+        before: Option<Arc<Object>>,
+        after: Arc<Object>,
+        deleted: bool,
+    ) {
+        let kind = self.kinds.entry(storage.clone()).or_default();
+        let key: Arc<str> = key.into();
+        if deleted {
+            kind.objects.remove(&key);
+        } else {
+            kind.objects.insert(key.clone(), after.clone());
+        }
+        let change = Change {
+            revision: after.revision(),
+            key,
+            before,
+            after,
+            deleted,
+        };
+        self.feed.push_back((storage.clone(), change.clone()));
+        if self.feed.len() > LOG {
+            self.feed.pop_front();
+        }
+        kind.log.push_back(change);
+        if kind.log.len() > LOG
+            && let Some(oldest) = kind.log.pop_front()
+        {
+            kind.compacted = oldest.revision;
+        }
+    }
+}
+
+impl Kind {
+    fn select(&self, namespace: Option<&str>) -> Vec<(Arc<str>, Arc<Object>)> {
+        let clone = |(key, object): (&Arc<str>, &Arc<Object>)| (key.clone(), object.clone());
+        match namespace {
+            None => self.objects.iter().map(clone).collect(),
+            Some(namespace) => {
+                let from: Arc<str> = format!("{namespace}/").into();
+                self.objects
+                    .range(from..)
+                    .take_while(|(key, _)| in_namespace(key, namespace))
+                    .map(clone)
+                    .collect()
+            }
+        }
+    }
+}
+
+fn in_namespace(key: &str, namespace: &str) -> bool {
+    key.strip_prefix(namespace)
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn names(snapshot: &Snapshot) -> Vec<&str> {
+        snapshot.objects.iter().map(|(key, _)| &**key).collect()
+    }
+
+    #[test]
+    fn an_older_list_is_the_present_with_changes_undone() {
+        let store = Store::new();
+        let kind: Arc<str> = "apps/deployments".into();
+        let put = |key: &str, expect, n: u64| store.put(&kind, key, expect, json!({"metadata": {}, "n": n}));
+        let a = put("x/a", Expect::Absent, 1).unwrap();
+        put("y/b", Expect::Absent, 1).unwrap();
+        let then = store.revision();
+        put("x/a", Expect::Revision(a.revision()), 2).unwrap();
+        put("x/c", Expect::Absent, 1).unwrap();
+        let b = store.get(&kind, "y/b").unwrap();
+        store.remove(&kind, "y/b", b.revision()).unwrap();
+
+        assert_eq!(names(&store.list(&kind, None)), ["x/a", "x/c"]);
+        let old = store.list_at(&kind, None, then).unwrap();
+        assert_eq!(names(&old), ["x/a", "y/b"]);
+        assert_eq!(old.objects[0].1.value()["n"], 1);
+        assert_eq!(names(&store.list_at(&kind, Some("x"), then).unwrap()), ["x/a"]);
+        store.compact();
+        assert_eq!(
+            store.list_at(&kind, None, then).unwrap_err(),
+            OutOfRange::Compacted
+        );
+    }
+
+    #[test]
+    fn a_write_that_expects_another_state_is_refused() {
+        let store = Store::new();
+        let kind: Arc<str> = "/secrets".into();
+        let first = store.put(&kind, "a", Expect::Absent, json!({})).unwrap();
+        assert!(store.put(&kind, "a", Expect::Absent, json!({})).is_err());
+        assert!(
+            store
+                .put(&kind, "a", Expect::Revision(first.revision() + 1), json!({}))
+                .is_err()
+        );
+        assert!(store.remove(&kind, "a", first.revision() - 1).is_err());
+        assert!(
+            store
+                .put(&kind, "a", Expect::Revision(first.revision()), json!({}))
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! What differs between two runs even of the same server: identities, revisions, times.
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+/// Fields whose values are never the same twice.
+const FIELDS: [(&str, &str); 9] = [
+    ("uid", "<uid>"),
+    ("resourceVersion", "<version>"),
+    ("creationTimestamp", "<time>"),
+    ("time", "<time>"),
+    ("deletionTimestamp", "<time>"),
+    ("lastTransitionTime", "<time>"),
+    ("continue", "<token>"),
+    ("expirationTimestamp", "<time>"),
+    ("token", "<token>"),
+];
+
+/// An answer without what is the run's own.
+pub(crate) fn masked(mut answer: Value, ignored: &[String], unique: &str) -> Value {
+    for pointer in ignored {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        match answer["body"].pointer_mut(parent) {
+            Some(Value::Object(map)) => drop(map.shift_remove(key)),
+            Some(Value::Array(list)) => list[key.parse::<usize>().unwrap()] = Value::Null,
+            _ => {}
+        }
+    }
+    let texts = [
+        (unique.to_owned(), "<ns>"),
+        (
+            "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}".to_owned(),
+            "<uid>",
+        ),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z".to_owned(), "<time>"),
+    ];
+    let texts: Vec<(Regex, &str)> = texts
+        .into_iter()
+        .map(|(from, to)| (Regex::new(&from).unwrap(), to))
+        .collect();
+    walk(&mut answer, &texts);
+    unordered(&mut answer);
+    if let Some(Value::Array(lines)) = answer.pointer_mut("/body/lines") {
+        // Bookmarks come when they come, but the one that ends the initial events must be there.
+        lines.retain(|line| {
+            line["type"] != "BOOKMARK" || !line["object"]["metadata"]["annotations"].is_null()
+        });
+    }
+    answer
+}
+
+/// The original goes through maps in any order: lists of errors and warnings are compared as sets.
+fn unordered(answer: &mut Value) {
+    let text = |value: &Value| value.to_string();
+    for pointer in ["/body/details/causes", "/warnings"] {
+        if let Some(Value::Array(list)) = answer.pointer_mut(pointer) {
+            list.sort_by_key(text);
+        }
+    }
+    if let Some(Value::String(message)) = answer.pointer_mut("/body/message") {
+        let (head, list) = message.split_once(": ").unwrap_or(("", message.as_str()));
+        let trimmed = list.trim_matches(['[', ']']);
+        let mut parts: Vec<&str> = trimmed.split([',', '\n']).map(str::trim).collect();
+        let several = parts.len() > 1;
+        parts.sort_unstable();
+        if several {
+            *message = format!("{head}: {}", parts.join(" | "))
+                .replace('[', "")
+                .replace(']', "");
+        }
+    }
+}
+
+fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
+    match value {
+        Value::Object(map) => {
+            for (key, child) in map.iter_mut() {
+                match FIELDS.iter().find(|(field, _)| field == key) {
+                    Some((_, masked)) if child.is_string() && child != "" => *child = json!(masked),
+                    _ => walk(child, texts),
+                }
+            }
+            let entries: Vec<(String, Value)> = map
+                .iter()
+                .map(|(key, child)| {
+                    (
+                        texts.iter().fold(key.clone(), |key, (from, to)| {
+                            from.replace_all(&key, *to).into_owned()
+                        }),
+                        child.clone(),
+                    )
+                })
+                .collect();
+            *map = entries.into_iter().collect();
+            map.sort_keys();
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, texts)),
+        Value::String(text) => {
+            *text = texts.iter().fold(text.clone(), |text, (from, to)| {
+                from.replace_all(&text, *to).into_owned()
+            });
+        }
+        _ => {}
+    }
+}
+
+/// Every place where two answers differ.
+pub(crate) fn differences(path: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
+    match (wanted, found) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
+                let missing = &Value::Null;
+                let (left, right) = (a.get(key).unwrap_or(missing), b.get(key).unwrap_or(missing));
+                if a.contains_key(key) == b.contains_key(key) {
+                    differences(&format!("{path}/{key}"), left, right, all);
+                } else {
+                    let side = if a.contains_key(key) { "missing" } else { "extra" };
+                    all.push(format!(
+                        "{path}/{key}: {side}: {}",
+                        if side == "missing" { left } else { right }
+                    ));
+                }
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (left, right)) in a.iter().zip(b).enumerate() {
+                differences(&format!("{path}/{index}"), left, right, all);
+            }
+        }
+        (a, b) if a != b => all.push(format!("{path}:\n    original: {a}\n    sandbox:  {b}")),
+        _ => {}
+    }
+}

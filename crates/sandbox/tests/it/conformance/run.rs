@@ -1,0 +1,196 @@
+//! Running one case against a server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::mask;
+
+/// A named sequence of requests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    pub(crate) case: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One request. Texts may hold `{ns}` (a namespace of the case's own), `{group}` (an API group of its own) and
+/// whatever earlier steps have saved.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    /// Method and path, such as `GET /api/v1/namespaces/{ns}/pods`.
+    #[serde(rename = "do")]
+    request: String,
+    #[serde(default)]
+    body: Value,
+    /// The body as it is, where it is not JSON.
+    raw: Option<String>,
+    /// The content type: `json`, `merge`, `strategic`, `apply`, or a media type.
+    #[serde(rename = "type")]
+    content_type: Option<String>,
+    accept: Option<String>,
+    /// The user to impersonate.
+    #[serde(rename = "as")]
+    user: Option<String>,
+    /// Values to keep for later steps: name and JSON pointer.
+    #[serde(default)]
+    save: BTreeMap<String, String>,
+    /// Asks again until the value at each pointer is this one; `null` means absent, `code` is the HTTP status.
+    #[serde(default)]
+    until: BTreeMap<String, Value>,
+    /// JSON pointers that are not compared.
+    #[serde(default)]
+    ignore: Vec<String>,
+    /// The answer is not compared at all: preparation.
+    #[serde(default)]
+    quiet: bool,
+}
+
+fn fill(text: &str, saved: &BTreeMap<String, String>) -> String {
+    saved.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), value)
+    })
+}
+
+fn media(name: &str) -> &str {
+    match name {
+        "json" => "application/json-patch+json",
+        "merge" => "application/merge-patch+json",
+        "strategic" => "application/strategic-merge-patch+json",
+        "apply" => "application/apply-patch+yaml",
+        "table" => "application/json;as=Table;v=v1;g=meta.k8s.io",
+        "metadata" => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+        "metadatalist" => "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+        other => other,
+    }
+}
+
+struct Answer {
+    code: u16,
+    warnings: Vec<String>,
+    body: Value,
+}
+
+async fn send(client: &kube::Client, step: &Step, saved: &BTreeMap<String, String>) -> Answer {
+    let request = fill(&step.request, saved);
+    let (method, path) = request.split_once(' ').unwrap();
+    let mut builder = Request::builder()
+        .method(method)
+        .uri(path.replace(' ', "%20"))
+        .header("user-agent", "conformance/1");
+    let content_type = step.content_type.as_deref().map_or("application/json", media);
+    builder = builder.header("content-type", content_type);
+    builder = builder.header("accept", step.accept.as_deref().map_or("application/json", media));
+    if let Some(user) = &step.user {
+        builder = builder.header("impersonate-user", fill(user, saved));
+    }
+    let body = match (&step.raw, &step.body) {
+        (Some(raw), _) => fill(raw, saved),
+        (None, Value::Null) => String::new(),
+        (None, body) => fill(&body.to_string(), saved),
+    };
+    let answer = client
+        .send(builder.body(Body::from(body.into_bytes())).unwrap())
+        .await
+        .unwrap();
+    let code = answer.status().as_u16();
+    let warnings = answer
+        .headers()
+        .get_all("warning")
+        .iter()
+        .map(|w| w.to_str().unwrap().to_owned())
+        .collect();
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&bytes);
+    let body = serde_json::from_str(&text).unwrap_or_else(|_| {
+        let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+        lines.map_or_else(|_| json!(text), |lines| json!({"lines": lines}))
+    });
+    Answer { code, warnings, body }
+}
+
+fn satisfied(step: &Step, answer: &Answer, saved: &BTreeMap<String, String>) -> bool {
+    step.until.iter().all(|(pointer, wanted)| {
+        let found = if pointer == "code" {
+            Some(json!(answer.code))
+        } else {
+            answer.body.pointer(pointer).cloned()
+        };
+        let wanted = match wanted {
+            Value::String(text) => json!(fill(text, saved)),
+            other => other.clone(),
+        };
+        found.unwrap_or_default() == wanted
+    })
+}
+
+/// The masked answers of all steps that are compared.
+pub(crate) async fn run(client: &kube::Client, case: &Case) -> Value {
+    let unique = format!("c{:08x}", rand::random::<u32>());
+    let mut saved = BTreeMap::from([
+        ("ns".to_owned(), unique.clone()),
+        ("group".to_owned(), format!("{unique}.example.com")),
+    ]);
+    let namespace = Step::simple("POST /api/v1/namespaces", json!({"metadata": {"name": unique}}));
+    send(client, &namespace, &saved).await;
+    let mut answers = Vec::new();
+    for step in &case.steps {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let mut answer = send(client, step, &saved).await;
+        while !satisfied(step, &answer, &saved) {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{}: {} never came to {:?}: {} {}",
+                case.case,
+                step.request,
+                step.until,
+                answer.code,
+                answer.body
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            answer = send(client, step, &saved).await;
+        }
+        for (name, pointer) in &step.save {
+            let value = answer.body.pointer(pointer);
+            let value =
+                value.unwrap_or_else(|| panic!("{}: nothing at {pointer} of {}", case.case, answer.body));
+            saved.insert(
+                name.clone(),
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            );
+        }
+        if !step.quiet {
+            let mut shown = json!({"code": answer.code, "body": answer.body});
+            if !answer.warnings.is_empty() {
+                shown["warnings"] = json!(answer.warnings);
+            }
+            answers.push(mask::masked(shown, &step.ignore, &unique));
+        }
+    }
+    let gone = Step::simple(&format!("DELETE /api/v1/namespaces/{unique}"), Value::Null);
+    send(client, &gone, &saved).await;
+    Value::Array(answers)
+}
+
+impl Step {
+    fn simple(request: &str, body: Value) -> Self {
+        Self {
+            request: request.to_owned(),
+            body,
+            raw: None,
+            content_type: None,
+            accept: None,
+            user: None,
+            save: BTreeMap::new(),
+            until: BTreeMap::new(),
+            ignore: Vec::new(),
+            quiet: true,
+        }
+    }
+}

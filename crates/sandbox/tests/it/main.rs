@@ -1,0 +1,14 @@
+//! The sandbox, tested from outside: by the answers of a real API server, by kube-rs and by kubectl.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+mod clients;
+mod conformance;
+mod kubectl;
+mod load;
+mod webhooks;

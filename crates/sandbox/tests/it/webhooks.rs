@@ -1,0 +1,167 @@
+//! Admission webhooks, called over HTTPS.
+
+use std::sync::Arc;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use stanchion_sandbox::Sandbox;
+use tokio::net::TcpListener;
+
+/// A webhook that labels everything and refuses what is named `bad`.
+async fn webhook() -> (String, String) {
+    let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![issued.cert.der().clone()], key.into())
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let service = hyper::service::service_fn(answer);
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            });
+        }
+    });
+    (url, issued.cert.pem())
+}
+
+async fn answer(request: Request<hyper::body::Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let mutates = request.uri().path() == "/mutate";
+    let body = request.into_body().collect().await?.to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    let ask = &review["request"];
+    let mut response = json!({"uid": ask["uid"], "allowed": true});
+    if mutates {
+        let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {"seen": ask["operation"]}}]);
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(STANDARD.encode(patch.to_string()));
+    } else if ask["name"] == "bad" {
+        response["allowed"] = json!(false);
+        response["status"] = json!({"code": 422, "reason": "Invalid", "message": "bad is bad"});
+        response["warnings"] = json!(["think again"]);
+    }
+    let review =
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+    Ok(Response::new(Full::new(review.to_string().into())))
+}
+
+fn configuration(kind: &str, url: &str, authority: &str, policy: &str) -> Value {
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "test"}, "webhooks": [{
+        "name": "test.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": policy,
+        "timeoutSeconds": 2,
+        "clientConfig": {"url": url, "caBundle": STANDARD.encode(authority)},
+        "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        "objectSelector": {"matchExpressions": [{"key": "exempt", "operator": "DoesNotExist"}]},
+    }]})
+}
+
+async fn configure(client: &kube::Client, plural: &str, configuration: &Value) {
+    let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+    let request = Request::post(path)
+        .body(configuration.to_string().into_bytes())
+        .unwrap();
+    client.request::<Value>(request).await.unwrap();
+}
+
+fn config_map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
+}
+
+#[tokio::test]
+async fn webhooks_change_and_refuse_objects() {
+    let sandbox = Sandbox::builder().start().unwrap();
+    let client = sandbox.client();
+    let (url, authority) = webhook().await;
+    let mutating = configuration(
+        "MutatingWebhookConfiguration",
+        &format!("{url}/mutate"),
+        &authority,
+        "Fail",
+    );
+    configure(&client, "mutatingwebhookconfigurations", &mutating).await;
+    let validating = configuration(
+        "ValidatingWebhookConfiguration",
+        &format!("{url}/validate"),
+        &authority,
+        "Fail",
+    );
+    configure(&client, "validatingwebhookconfigurations", &validating).await;
+
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    let made = api
+        .create(&PostParams::default(), &config_map("good"))
+        .await
+        .unwrap();
+    assert_eq!(made.metadata.labels.unwrap()["seen"], "CREATE");
+    let patch = Patch::Merge(json!({"data": {"a": "b"}}));
+    let changed = api.patch("good", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(changed.metadata.labels.unwrap()["seen"], "UPDATE");
+    let error = api
+        .create(&PostParams::default(), &config_map("bad"))
+        .await
+        .unwrap_err();
+    let kube::Error::Api(status) = error else {
+        panic!("{error}")
+    };
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
+    assert_eq!(
+        status.message,
+        "admission webhook \"test.example.com\" denied the request: bad is bad"
+    );
+    api.delete("good", &DeleteParams::default()).await.unwrap();
+    let exempt: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "bad", "labels": {"exempt": "yes"}}})).unwrap();
+    let made = api.create(&PostParams::default(), &exempt).await.unwrap();
+    assert!(!made.metadata.labels.unwrap().contains_key("seen"));
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_down_fails_or_is_ignored() {
+    for (policy, passes) in [("Fail", false), ("Ignore", true)] {
+        let sandbox = Sandbox::builder().start().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/x", listener.local_addr().unwrap());
+        drop(listener);
+        let (_, authority) = webhook().await;
+        let configuration = configuration("ValidatingWebhookConfiguration", &url, &authority, policy);
+        configure(
+            &sandbox.client(),
+            "validatingwebhookconfigurations",
+            &configuration,
+        )
+        .await;
+        let api: Api<ConfigMap> = Api::default_namespaced(sandbox.client());
+        let made = api.create(&PostParams::default(), &config_map("a")).await;
+        assert_eq!(made.is_ok(), passes, "{made:?}");
+        if let Err(kube::Error::Api(status)) = made {
+            assert_eq!(status.code, 500);
+            assert!(
+                status
+                    .message
+                    .contains("failed calling webhook \"test.example.com\""),
+                "{}",
+                status.message
+            );
+        }
+    }
+}
