@@ -25,16 +25,26 @@ async fn original() -> Option<kube::Client> {
         return None;
     }
     let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default());
-    Some(kube::Client::try_from(config.await.unwrap()).unwrap())
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    Some(kube::Client::try_from(config).unwrap())
 }
 
 async fn answers(client: &kube::Client, cases: &[run::Case]) -> Map<String, Value> {
     let only = std::env::var("STANCHION_CASE").ok();
     let mut answers = Map::new();
-    for case in cases.iter().filter(|case| only.as_deref().is_none_or(|only| case.case.contains(only))) {
+    for case in cases
+        .iter()
+        .filter(|case| only.as_deref().is_none_or(|only| case.case.contains(only)))
+    {
         let answer = run::run(client, case).await;
-        assert!(answers.insert(case.case.clone(), answer).is_none(), "two cases are called {:?}", case.case);
+        assert!(
+            answers.insert(case.case.clone(), answer).is_none(),
+            "two cases are called {:?}",
+            case.case
+        );
     }
     answers
 }
@@ -44,7 +54,12 @@ fn compare(server: &str, recorded: &Value, answers: &Map<String, Value>) {
     for (case, answer) in answers {
         mask::differences(case, &recorded[case], answer, &mut differences);
     }
-    assert!(differences.is_empty(), "{server}: {} differences:\n{}", differences.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{server}: {} differences:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
 }
 
 async fn check(file: &str) {
