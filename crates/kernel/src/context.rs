@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
 use crate::apply::Intent;
+use crate::lease::Fence;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 use crate::watch::references::{Key, Known, Reference, References};
@@ -140,17 +141,32 @@ pub struct Writer {
     subject: Subject,
     references: Arc<References>,
     field_manager: String,
+    fence: Fence,
 }
 
 impl Writer {
     /// A writer for one pass over one object.
-    pub fn new(client: Client, subject: Subject, references: Arc<References>, field_manager: String) -> Self {
+    pub fn new(
+        client: Client,
+        subject: Subject,
+        references: Arc<References>,
+        field_manager: String,
+        fence: Fence,
+    ) -> Self {
         Self {
             client,
             subject,
             references,
             field_manager,
+            fence,
         }
+    }
+
+    /// To be asked before a write that does not go through Kubernetes: whoever lost the lease writes nothing more.
+    pub fn may_write(&self) -> Result<(), Problem> {
+        self.fence
+            .check()
+            .map_err(|lost| Problem::transient("NotLeading", "another replica leads now").caused_by(lost))
     }
 
     /// The object that is reconciled.

@@ -19,6 +19,7 @@ use super::memory::Memory;
 use super::queue::Queue;
 use super::{Environment, Settings, Synced, pass};
 use crate::events::Recorder;
+use crate::lease::Fence;
 use crate::problem::chain;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
@@ -42,6 +43,7 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
     pub(super) field_manager: String,
+    pub(super) fence: Fence,
 }
 
 impl<R: Reconciler> Shared<R> {
@@ -59,6 +61,7 @@ pub(super) fn new<R: Reconciler>(
     scope: &Scope,
     environment: &Environment,
     synced: &Synced,
+    fence: Fence,
 ) -> (impl Future<Output = ()> + Send + use<R>, Subscriber) {
     let Environment {
         client,
@@ -81,6 +84,7 @@ pub(super) fn new<R: Reconciler>(
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
         field_manager: format!("stanchion-{}", R::NAME),
+        fence,
     });
     let subscriber = Subscriber {
         owner: (R::Object::group(&()).into(), R::Object::kind(&()).into()),

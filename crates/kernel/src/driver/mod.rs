@@ -23,6 +23,7 @@ pub use self::rights::rules;
 pub use self::settings::Settings;
 pub use self::synced::Synced;
 
+use crate::lease::Fence;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::Metrics;
@@ -48,6 +49,7 @@ pub struct Operator {
     environment: Environment,
     related: Related,
     synced: Synced,
+    fence: Fence,
     controllers: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -58,8 +60,15 @@ impl Operator {
             environment,
             related: Related::default(),
             synced: Synced::default(),
+            fence: Fence::open(),
             controllers: Vec::new(),
         }
+    }
+
+    /// Lets controllers write outside Kubernetes only while this fence is open; their client has one of its own.
+    #[must_use]
+    pub fn fenced_by(self, fence: Fence) -> Self {
+        Self { fence, ..self }
     }
 
     /// What is waited for before the operator is ready.
@@ -69,7 +78,13 @@ impl Operator {
 
     /// Adds a controller for one scope.
     pub fn add<R: Reconciler>(&mut self, reconciler: R, scope: &Scope) {
-        let (controller, subscriber) = controller::new(reconciler, scope, &self.environment, &self.synced);
+        let (controller, subscriber) = controller::new(
+            reconciler,
+            scope,
+            &self.environment,
+            &self.synced,
+            self.fence.clone(),
+        );
         self.related.subscribe(R::watches(), scope, &subscriber);
         self.controllers.push(controller.boxed());
     }

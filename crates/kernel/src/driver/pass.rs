@@ -157,7 +157,8 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
         self.step = "apply";
         let manager = self.shared.field_manager.clone();
-        let write = Writer::new(client.clone(), subject, Arc::clone(references), manager);
+        let fence = self.shared.fence.clone();
+        let write = Writer::new(client.clone(), subject, Arc::clone(references), manager, fence);
         self.shared
             .reconciler
             .apply(&write, target, observed, plan, &mut self.applied)

@@ -60,7 +60,7 @@ impl Replica<'_> {
 
     /// Runs the controllers until shutdown and until what was running then has finished.
     async fn work(&self, fence: Fence) -> Result<(), RunError> {
-        let options = Options::new("controllers").with_layer(fence);
+        let options = Options::new("controllers").with_layer(fence.clone());
         let client = client::build(self.config.clone(), &self.metrics, &options)?;
         let mut operator = Operator::new(Environment {
             client: client.clone(),
@@ -68,7 +68,8 @@ impl Replica<'_> {
             instance: host_name(),
             settings: self.settings.clone(),
             shutdown: self.shutdown.clone(),
-        });
+        })
+        .fenced_by(fence);
         let scopes = Scope::from_namespaces(&self.arguments.namespace);
         for controller in self.arguments.controllers.rows() {
             (controller.add)(&self.setup, &scopes, &mut operator);

@@ -58,12 +58,13 @@ pub async fn apply(
                 applied.credentials_written = true;
             }
             if work.changes.is_empty() {
-                Ok(())
-            } else {
-                making::make(setup, wanted, present, applied).await
+                return Ok(());
             }
+            write.may_write()?;
+            making::make(setup, wanted, present, applied).await
         }
         (Plan::Remove(goodbye), Target::Absent(leaving), Observed::Leaving(left)) => {
+            write.may_write()?;
             removing::remove(setup, leaving, left, &goodbye).await
         }
         _ => Ok(()),
