@@ -184,7 +184,10 @@ impl Writer {
             + Debug,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &self.subject.key.namespace);
-        let params = PatchParams::apply(&self.field_manager).force();
+        let params = PatchParams {
+            force: intent.replaces(),
+            ..PatchParams::apply(&self.field_manager)
+        };
         let written = api
             .patch(intent.name(), &params, &Patch::Apply(intent.body()))
             .await

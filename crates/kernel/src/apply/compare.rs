@@ -1,0 +1,162 @@
+//! Whether a child is as intended, whatever the server or others have added to it.
+
+use serde_json::Value;
+
+/// The fields that tell the items of a list apart, where they have them.
+const NAMES: [&str; 4] = ["name", "uid", "mountPath", "ip"];
+
+/// Whether everything that we intend is there.
+pub(super) fn contains(live: &Value, intent: &Value) -> bool {
+    match (live, intent) {
+        (Value::Object(live), Value::Object(intent)) => {
+            intent.iter().all(|(key, value)| match live.get(key) {
+                Some(found) => contains(found, value),
+                None => is_empty(value),
+            })
+        }
+        (Value::Array(live), Value::Array(intent)) => contains_list(live, intent),
+        (Value::String(live), Value::String(intent)) => {
+            live == intent || quantity(live).is_some_and(|live| Some(live) == quantity(intent))
+        }
+        (live, intent) => live == intent,
+    }
+}
+
+/// Lists of named things are compared by name, for servers and others add to them; all others as they stand.
+fn contains_list(live: &[Value], intent: &[Value]) -> bool {
+    let named = |key: &&&str| {
+        intent
+            .iter()
+            .all(|item| item.get(**key).is_some_and(Value::is_string))
+    };
+    match NAMES.iter().find(named) {
+        Some(key) if !intent.is_empty() => intent.iter().all(|item| {
+            let same_name = |candidate: &&Value| candidate.get(key) == item.get(key);
+            live.iter().filter(same_name).any(|found| contains(found, item))
+        }),
+        _ => {
+            live.len() == intent.len()
+                && live
+                    .iter()
+                    .zip(intent)
+                    .all(|(live, intent)| contains(live, intent))
+        }
+    }
+}
+
+/// What an API server leaves out when it is told so.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// A quantity in billionths: the API server writes `1024Mi` as `1Gi`, and `0.5` as `500m`.
+fn quantity(text: &str) -> Option<i128> {
+    const BILLION: i128 = 1_000_000_000;
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at_checked(end)?;
+    let thousands = |power: u32| 1000_i128.checked_pow(power);
+    let factor = match suffix {
+        "n" => 1,
+        "u" => 1_000,
+        "m" => 1_000_000,
+        "" => BILLION,
+        "k" => BILLION * thousands(1)?,
+        "M" => BILLION * thousands(2)?,
+        "G" => BILLION * thousands(3)?,
+        "T" => BILLION * thousands(4)?,
+        "P" => BILLION * thousands(5)?,
+        binary => {
+            let power = ["Ki", "Mi", "Gi", "Ti", "Pi"]
+                .iter()
+                .position(|unit| *unit == binary)?;
+            BILLION << (10 * (power + 1))
+        }
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let scaled = digits.checked_mul(factor)?;
+    let divisor = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    (scaled % divisor == 0).then(|| scaled / divisor)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{contains, quantity};
+
+    /// Live, intended, and whether the one is the other.
+    fn table() -> Vec<(Value, Value, bool)> {
+        vec![
+            // What others have added is theirs.
+            (json!({ "a": 1, "b": 2 }), json!({ "a": 1 }), true),
+            (json!({ "a": 2 }), json!({ "a": 1 }), false),
+            (json!({}), json!({ "a": 1 }), false),
+            (json!({}), json!({ "a": null, "b": {}, "c": [] }), true),
+            (json!({ "a": { "x": 1 } }), json!({ "a": {} }), true),
+            (json!({ "a": [1] }), json!({ "a": [] }), false),
+            // Lists of named things, in any order and with more in them.
+            (
+                json!([{ "name": "b", "v": 2 }, { "name": "a", "v": 1, "more": true }]),
+                json!([{ "name": "a", "v": 1 }]),
+                true,
+            ),
+            (
+                json!([{ "name": "a", "v": 2 }]),
+                json!([{ "name": "a", "v": 1 }]),
+                false,
+            ),
+            (
+                json!([{ "name": "b", "v": 1 }]),
+                json!([{ "name": "a", "v": 1 }]),
+                false,
+            ),
+            // All others as they stand.
+            (json!(["x", "y"]), json!(["x"]), false),
+            (json!(["y", "x"]), json!(["x", "y"]), false),
+            (
+                json!([{ "port": 1, "protocol": "TCP" }]),
+                json!([{ "port": 1 }]),
+                true,
+            ),
+            // The server's own way to write a quantity.
+            (json!({ "memory": "1Gi" }), json!({ "memory": "1024Mi" }), true),
+            (json!({ "cpu": "500m" }), json!({ "cpu": "0.5" }), true),
+            (json!({ "cpu": "500m" }), json!({ "cpu": "0.6" }), false),
+            (json!({ "text": "a" }), json!({ "text": "b" }), false),
+        ]
+    }
+
+    #[test]
+    fn what_is_intended_is_there_or_not() {
+        for (live, intent, expected) in table() {
+            assert_eq!(contains(&live, &intent), expected, "{live} for {intent}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_numbers_and_words_are_not() {
+        assert_eq!(quantity("1.5Gi"), quantity("1536Mi"));
+        assert_eq!(quantity("2k"), quantity("2000"));
+        assert_eq!(quantity("100m"), quantity("0.1"));
+        for word in [
+            "",
+            "m",
+            "Gi",
+            "1x",
+            "-1",
+            "1..2",
+            "v1",
+            "999999999999999999999999999999999999999999",
+        ] {
+            assert_eq!(quantity(word), None, "{word}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Whether a child has to be written: a pure decision about what we intend and what is there.
+//!
+//! A child is written by server-side apply, with one field manager a controller. It is skipped when the
+//! intent has not changed since it was written (its hash is an annotation, so a restart finds it) and
+//! nobody has changed what we wrote. Values of Secrets are compared, and never hashed into an annotation.
+
+mod compare;
+mod hash;
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use kube::core::ObjectMeta;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use self::compare::contains;
+use self::hash::hash;
+use crate::context::Subject;
+use crate::problem::{Problem, Retry};
+use crate::watch::MANAGED_BY;
+
+/// Where the hash of the last applied intent is kept.
+pub const INTENT: &str = "stanchion.dev/intent";
+
+/// When to look again whether a foreign object is out of the way.
+const FOREIGN: Duration = Duration::from_secs(30);
+
+/// Whether an object that is there and not ours may be taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takeover {
+    /// Only an object whose controller is the subject.
+    Refuse,
+    /// Also one that nobody controls: the user asked for it, or it is known to be a predecessor's.
+    Adopt,
+}
+
+/// A child as it shall be, with owner, label and hash in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intent {
+    body: Value,
+    replaces: bool,
+}
+
+impl Intent {
+    /// The intent to have this child. `child` must be a whole object with `apiVersion` and `kind`.
+    pub fn new(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
+        let unreadable = |error| {
+            Problem::permanent("Unserializable", "a child could not be written down").caused_by(error)
+        };
+        let mut body = serde_json::to_value(child).map_err(unreadable)?;
+        plain_data(&mut body);
+        // Of the child alone: what is added below is always there, so that its absence is seen without a hash.
+        let hash = hash(&body);
+        let owner = serde_json::to_value(&subject.owner).map_err(unreadable)?;
+        let metadata = entry(&mut body, "metadata");
+        entry(metadata, "labels")[MANAGED_BY.0] = Value::String(MANAGED_BY.1.into());
+        entry(metadata, "annotations")[INTENT] = Value::String(hash);
+        metadata["ownerReferences"] = Value::Array(vec![owner]);
+        metadata["namespace"] = Value::String(subject.key.namespace.clone());
+        Ok(Self {
+            body,
+            replaces: false,
+        })
+    }
+
+    /// The child's name.
+    pub fn name(&self) -> &str {
+        self.body
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// The body of the apply patch.
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// Whether it is to be written over an object that was seen. It is then this object that is written, by its
+    /// uid; and where none was seen, one that has appeared since is not taken by force.
+    pub fn replaces(&self) -> bool {
+        self.replaces
+    }
+}
+
+/// Decides whether to write: `Ok(None)` when the child is as intended.
+pub fn decide<K: Serialize + kube::Resource<DynamicType = ()>>(
+    mut intent: Intent,
+    live: Option<&K>,
+    subject: &Subject,
+    takeover: Takeover,
+) -> Result<Option<Intent>, Problem> {
+    let Some(live) = live else { return Ok(Some(intent)) };
+    check_owner::<K>(live.meta(), subject, takeover)?;
+    let uid = live.meta().uid.clone();
+    let live = serde_json::to_value(live)
+        .map_err(|error| Problem::human("UnreadableAnswer", "a child could not be read").caused_by(error))?;
+    let same_intent = annotated(&live) == annotated(&intent.body);
+    if same_intent && contains(&live, &intent.body) {
+        return Ok(None);
+    }
+    entry(&mut intent.body, "metadata")["uid"] = uid.into();
+    intent.replaces = true;
+    Ok(Some(intent))
+}
+
+/// The hash that an object carries.
+fn annotated(body: &Value) -> Option<&str> {
+    body.pointer("/metadata/annotations")?.get(INTENT)?.as_str()
+}
+
+/// Whether the subject controls this object.
+pub fn is_owned(meta: &ObjectMeta, subject: &Subject) -> bool {
+    meta.owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.uid == subject.uid && owner.controller == Some(true))
+}
+
+fn check_owner<K: kube::Resource<DynamicType = ()>>(
+    meta: &ObjectMeta,
+    subject: &Subject,
+    takeover: Takeover,
+) -> Result<(), Problem> {
+    let controller = meta
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true));
+    if is_owned(meta, subject) || (takeover == Takeover::Adopt && controller.is_none()) {
+        return Ok(());
+    }
+    let (kind, name) = (K::kind(&()), meta.name.as_deref().unwrap_or_default());
+    let (ours, owner) = (&subject.owner, &subject.owner.name);
+    if controller.is_some_and(|it| it.kind == ours.kind && it.name == ours.name) {
+        return Err(Problem::dependency(
+            "PredecessorLeaving",
+            format!(
+                "{kind} {name} still belongs to an earlier {} {owner} and goes away with it",
+                ours.kind
+            ),
+        ));
+    }
+    Err(Problem::human(
+        "NotOurs",
+        format!(
+            "{kind} {name} exists and does not belong to {} {owner}; delete it or choose another name",
+            ours.kind
+        ),
+    )
+    // It need not carry our label, so no watch may tell that it is gone.
+    .with_retry(Retry::After(FOREIGN)))
+}
+
+/// What a Secret says in `stringData` the server keeps in `data`, where alone it can be compared.
+fn plain_data(body: &mut Value) {
+    if body["kind"] != "Secret" {
+        return;
+    }
+    let plain = body.as_object_mut().and_then(|body| body.remove("stringData"));
+    if let Some(Value::Object(plain)) = plain {
+        let data = entry(body, "data");
+        for (key, value) in plain {
+            data[key] = Value::String(BASE64_STANDARD.encode(value.as_str().unwrap_or_default()));
+        }
+    }
+}
+
+/// The object under this key, made when it is not there.
+fn entry<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
+    if !value[key].is_object() {
+        value[key] = Value::Object(Map::new());
+    }
+    &mut value[key]
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
+    use super::*;
+    use crate::problem::Class;
+    use crate::watch::references::Key;
+
+    fn subject(uid: &str) -> Subject {
+        Subject {
+            key: Key {
+                namespace: "ns".into(),
+                name: "one".into(),
+            },
+            uid: uid.into(),
+            owner: OwnerReference {
+                api_version: "test.stanchion.dev/v1".into(),
+                kind: "Widget".into(),
+                name: "one".into(),
+                uid: uid.into(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            },
+        }
+    }
+
+    fn map(data: &Value) -> Value {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "child" }, "data": data })
+    }
+
+    fn secret(field: &str, data: &Value) -> Value {
+        let mut secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "child" } });
+        secret[field] = data.clone();
+        secret
+    }
+
+    fn intent(child: &Value) -> Intent {
+        Intent::new(child, &subject("a")).unwrap()
+    }
+
+    /// The child as the server has it after this intent, with a change.
+    fn live<K: DeserializeOwned>(intent: &Intent, change: impl FnOnce(&mut Value)) -> K {
+        let mut body = intent.body().clone();
+        body["metadata"]["uid"] = json!("uid of the child");
+        body["metadata"]["labels"]["added"] = json!("by somebody");
+        change(&mut body);
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn decided<K>(wanted: &Value, live: &K, takeover: Takeover) -> Result<Option<Intent>, Problem>
+    where
+        K: Serialize + kube::Resource<DynamicType = ()>,
+    {
+        decide(intent(wanted), Some(live), &subject("a"), takeover)
+    }
+
+    #[test]
+    fn what_is_as_intended_is_left_alone() {
+        let wanted = map(&json!({ "size": "1" }));
+        let there: ConfigMap = live(&intent(&wanted), |_| {});
+        assert_eq!(decided(&wanted, &there, Takeover::Refuse).unwrap(), None);
+    }
+
+    #[test]
+    fn a_new_child_is_written_without_force_and_a_known_one_by_its_uid() {
+        let wanted = map(&json!({ "size": "2" }));
+        let new = decide::<ConfigMap>(intent(&wanted), None, &subject("a"), Takeover::Refuse)
+            .unwrap()
+            .unwrap();
+        assert!(!new.replaces());
+        assert_eq!(new.body().pointer("/metadata/uid"), None);
+        let there: ConfigMap = live(&intent(&map(&json!({ "size": "1" }))), |_| {});
+        let known = decided(&wanted, &there, Takeover::Refuse).unwrap().unwrap();
+        assert!(known.replaces());
+        assert_eq!(
+            known.body().pointer("/metadata/uid"),
+            Some(&json!("uid of the child"))
+        );
+    }
+
+    #[test]
+    fn a_field_that_is_no_longer_intended_is_written_away() {
+        let before = map(&json!({ "size": "1", "old": "x" }));
+        let there: ConfigMap = live(&intent(&before), |_| {});
+        let decision = decided(&map(&json!({ "size": "1" })), &there, Takeover::Refuse);
+        assert!(decision.unwrap().is_some(), "only the hash tells");
+    }
+
+    #[test]
+    fn what_others_did_to_our_fields_is_repaired() {
+        let wanted = map(&json!({ "size": "1" }));
+        let changes: [fn(&mut Value); 4] = [
+            |body| body["data"]["size"] = json!("2"),
+            |body| body["data"] = json!({}),
+            |body| body["metadata"]["labels"] = json!({}),
+            |body| body["metadata"]["annotations"] = json!({}),
+        ];
+        for change in changes {
+            let there: ConfigMap = live(&intent(&wanted), change);
+            assert!(
+                decided(&wanted, &there, Takeover::Refuse).unwrap().is_some(),
+                "{there:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_is_compared_by_value_and_its_values_are_in_no_annotation() {
+        let hash = |wanted: &Value| annotated(intent(wanted).body()).unwrap().to_owned();
+        let (one, two) = (json!({ "password": "MQ==" }), json!({ "password": "Mg==" }));
+        assert_eq!(hash(&secret("data", &one)), hash(&secret("data", &two)));
+        let there: Secret = live(&intent(&secret("data", &one)), |_| {});
+        assert_eq!(
+            decided(&secret("data", &one), &there, Takeover::Refuse).unwrap(),
+            None
+        );
+        assert!(
+            decided(&secret("data", &two), &there, Takeover::Refuse)
+                .unwrap()
+                .is_some()
+        );
+        // Said in clear it is the same Secret, and not one that looks changed for ever.
+        let clear = secret("stringData", &json!({ "password": "1" }));
+        assert_eq!(decided(&clear, &there, Takeover::Refuse).unwrap(), None);
+    }
+
+    #[test]
+    fn whose_child_it_is_decides_whether_it_may_be_written() {
+        let wanted = map(&json!({ "size": "1" }));
+        let owner = |name: &str, uid: &str| json!([{ "apiVersion": "test.stanchion.dev/v1", "kind": "Widget", "name": name, "uid": uid, "controller": true }]);
+        // Who controls it; with what problem it is refused, and refused even to one who may adopt.
+        let cases = [
+            (json!([]), Some((Class::Human, "NotOurs")), None),
+            (
+                owner("two", "b"),
+                Some((Class::Human, "NotOurs")),
+                Some((Class::Human, "NotOurs")),
+            ),
+            (
+                owner("one", "earlier"),
+                Some((Class::Dependency, "PredecessorLeaving")),
+                Some((Class::Dependency, "PredecessorLeaving")),
+            ),
+            (owner("one", "a"), None, None),
+        ];
+        for (owners, refused, adopted) in cases {
+            let there: ConfigMap = live(&intent(&wanted), |body| {
+                body["metadata"]["ownerReferences"] = owners;
+            });
+            for (takeover, expected) in [(Takeover::Refuse, refused), (Takeover::Adopt, adopted)] {
+                let found = decided(&wanted, &there, takeover)
+                    .err()
+                    .map(|problem| (problem.class, problem.reason));
+                assert_eq!(found, expected, "{takeover:?}: {there:?}");
+            }
+        }
+    }
+}
