@@ -43,17 +43,18 @@ pub async fn add<O: Object>(
     patch(api, object, add, field_manager).await
 }
 
-/// Removes the finalizer. Done when it is gone, by whomever; an object that is gone is fine, too.
+/// Removes the finalizer and returns the object without it. Done when it is gone, by whomever; an object that
+/// is gone is fine, too.
 pub async fn remove<O: Object>(
     api: &Api<O>,
     object: &O,
     finalizer: &str,
     field_manager: &str,
-) -> Result<(), Problem> {
+) -> Result<Option<O>, Problem> {
     let mut current = object.clone();
     for attempt in 1.. {
         let Some(index) = current.finalizers().iter().position(|entry| entry == finalizer) else {
-            return Ok(());
+            return Ok(Some(current));
         };
         let index = index.to_string();
         let entry = ["metadata", "finalizers", index.as_str()];
@@ -64,19 +65,19 @@ pub async fn remove<O: Object>(
             }),
         ];
         match patch(api, &current, removal, field_manager).await {
-            Ok(_) => return Ok(()),
-            Err(problem) if problem.reason == "NotFound" => return Ok(()),
+            Ok(released) => return Ok(Some(released)),
+            Err(problem) if problem.reason == "NotFound" => return Ok(None),
             Err(problem) if problem.reason == "Conflict" && attempt < ATTEMPTS => {
                 match api.get_opt(&object.name_any()).await? {
                     Some(newer) if newer.uid() == object.uid() => current = newer,
                     // Gone, or gone and made again: this one is no longer ours to touch.
-                    _ => return Ok(()),
+                    _ => return Ok(None),
                 }
             }
             Err(problem) => return Err(problem),
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 async fn patch<O: Object>(

@@ -3,17 +3,18 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use futures::StreamExt;
 use futures::channel::mpsc;
-use futures::{Stream, StreamExt};
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::reflector::{self, ObjectRef};
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{WatchStreamExt, applier};
 use kube::{Client, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, error, warn};
+use tracing::instrument::WithSubscriber;
+use tracing::{debug, error};
 
 use super::memory::Memory;
 use super::queue::Queue;
@@ -24,6 +25,7 @@ use crate::problem::chain;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::metrics::ControllerMetrics;
+use crate::watch::attend;
 use crate::watch::primary::{Fingerprints, News, Primary};
 use crate::watch::references::{Key, References};
 use crate::watch::related::Subscriber;
@@ -47,6 +49,13 @@ pub(super) struct Shared<R: Reconciler> {
 }
 
 impl<R: Reconciler> Shared<R> {
+    /// A pass may end after its object has: what it noted then would be kept for ever.
+    pub(super) fn forget_if_gone(&self, key: &Key) {
+        if !self.fingerprints.has(key) {
+            self.forget(key);
+        }
+    }
+
     fn forget(&self, key: &Key) {
         let ended = self.memory.forget(key);
         self.metrics.moved(ended.map(|(class, _)| class.as_str()), None);
@@ -108,7 +117,20 @@ async fn run<R: Reconciler>(
         // Four fifths of a small object are managedFields, and nobody here reads them.
         .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer);
-    let listening = listen(Arc::clone(&shared), events, listed);
+    let mut primary = Primary::<R>::new(shared.fingerprints.clone());
+    let hearing = Arc::clone(&shared);
+    let listening = attend(R::NAME, events, listed, move |event| {
+        if let Event::InitApply(object) | Event::Apply(object) = &event {
+            hearing.memory.saw(object.meta());
+        }
+        for news in primary.hear(&event) {
+            match news {
+                News::Changed(key) => hearing.queue.wake(key),
+                News::Gone(key) => hearing.forget(&key),
+            }
+        }
+    });
+    let waiting = shared.queue.clone();
     let backstop = shared.settings.backoff.most;
     let config = controller::Config::default().concurrency(shared.settings.concurrency);
     let requests = requests
@@ -117,7 +139,9 @@ async fn run<R: Reconciler>(
     let passes = applier(
         // A task of its own, so that passes use all cores; dropped with the controller, so that a lost
         // lease stops them in the middle.
-        |object, shared| AbortOnDropHandle::new(tokio::spawn(pass::run(shared, object))),
+        |object, shared| {
+            AbortOnDropHandle::new(tokio::spawn(pass::run(shared, object).with_current_subscriber()))
+        },
         // Passes guard themselves; what arrives here is a defect of the driver.
         move |_, defect, _| {
             error!(error = %chain(defect), "a reconcile ended abnormally");
@@ -129,41 +153,19 @@ async fn run<R: Reconciler>(
         config,
     )
     .for_each(|ended| {
-        if let Err(error) = ended {
-            // Mostly an object that was deleted while it waited.
-            debug!(error = %chain(&error), "not reconciled");
+        match ended {
+            // Deleted while it waited, or woken by an orphan's end: it waits no longer.
+            Err(controller::Error::ObjectNotFound(gone)) => waiting.forget(&Key {
+                namespace: gone.namespace.unwrap_or_default(),
+                name: gone.name,
+            }),
+            Err(error) => debug!(error = %chain(&error), "not reconciled"),
+            Ok(_) => {}
         }
         std::future::ready(())
     });
     tokio::select! {
         () = passes => {}
         () = listening => {}
-    }
-}
-
-async fn listen<R: Reconciler>(
-    shared: Arc<Shared<R>>,
-    events: impl Stream<Item = watcher::Result<watcher::Event<Guarded<R>>>>,
-    listed: impl Fn(Option<String>),
-) {
-    let mut events = std::pin::pin!(events);
-    let mut primary = Primary::<R>::new(shared.fingerprints.clone());
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
-            // The watcher backs off and starts again; /readyz shows what is wrong meanwhile.
-            Err(error) => {
-                warn!(controller = R::NAME, error = %chain(&error), "watch interrupted");
-                listed(Some(chain(&error)));
-                continue;
-            }
-        };
-        for news in primary.hear(&event) {
-            match news {
-                News::Changed(key) => shared.queue.wake(key),
-                News::Gone(keys) => keys.iter().for_each(|key| shared.forget(key)),
-                News::Synced => listed(None),
-            }
-        }
     }
 }

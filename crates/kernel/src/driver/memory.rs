@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kube::core::ObjectMeta;
+
 use crate::problem::Class;
 use crate::reconciler::Object;
 use crate::watch::primary::key;
@@ -19,10 +21,25 @@ struct Slot<O> {
     /// Failures in a row, and the generation that they were failures of: a new spec starts from zero.
     failures: u32,
     generation: Option<i64>,
-    /// The object as our own last write returned it.
+    /// The newest version that the watch has told of.
+    seen: Option<u64>,
+    /// The object as our own last write returned it, until the watch has told of it.
     written: Option<Arc<O>>,
     /// What the last pass ended with.
     ended: Ended,
+}
+
+impl<O> Slot<O> {
+    fn new(meta: &ObjectMeta, ended: Ended) -> Self {
+        Self {
+            uid: meta.uid.clone(),
+            failures: 0,
+            generation: meta.generation,
+            seen: None,
+            written: None,
+            ended,
+        }
+    }
 }
 
 impl<O> Default for Memory<O> {
@@ -35,27 +52,43 @@ impl<O: Object> Memory<O> {
     /// The newest known state: the cache's, or what our own write returned while the watch lags behind it.
     /// Without this a pass right after a status write would decide on the status before it.
     pub fn newest(&self, cached: Arc<O>) -> Arc<O> {
-        let mut memory = self.lock();
-        let Some(slot) = memory.get_mut(&key(cached.meta())) else {
-            return cached;
-        };
-        match &slot.written {
+        let memory = self.lock();
+        let written = memory
+            .get(&key(cached.meta()))
+            .and_then(|slot| slot.written.as_ref());
+        match written {
             Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Arc::clone(written),
-            _ => {
-                slot.written = None;
-                cached
-            }
+            _ => cached,
         }
     }
 
-    /// Remembers what a write of ours returned.
+    /// Remembers what a write of ours returned, for as long as the cache does not have it: this is no second
+    /// cache, and like the first it holds no managedFields.
     pub fn wrote(&self, object: &O) {
-        self.slot(object, |slot| slot.written = Some(Arc::new(object.clone())));
+        self.slot(object.meta(), |slot| {
+            slot.written = (version(object.meta()) > slot.seen).then(|| {
+                let mut object = object.clone();
+                object.meta_mut().managed_fields = None;
+                Arc::new(object)
+            });
+        });
+    }
+
+    /// The watch has told of this version.
+    pub fn saw(&self, meta: &ObjectMeta) {
+        self.slot(meta, |slot| {
+            slot.seen = version(meta);
+            if let Some(written) = &slot.written
+                && version(written.meta()) <= slot.seen
+            {
+                slot.written = None;
+            }
+        });
     }
 
     /// Counts a failure and returns how many there were in a row.
     pub fn failed(&self, object: &O) -> u32 {
-        self.slot(object, |slot| {
+        self.slot(object.meta(), |slot| {
             slot.failures = slot.failures.saturating_add(1);
             slot.failures
         })
@@ -63,12 +96,12 @@ impl<O: Object> Memory<O> {
 
     /// Starts counting anew.
     pub fn succeeded(&self, object: &O) {
-        self.slot(object, |slot| slot.failures = 0);
+        self.slot(object.meta(), |slot| slot.failures = 0);
     }
 
     /// Remembers how the pass ended and returns how the one before did.
     pub fn ended(&self, object: &O, how: Ended) -> Ended {
-        self.slot(object, |slot| std::mem::replace(&mut slot.ended, how))
+        self.slot(object.meta(), |slot| std::mem::replace(&mut slot.ended, how))
     }
 
     /// Forgets an object that is gone and returns how its last pass ended.
@@ -76,19 +109,12 @@ impl<O: Object> Memory<O> {
         self.lock().remove(key).and_then(|slot| slot.ended)
     }
 
-    fn slot<T>(&self, object: &O, change: impl FnOnce(&mut Slot<O>) -> T) -> T {
-        let meta = object.meta();
+    fn slot<T>(&self, meta: &ObjectMeta, change: impl FnOnce(&mut Slot<O>) -> T) -> T {
         let mut memory = self.lock();
-        let fresh = || Slot {
-            uid: meta.uid.clone(),
-            failures: 0,
-            generation: meta.generation,
-            written: None,
-            ended: None,
-        };
-        let slot = memory.entry(key(meta)).or_insert_with(fresh);
+        let slot = memory.entry(key(meta)).or_insert_with(|| Slot::new(meta, None));
         if slot.uid != meta.uid {
-            *slot = fresh();
+            // Another object of the same name. It is counted where its predecessor was.
+            *slot = Slot::new(meta, slot.ended);
         }
         if slot.generation != meta.generation {
             slot.generation = meta.generation;

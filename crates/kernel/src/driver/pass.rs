@@ -17,7 +17,7 @@ use super::memory::Ended;
 use crate::condition::Conditions;
 use crate::context::{Reader, Subject, Writer};
 use crate::events::{Notice, transitions};
-use crate::problem::{Class, Problem};
+use crate::problem::{Class, Problem, Retry};
 use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
 use crate::status::Status;
 use crate::telemetry::logs::reconcile_span;
@@ -58,6 +58,7 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guar
             }
         };
         running.finish(finish);
+        shared.forget_if_gone(&key(guarded.meta()));
         action
     }
     .instrument(span)
@@ -171,13 +172,17 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             return Ok(());
         };
         self.step = "removing the finalizer";
-        finalizer::remove(
+        let released = finalizer::remove(
             &self.api,
             self.object.as_ref(),
             finalizer,
             &self.shared.field_manager,
         )
         .await?;
+        if let Some(object) = released {
+            // Whatever wakes it before the watch has told of its end finds nothing left to clean up.
+            self.shared.memory.wrote(&object);
+        }
         info!("cleaned up; the finalizer is removed");
         Ok(())
     }
@@ -188,12 +193,13 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let again = report.again;
         match self.publish(report).await {
             Ok(()) => {}
-            // Deleted meanwhile, or deleted and made again: nobody is left to tell.
-            Err(gone) if matches!(gone.reason, "NotFound" | "Conflict") => {
-                debug!(reason = gone.reason, "the object is gone");
+            // Nobody is left to tell.
+            Err(gone) if gone.reason == "NotFound" => debug!("the object is gone"),
+            // The first problem is the one to act on; but it is not shown yet, so it cannot rest.
+            Err(unwritten) => {
+                let first = problem.map(|problem| problem.with_retry(Retry::Backoff));
+                problem = first.or(Some(unwritten));
             }
-            // The first problem is the one to act on.
-            Err(unwritten) => problem = problem.or(Some(unwritten)),
         }
         self.shared.end(&self.object, problem.as_ref(), again)
     }

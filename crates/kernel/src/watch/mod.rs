@@ -1,15 +1,18 @@
 //! What wakes an object: its own change, and a change of what it owns or refers to.
 //!
-//! Three files, three questions. [`primary`]: has this object itself changed in a way that matters?
+//! Four files, four questions. [`primary`]: has this object itself changed in a way that matters?
 //! [`references`]: which objects read this Secret? [`related`]: the watches of other kinds, as metadata
-//! and without a cache, shared by all controllers.
+//! and without a cache, shared by all controllers. `attend`: does a watch run at all?
 
+mod attend;
 pub mod primary;
 pub mod references;
 pub mod related;
 
 use kube::Resource;
 use kube::core::ApiResource;
+
+pub(crate) use attend::attend;
 
 /// The label on everything that the operator makes, and the selector of its watches.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stanchion");

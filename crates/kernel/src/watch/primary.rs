@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::core::{DeserializeGuard, ObjectMeta};
 use kube::runtime::watcher::Event;
 
-use super::references::Key;
+use super::references::{Key, version};
 use crate::reconciler::{Object, Reconciler};
 
 /// What the primary watch has to say.
@@ -19,28 +19,52 @@ use crate::reconciler::{Object, Reconciler};
 pub enum News {
     /// Reconcile this object.
     Changed(Key),
-    /// These objects are gone.
-    Gone(Vec<Key>),
-    /// All objects have been told of.
-    Synced,
+    /// This object is gone.
+    Gone(Key),
 }
 
-/// The fingerprint of every object that was seen: what of it would wake a reconcile.
+/// The fingerprint of every object that there is: what of it would wake a reconcile.
 #[derive(Clone, Default)]
-pub struct Fingerprints(Arc<Mutex<HashMap<Key, u64>>>);
+pub struct Fingerprints(Arc<Mutex<HashMap<Key, Seen>>>);
+
+struct Seen {
+    version: Option<u64>,
+    fingerprint: u64,
+}
+
+impl Seen {
+    fn of<R: Reconciler>(meta: &ObjectMeta) -> Self {
+        Self {
+            version: version(meta),
+            fingerprint: fingerprint::<R>(meta),
+        }
+    }
+}
 
 impl Fingerprints {
     /// Takes an object that we have written ourselves as seen, so that the echo of the write wakes nobody.
+    /// Where the watch is ahead of the answer to our write, what it told is newer.
     pub fn expect<R: Reconciler>(&self, meta: &ObjectMeta) {
-        self.lock().insert(key(meta), fingerprint::<R>(meta));
+        if let Some(seen) = self.lock().get_mut(&key(meta))
+            && seen.version < version(meta)
+        {
+            *seen = Seen::of::<R>(meta);
+        }
+    }
+
+    /// Whether there is such an object, as far as the watch has told.
+    pub fn has(&self, key: &Key) -> bool {
+        self.lock().contains_key(key)
     }
 
     fn changed<R: Reconciler>(&self, meta: &ObjectMeta) -> bool {
-        let now = fingerprint::<R>(meta);
-        self.lock().insert(key(meta), now) != Some(now)
+        let now = Seen::of::<R>(meta);
+        let fingerprint = now.fingerprint;
+        let before = self.lock().insert(key(meta), now);
+        before.is_none_or(|before| before.fingerprint != fingerprint)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u64>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Seen>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,7 +133,7 @@ impl<R: Reconciler> Primary<R> {
             Event::Delete(object) => {
                 let key = key(kube::Resource::meta(object));
                 self.fingerprints.lock().remove(&key);
-                vec![News::Gone(vec![key])]
+                vec![News::Gone(key)]
             }
             Event::InitDone => {
                 let listed = self.listing.take().unwrap_or_default();
@@ -120,7 +144,7 @@ impl<R: Reconciler> Primary<R> {
                     .cloned()
                     .collect();
                 known.retain(|key, _| listed.contains(key));
-                vec![News::Gone(gone), News::Synced]
+                gone.into_iter().map(News::Gone).collect()
             }
         }
     }

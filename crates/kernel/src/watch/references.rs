@@ -171,7 +171,8 @@ impl References {
             .iter()
             .filter(|(reference, _)| covered(reference) && !present.contains(reference))
             .flat_map(|(_, readers)| readers)
-            .filter(|(_, known)| matches!(known, Known::At(_)))
+            // A read under way may have found what the list no longer has.
+            .filter(|(_, known)| !matches!(known, Known::Absent))
             .map(|(key, _)| key.clone())
             .collect()
     }
@@ -281,5 +282,10 @@ mod tests {
         assert_eq!(index.relisted("/Secret", None, &present), [key("a")]);
         assert_eq!(index.relisted("/Secret", Some("other"), &present), []);
         assert_eq!(index.relisted("/ConfigMap", None, &HashSet::new()), []);
+        index.about_to_read(&key("c"), &secret("never"));
+        assert_eq!(
+            index.relisted("/Secret", None, &HashSet::from([secret("gone"), secret("there")])),
+            [key("c")]
+        );
     }
 }

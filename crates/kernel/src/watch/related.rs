@@ -6,16 +6,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::Stream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
-use tracing::warn;
 
 use super::references::{Key, Reference, References, kind_key, version};
-use super::{MANAGED_BY, Watch};
+use super::{MANAGED_BY, Watch, attend};
 use crate::driver::Synced;
 use crate::scope::Scope;
 
@@ -83,9 +82,9 @@ impl Related {
             .map(|((watch, scope), subscribers)| {
                 let name = format!("watch of {} in {scope}", watch.resource.plural);
                 let done = synced.expect(&name);
-                let hearing = Hearing::new(&watch, &scope, subscribers);
+                let mut hearing = Hearing::new(&watch, &scope, subscribers);
                 let events = open(client.clone(), &watch, &scope, config.clone());
-                listen(name, events, hearing, done)
+                async move { attend(&name, events, done, |event| hearing.hear(&event)).await }
             })
             .collect()
     }
@@ -109,31 +108,6 @@ fn open(
         config
     };
     watcher(api, config).default_backoff()
-}
-
-async fn listen(
-    name: String,
-    events: impl Stream<Item = watcher::Result<Event<Metadata>>> + Send,
-    mut hearing: Hearing,
-    synced: impl Fn(Option<String>) + Send,
-) {
-    let mut events = std::pin::pin!(events.into_stream());
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
-                let done = matches!(event, Event::InitDone);
-                hearing.hear(&event);
-                if done {
-                    synced(None);
-                }
-            }
-            // The watcher backs off and starts again; /readyz shows what is wrong meanwhile.
-            Err(error) => {
-                warn!(watch = name, error = %crate::problem::chain(&error), "watch interrupted");
-                synced(Some(crate::problem::chain(&error)));
-            }
-        }
-    }
 }
 
 /// Turns the events of one watch into wake-ups.

@@ -1,0 +1,72 @@
+//! Listens to a watch for ever, and keeps `/readyz` informed of how it fares.
+//!
+//! kube resumes a watch that broke where it stopped, without a new list, and says nothing when it has: on a
+//! quiet kind there is no event that would tell. But while it cannot be resumed it complains, at least once in
+//! [`PATIENCE`]. So no complaint for that long means that the watch runs again.
+
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use kube::runtime::watcher::{self, Event};
+use tokio::time::timeout;
+use tracing::warn;
+
+use crate::problem::chain;
+
+/// Longer than the longest pause between two attempts (30 s, doubled by jitter) and an attempt that hangs (30 s).
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// How far the watch can be relied on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A list is wanted or under way; only its end helps.
+    Listing,
+    /// Everything was told, and every change will be.
+    Running,
+    /// Everything was told, but changes may be late.
+    Interrupted,
+}
+
+/// Hands every event to `hear`. `synced` is told what is wrong, and that nothing is.
+pub(crate) async fn attend<K>(
+    name: &str,
+    events: impl Stream<Item = watcher::Result<Event<K>>>,
+    synced: impl Fn(Option<String>),
+    mut hear: impl FnMut(Event<K>),
+) {
+    let mut events = std::pin::pin!(events);
+    let mut state = State::Listing;
+    loop {
+        let patience = if state == State::Interrupted {
+            PATIENCE
+        } else {
+            Duration::MAX
+        };
+        match timeout(patience, events.next()).await {
+            Ok(None) => return,
+            Ok(Some(Err(error))) => {
+                let why = chain(&error);
+                warn!(watch = name, error = why, "watch interrupted");
+                synced(Some(why));
+                if state == State::Running {
+                    state = State::Interrupted;
+                }
+            }
+            Ok(Some(Ok(event))) => {
+                let next = match &event {
+                    Event::Init | Event::InitApply(_) => State::Listing,
+                    Event::InitDone | Event::Apply(_) | Event::Delete(_) => State::Running,
+                };
+                hear(event);
+                if next == State::Running && state != State::Running {
+                    synced(None);
+                }
+                state = next;
+            }
+            Err(_) => {
+                synced(None);
+                state = State::Running;
+            }
+        }
+    }
+}
