@@ -7,6 +7,14 @@
 )]
 
 mod admission;
+mod apply;
+mod crash;
+mod driver;
 mod events;
+mod finalizer;
 mod lease;
+mod status;
 mod telemetry;
+mod toy;
+mod traps;
+mod watch;

@@ -7,4 +7,4 @@ mod metrics;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod redact;
-mod scrape;
+pub(crate) mod scrape;

@@ -1,0 +1,78 @@
+//! What the driver remembers between two passes, and for how long.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use stanchion_kernel::Class;
+use stanchion_kernel::driver::memory::Memory;
+use stanchion_kernel::watch::primary::key;
+
+use super::sized;
+use crate::toy::Widget;
+
+fn widget(uid: &str, generation: i64, version: u64) -> Widget {
+    let mut widget = Widget::new("one", sized(1));
+    widget.metadata.uid = Some(uid.into());
+    widget.metadata.generation = Some(generation);
+    widget.metadata.resource_version = Some(version.to_string());
+    widget.metadata.managed_fields = Some(vec![ManagedFieldsEntry::default()]);
+    widget
+}
+
+/// The version that a pass would see, with this one in the cache.
+fn newest(memory: &Memory<Widget>, cached: &Widget) -> String {
+    let newest = memory.newest(Arc::new(cached.clone()));
+    newest.metadata.resource_version.clone().unwrap()
+}
+
+#[test]
+fn our_own_write_is_known_until_the_watch_tells_of_it() {
+    let (memory, stale) = (Memory::default(), widget("a", 1, 5));
+    memory.saw(&stale.metadata);
+    memory.wrote(&widget("a", 1, 6));
+    assert_eq!(newest(&memory, &stale), "6");
+    // It is a second copy of the object, so it is as small as the first, and not kept.
+    assert_eq!(
+        memory.newest(Arc::new(stale.clone())).metadata.managed_fields,
+        None
+    );
+    memory.saw(&widget("a", 1, 6).metadata);
+    assert_eq!(newest(&memory, &stale), "5", "it is forgotten");
+}
+
+#[test]
+fn a_watch_that_was_faster_than_the_answer_leaves_nothing_to_keep() {
+    let memory = Memory::default();
+    memory.saw(&widget("a", 1, 6).metadata);
+    memory.wrote(&widget("a", 1, 6));
+    assert_eq!(newest(&memory, &widget("a", 1, 5)), "5");
+}
+
+#[test]
+fn another_object_of_the_same_name_is_another_object() {
+    let memory = Memory::default();
+    memory.wrote(&widget("a", 1, 6));
+    assert_eq!(memory.failed(&widget("a", 1, 6)), 1);
+    assert_eq!(newest(&memory, &widget("b", 1, 5)), "5");
+    assert_eq!(memory.failed(&widget("b", 1, 5)), 1);
+}
+
+#[test]
+fn failures_are_counted_per_generation_and_whatever_the_version() {
+    let memory = Memory::default();
+    let counts =
+        [widget("a", 1, 1), widget("a", 1, 2), widget("a", 2, 3)].map(|widget| memory.failed(&widget));
+    assert_eq!(counts, [1, 2, 1]);
+    memory.succeeded(&widget("a", 2, 4));
+    assert_eq!(memory.failed(&widget("a", 2, 5)), 1);
+}
+
+#[test]
+fn how_the_last_pass_ended_is_known_until_the_last_object_of_the_name_is_gone() {
+    let (memory, how) = (Memory::default(), Some((Class::Human, "X")));
+    assert_eq!(memory.ended(&widget("a", 1, 1), how), None);
+    assert_eq!(memory.ended(&widget("b", 1, 2), None), how);
+    assert_eq!(memory.ended(&widget("b", 1, 2), how), None);
+    assert_eq!(memory.forget(&key(&widget("b", 1, 2).metadata)), how);
+    assert_eq!(memory.forget(&key(&widget("b", 1, 2).metadata)), None);
+}

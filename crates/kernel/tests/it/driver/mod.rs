@@ -1,0 +1,69 @@
+//! The driver on an API server in memory, under a paused clock: an operator's hours take milliseconds, and
+//! when it looked again can be asserted on exactly.
+
+mod backoff;
+mod concurrency;
+mod deadline;
+mod memory;
+mod panics;
+mod readiness;
+
+use std::time::Duration;
+
+use stanchion_kernel::driver::{Settings, Synced};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::telemetry::scrape::Scrape;
+use crate::toy::server::Server;
+use crate::toy::{Widget, WidgetSpec};
+
+/// Longer than anything here takes by this clock, which does not cost any time.
+const LONG: Duration = Duration::from_mins(20);
+
+/// An operator that runs until it is dropped.
+struct Operator {
+    synced: Synced,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// Starts the toy on a server.
+fn start(server: &Server, settings: Settings) -> Operator {
+    let operator = server.operator(settings);
+    let synced = operator.synced();
+    let task = AbortOnDropHandle::new(tokio::spawn(operator.run()));
+    Operator { synced, _task: task }
+}
+
+/// A widget of this size and nothing else.
+fn sized(size: u32) -> WidgetSpec {
+    WidgetSpec {
+        size,
+        ..WidgetSpec::default()
+    }
+}
+
+impl Server {
+    /// Waits until a widget is as it should be, and says how long that took.
+    async fn until(&self, name: &str, condition: impl Fn(&Widget) -> bool) -> Duration {
+        let start = Instant::now();
+        let met = async {
+            while !condition(&self.get(name)) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(LONG, met)
+            .await
+            .unwrap_or_else(|_| panic!("{name}: {:#?}", self.get(name)));
+        start.elapsed()
+    }
+
+    /// Waits until this many passes have begun, and says when, from the start of the wait.
+    async fn until_passes(&self, name: &str, passes: usize) -> Duration {
+        self.until(name, |_| self.world.passes(name) >= passes).await
+    }
+
+    fn scrape(&self) -> Scrape {
+        Scrape::parse(&self.metrics.encode())
+    }
+}

@@ -1,0 +1,73 @@
+//! What `/readyz` is told of the watches.
+
+use std::time::Duration;
+
+use http::Method;
+use stanchion_kernel::driver::Settings;
+use tokio::time::{sleep, timeout};
+
+use super::{LONG, sized, start};
+use crate::toy::Widget;
+use crate::toy::server::Server;
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_fails_is_named_until_it_succeeds() {
+    let server = Server::default();
+    server.fault(Method::GET, "/secrets", Some(403));
+    let operator = start(&server, Settings::default());
+    let named = async {
+        loop {
+            let missing = operator.synced.missing();
+            if missing.len() == 1 && missing[0].1 != "not read yet" {
+                break missing;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let missing = timeout(LONG, named).await.unwrap();
+    assert_eq!(missing[0].0, "watch of secrets in namespace paused");
+    server.relent();
+    timeout(LONG, operator.synced.wait()).await.unwrap();
+}
+
+/// kube resumes a watch that broke without a new list, and says nothing when it has. Nobody may be not ready
+/// for ever because a connection broke once.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_broke_once_is_ready_again() {
+    let server = Server::default();
+    server.widget("one", sized(1));
+    let operator = start(&server, Settings::default());
+    timeout(LONG, operator.synced.wait()).await.unwrap();
+    server.until("one", Widget::is_ready).await;
+
+    server.break_watches();
+    let broken = async {
+        while operator.synced.missing().len() < 3 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, broken).await.unwrap();
+    timeout(LONG, operator.synced.wait()).await.unwrap();
+    server.resize("one", 2);
+    server.until("one", Widget::is_ready).await;
+    assert_eq!(operator.synced.missing(), []);
+}
+
+/// A watch that cannot be opened any more is not forgotten, however long that lasts.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_stays_broken_stays_named() {
+    let server = Server::default();
+    let operator = start(&server, Settings::default());
+    timeout(LONG, operator.synced.wait()).await.unwrap();
+    server.fault(Method::GET, "/secrets", Some(403));
+    server.break_watches();
+    sleep(LONG).await;
+    for _ in 0..1000 {
+        sleep(Duration::from_secs(1)).await;
+        let missing = operator.synced.missing();
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert_eq!(missing[0].0, "watch of secrets in namespace paused");
+    }
+    server.relent();
+    timeout(LONG, operator.synced.wait()).await.unwrap();
+}

@@ -1,0 +1,189 @@
+//! Status on a real API server: what is written, when, and what of others is kept.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use stanchion_kernel::Class;
+
+use crate::toy::{Bed, DEADLINE, FINALIZER, POKE, Running, Widget, WidgetSpec};
+
+fn sized(size: u32) -> WidgetSpec {
+    WidgetSpec {
+        size,
+        ..WidgetSpec::default()
+    }
+}
+
+/// Makes the operator look, whatever it thinks.
+async fn poke(bed: &Bed, operator: &Running, name: &str, value: &str) {
+    let passes = bed.world.passes(name);
+    let annotations = json!({ "metadata": { "annotations": { POKE: value } } });
+    bed.merge::<Widget>(name, annotations).await;
+    let has_looked = async || bed.world.passes(name) > passes;
+    operator.wait().eventually("another pass", has_looked).await;
+    bed.flush(operator).await;
+}
+
+fn since(widget: &Widget, kind: &str) -> Time {
+    widget.condition(kind).unwrap().last_transition_time.clone()
+}
+
+#[tokio::test]
+async fn nothing_is_written_when_nothing_changed() {
+    let bed = Bed::new("status").await;
+    bed.widget("one", sized(1)).await;
+    let operator = bed.operator().await;
+    let before = bed.settled(&operator, "one").await;
+    let writes = operator.writes();
+    poke(&bed, &operator, "one", "now").await;
+    assert_eq!(operator.writes(), writes);
+    let after: Widget = bed.api().get("one").await.unwrap();
+    assert_eq!(after.status, before.status);
+}
+
+#[tokio::test]
+async fn the_transition_time_moves_on_a_flip_and_on_nothing_else() {
+    let bed = Bed::new("status").await;
+    bed.widget("one", sized(1)).await;
+    let operator = bed.operator().await;
+    let ready = bed.settled(&operator, "one").await;
+    // Times are whole seconds: the next flip must fall into another one to be seen.
+    let is_later = async || jiff::Timestamp::now().as_second() > since(&ready, "Ready").0.as_second() + 1;
+    operator.wait().eventually("the next second", is_later).await;
+
+    bed.respec("one", json!({ "size": 2 })).await;
+    let again = bed.settled(&operator, "one").await;
+    assert_eq!(again.condition("Ready").unwrap().observed_generation, Some(2));
+    assert_eq!(again.status.as_ref().unwrap().observed_generation, Some(2));
+    assert_eq!(
+        since(&again, "Ready"),
+        since(&ready, "Ready"),
+        "another generation is no flip"
+    );
+
+    bed.world.fails("one", Some(Class::Human));
+    bed.respec("one", json!({ "size": 3 })).await;
+    let failed = bed
+        .until(&operator, "one", |widget| widget.fails_with("Outage"))
+        .await;
+    assert!(since(&failed, "Ready") > since(&ready, "Ready"));
+    assert!(since(&failed, "Stalled") > since(&ready, "Stalled"));
+    assert_eq!(
+        since(&failed, "Reconciling"),
+        since(&ready, "Reconciling"),
+        "it did not flip"
+    );
+    assert_eq!(
+        failed.status.unwrap().size,
+        Some(2),
+        "what was observed before is still said"
+    );
+}
+
+#[tokio::test]
+async fn conditions_of_others_are_kept_and_are_no_news() {
+    let bed = Bed::new("status").await;
+    bed.widget("one", sized(1)).await;
+    let operator = bed.operator().await;
+    bed.settled(&operator, "one").await;
+    let widgets: Api<Widget> = bed.api();
+    let theirs = json!({
+        "apiVersion": "test.stanchion.dev/v1",
+        "kind": "Widget",
+        "status": { "conditions": [{
+            "type": "Theirs", "status": "True", "reason": "Kept", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }] },
+    });
+    let somebody = PatchParams::apply("somebody");
+    widgets
+        .patch_status("one", &somebody, &Patch::Apply(&theirs))
+        .await
+        .unwrap();
+    let writes = operator.writes();
+    poke(&bed, &operator, "one", "now").await;
+    assert_eq!(operator.writes(), writes, "a foreign condition is no difference");
+
+    bed.respec("one", json!({ "size": 2 })).await;
+    let widget = bed.settled(&operator, "one").await;
+    assert_eq!(widget.condition("Theirs").unwrap().reason, "Kept");
+    assert_eq!(widget.status.unwrap().conditions.len(), 4);
+}
+
+/// What another operator wrote into the status before us, and we never write, must not look like a difference
+/// for ever.
+#[tokio::test]
+async fn what_a_predecessor_left_in_the_status_is_taken_away_once() {
+    let bed = Bed::new("status").await;
+    bed.widget("one", sized(1)).await;
+    let widgets: Api<Widget> = bed.api();
+    let legacy = json!({ "status": { "legacy": "of another operator", "size": 7 } });
+    let somebody = PatchParams {
+        field_manager: Some("somebody".into()),
+        ..PatchParams::default()
+    };
+    widgets
+        .patch_status("one", &somebody, &Patch::Merge(legacy))
+        .await
+        .unwrap();
+    let operator = bed.operator().await;
+    let widget = bed.settled(&operator, "one").await;
+    let status = widget.status.unwrap();
+    assert_eq!((status.size, status.legacy), (Some(1), None));
+    let writes = operator.writes();
+    poke(&bed, &operator, "one", "now").await;
+    assert_eq!(operator.writes(), writes);
+}
+
+/// Another client writes to the object every 20 ms. Nobody's write is lost, and nobody waits for the end of it.
+#[tokio::test]
+async fn a_conflict_storm_converges_and_loses_nothing() {
+    let bed = Bed::new("status").await;
+    let operator = bed.operator().await;
+    bed.flush(&operator).await;
+    bed.widget("one", sized(1)).await;
+    let widgets: Api<Widget> = bed.api();
+    let storm = async {
+        let mut written = 0_u32;
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            ticks.tick().await;
+            // A whole-object update with the version that was read, as kubectl edit does it: any conflict is ours.
+            let Ok(mut widget) = widgets.get("one").await else {
+                continue;
+            };
+            let annotations = widget.metadata.annotations.get_or_insert_default();
+            annotations.insert(format!("storm/{written}"), "kept".into());
+            if widgets
+                .replace("one", &PostParams::default(), &widget)
+                .await
+                .is_ok()
+            {
+                written += 1;
+            }
+            if written >= 40 && widget.is_ready() && widget.spec.size == 5 {
+                break written;
+            }
+        }
+    };
+    let changes = async {
+        for size in 2..=5 {
+            bed.respec("one", json!({ "size": size })).await;
+            bed.until(&operator, "one", Widget::is_ready).await;
+        }
+    };
+    let (written, ()) = tokio::time::timeout(DEADLINE, futures::future::join(storm, changes))
+        .await
+        .expect("it converges in the storm");
+    let widget = bed.settled(&operator, "one").await;
+    let annotations = widget.metadata.annotations.unwrap();
+    let missing: Vec<u32> = (0..written)
+        .filter(|number| !annotations.contains_key(&format!("storm/{number}")))
+        .collect();
+    assert_eq!(missing, [0; 0]);
+    assert_eq!(widget.metadata.finalizers.unwrap(), [FINALIZER]);
+    assert_eq!(bed.world.thing("one").unwrap().size, 5);
+}

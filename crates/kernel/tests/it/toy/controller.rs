@@ -1,0 +1,207 @@
+//! The toy's five steps.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt as _;
+use serde_json::json;
+use stanchion_kernel::apply::{Intent, Takeover, decide};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::context::Subject;
+use stanchion_kernel::events::{Announcement, Severity};
+use stanchion_kernel::rbac::{self, Rule};
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+use super::{Boom, Thing, Widget, WidgetSpec, WidgetStatus, World};
+
+pub(crate) const FINALIZER: &str = "test.stanchion.dev/world";
+pub(crate) const POKE: &str = "test.stanchion.dev/poke";
+const CONDITION: &str = "Ready";
+
+/// The controller.
+pub(crate) struct Toy {
+    pub(crate) world: World,
+}
+
+/// A widget, or that there shall be none.
+pub(crate) struct Target {
+    name: String,
+    spec: Option<WidgetSpec>,
+    /// Whether the pass was given an object with managedFields.
+    managed_fields: bool,
+}
+
+pub(crate) struct Observed {
+    subject: Subject,
+    password: Option<String>,
+    child: Option<ConfigMap>,
+    thing: Option<Thing>,
+}
+
+pub(crate) struct Plan {
+    /// What the thing shall be, and whether it is not so already.
+    thing: Option<Thing>,
+    changes: bool,
+    child: Option<Intent>,
+    boom: bool,
+}
+
+impl Target {
+    fn of(object: &Widget, spec: Option<WidgetSpec>) -> Self {
+        Self {
+            name: object.name_any(),
+            spec,
+            managed_fields: !object.managed_fields().is_empty(),
+        }
+    }
+
+    fn boom(&self) -> Option<Boom> {
+        self.spec.as_ref()?.boom
+    }
+}
+
+impl Reconciler for Toy {
+    type Object = Widget;
+    type Target = Target;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = ();
+
+    const NAME: &'static str = "toy";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+    const ANNOTATIONS: &'static [&'static str] = &[POKE];
+    const CONDITIONS: &'static [&'static str] = &[CONDITION];
+    const ANNOUNCEMENTS: &'static [Announcement] = &[
+        Announcement {
+            condition: CONDITION,
+            status: "True",
+            kind: Severity::Normal,
+            action: "Reconcile",
+        },
+        Announcement {
+            condition: CONDITION,
+            status: "False",
+            kind: Severity::Warning,
+            action: "Reconcile",
+        },
+    ];
+
+    fn watches() -> Vec<Watch> {
+        vec![Watch::owned::<ConfigMap>(), Watch::referred::<Secret>()]
+    }
+
+    fn rules() -> Vec<Rule> {
+        vec![
+            Rule::new("", &["configmaps"], rbac::OWN),
+            Rule::new("", &["secrets"], rbac::READ),
+        ]
+    }
+
+    fn validate(object: &Widget) -> Result<Target, Problem> {
+        assert_ne!(object.spec.boom, Some(Boom::Validate), "boom in validate");
+        if object.spec.size == 0 {
+            return Err(Problem::permanent("InvalidSize", "size must be at least 1"));
+        }
+        Ok(Target::of(object, Some(object.spec.clone())))
+    }
+
+    fn farewell(object: &Widget) -> Target {
+        Target::of(object, None)
+    }
+
+    async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
+        let _inside = self.world.enter(&target.name);
+        if target.managed_fields {
+            self.world.saw_managed_fields();
+        }
+        assert_ne!(target.boom(), Some(Boom::Observe), "boom in observe");
+        self.world.check(&target.name)?;
+        let child = read.get(&target.name).await?;
+        let password = match target.spec.as_ref().and_then(|spec| spec.secret_ref.as_ref()) {
+            Some(name) => Some(password(read, name).await?),
+            None => None,
+        };
+        self.world.pause(&target.name).await;
+        Ok(Observed {
+            subject: read.subject().clone(),
+            password,
+            child,
+            thing: self.world.thing(&target.name),
+        })
+    }
+
+    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+        assert_ne!(target.boom(), Some(Boom::Plan), "boom in plan");
+        let wanted = target.spec.as_ref().map(|spec| Thing {
+            size: spec.size,
+            password: observed.password.clone(),
+        });
+        let mut plan = Plan {
+            boom: target.boom() == Some(Boom::Apply),
+            changes: wanted != observed.thing,
+            thing: wanted,
+            child: None,
+        };
+        if let Some(spec) = &target.spec {
+            let child = json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": { "name": target.name },
+                "data": { "size": spec.size.to_string() },
+                "immutable": spec.frozen.then_some(true),
+            });
+            let intent = Intent::new(&child, &observed.subject)?;
+            plan.child = decide(
+                intent,
+                observed.child.as_ref(),
+                &observed.subject,
+                Takeover::Refuse,
+            )?;
+        }
+        Ok(plan)
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        target: &Target,
+        _: &Observed,
+        plan: Plan,
+        (): &mut (),
+    ) -> Result<(), Problem> {
+        if plan.changes {
+            self.world.put(&target.name, plan.thing);
+        }
+        assert!(!plan.boom, "boom in apply");
+        if let Some(intent) = plan.child {
+            write.apply::<ConfigMap>(&intent).await?;
+        }
+        Ok(())
+    }
+
+    fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
+        assert_ne!(object.spec.boom, Some(Boom::Report), "boom in report");
+        let mut status = object.status.clone().unwrap_or_default();
+        status.legacy = None;
+        let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
+        if let Some(problem) = outcome.problem {
+            conditions.set(CONDITION, Truth::False, problem.reason, &problem.message);
+        } else {
+            status.size = Some(object.spec.size);
+            conditions.set(CONDITION, Truth::True, "Ready", "the thing is there");
+        }
+        status.conditions = conditions.finish();
+        Report::new(status)
+    }
+}
+
+async fn password(read: &Reader, name: &str) -> Result<String, Problem> {
+    let missing = || Problem::dependency("SecretMissing", format!("Secret {name} has no password"));
+    let secret: Secret = read.get(name).await?.ok_or_else(missing)?;
+    let value = secret
+        .data
+        .unwrap_or_default()
+        .remove("password")
+        .ok_or_else(missing)?;
+    Ok(String::from_utf8_lossy(&value.0).into_owned())
+}

@@ -1,0 +1,250 @@
+//! The least of an API server that a driver can run on: objects with versions, lists and watches, in memory
+//! and under a paused clock, so that minutes of backoff take milliseconds and can be asserted on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use futures::channel::mpsc;
+use futures::{FutureExt as _, StreamExt as _};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use kube::client::{Body, Client};
+use serde_json::{Value, json};
+use stanchion_kernel::Scope;
+use stanchion_kernel::client::{self, ApiResponse, Options};
+use stanchion_kernel::driver::{Operator, Settings};
+use stanchion_kernel::telemetry::Metrics;
+use tower::{BoxError, ServiceExt as _};
+
+use super::{POKE, Toy, Widget, WidgetSpec, World, environment};
+
+const NAMESPACE: &str = "paused";
+const WIDGETS: &str = "/apis/test.stanchion.dev/v1/namespaces/paused/widgets";
+
+/// The server, the world beside it, and what the operator on it counts.
+#[derive(Clone)]
+pub(crate) struct Server {
+    state: Arc<Mutex<State>>,
+    pub(crate) world: World,
+    pub(crate) metrics: Metrics,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    watches: Vec<(String, mpsc::UnboundedSender<Bytes>)>,
+    calls: Vec<String>,
+    /// Method and end of a path, and what such a request is answered: a status, or nothing at all.
+    faults: Vec<(Method, String, Option<u16>)>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            state: Arc::default(),
+            world: World::default(),
+            metrics: Metrics::new("test"),
+        }
+    }
+}
+
+impl Server {
+    /// Makes a widget.
+    pub(crate) fn widget(&self, name: &str, spec: WidgetSpec) {
+        let mut widget = Widget::new(name, spec);
+        widget.metadata.namespace = Some(NAMESPACE.into());
+        widget.metadata.uid = Some(format!("uid of {name}"));
+        widget.metadata.generation = Some(1);
+        self.state()
+            .put(&path(name), serde_json::to_value(widget).unwrap());
+    }
+
+    /// Changes a widget; a changed spec is a new generation.
+    pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Widget)) {
+        let before = self.get(name);
+        let mut widget = before.clone();
+        change(&mut widget);
+        if widget.spec != before.spec {
+            widget.metadata.generation = widget.metadata.generation.map(|generation| generation + 1);
+        }
+        self.state()
+            .put(&path(name), serde_json::to_value(widget).unwrap());
+    }
+
+    /// Changes a widget's size.
+    pub(crate) fn resize(&self, name: &str, size: u32) {
+        self.change(name, |widget| widget.spec.size = size);
+    }
+
+    /// Changes the annotation that the toy honours.
+    pub(crate) fn poke(&self, name: &str) {
+        let value = self.state().version.to_string();
+        self.change(name, |widget| {
+            let annotations = widget.metadata.annotations.get_or_insert_default();
+            annotations.insert(POKE.into(), value);
+        });
+    }
+
+    /// A widget as it is.
+    pub(crate) fn get(&self, name: &str) -> Widget {
+        serde_json::from_value(self.state().objects[&path(name)].clone()).unwrap()
+    }
+
+    /// Answers requests of this method whose path ends so with an error, or with silence.
+    pub(crate) fn fault(&self, method: Method, path_end: &str, answer: Option<u16>) {
+        self.state().faults.push((method, path_end.into(), answer));
+    }
+
+    /// Takes all faults back.
+    pub(crate) fn relent(&self) {
+        self.state().faults.clear();
+    }
+
+    /// Ends all watches with a broken line.
+    pub(crate) fn break_watches(&self) {
+        for (_, watch) in self.state().watches.drain(..) {
+            let _ = watch.unbounded_send(Bytes::from_static(b"nonsense\n"));
+        }
+    }
+
+    /// How many requests of this method had a path that ends so.
+    pub(crate) fn calls(&self, method: &Method, path_end: &str) -> usize {
+        let is_such = |call: &&String| call.starts_with(method.as_str()) && call.ends_with(path_end);
+        self.state().calls.iter().filter(is_such).count()
+    }
+
+    /// An operator of the toy on this server, and the client that it uses.
+    pub(crate) fn operator(&self, settings: Settings) -> Operator {
+        let environment = environment(self.client(), &self.metrics, settings);
+        let mut operator = Operator::new(environment);
+        let world = self.world.clone();
+        operator.add(Toy { world }, &Scope::Namespace(NAMESPACE.into()));
+        operator
+    }
+
+    fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { server.serve(request).await }.boxed()
+        });
+        client::over(service.boxed(), NAMESPACE, &self.metrics, &Options::new("toy"))
+    }
+
+    async fn serve(&self, request: Request<Body>) -> Result<ApiResponse, BoxError> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let path = head.uri.path().to_owned();
+        let fault = {
+            let mut state = self.state();
+            state.calls.push(format!("{} {path}", head.method));
+            let is_meant = |(method, end, _): &&(Method, String, Option<u16>)| {
+                *method == head.method && path.ends_with(end.as_str())
+            };
+            state.faults.iter().find(is_meant).map(|fault| fault.2)
+        };
+        match fault {
+            Some(Some(code)) => return Ok(failure(code)),
+            Some(None) => std::future::pending().await,
+            None => {}
+        }
+        let mut state = self.state();
+        let watches = head.uri.query().is_some_and(|query| query.contains("watch=true"));
+        Ok(match head.method {
+            Method::GET if watches => state.watch(&path),
+            Method::GET => state.read(&path),
+            Method::PATCH => {
+                let json_patch = head.headers["content-type"] == "application/json-patch+json";
+                state.patch(&path, &serde_json::from_slice(&body)?, json_patch)
+            }
+            // Events: taken and forgotten.
+            _ => answer(StatusCode::CREATED, &serde_json::from_slice(&body)?),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl State {
+    fn put(&mut self, path: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let known = self.objects.insert(path.into(), object.clone()).is_some();
+        let kind = if known { "MODIFIED" } else { "ADDED" };
+        let line = format!("{}\n", json!({ "type": kind, "object": object }));
+        self.watches.retain(|(collection, watch)| {
+            !path.starts_with(collection.as_str()) || watch.unbounded_send(line.clone().into()).is_ok()
+        });
+        object
+    }
+
+    fn read(&self, path: &str) -> ApiResponse {
+        if let Some(object) = self.objects.get(path) {
+            return answer(StatusCode::OK, object);
+        }
+        let collection = ["widgets", "configmaps", "secrets"];
+        if !collection.iter().any(|name| path.ends_with(name)) {
+            return failure(404);
+        }
+        let is_in = |entry: &(&String, &Value)| entry.0.starts_with(&format!("{path}/"));
+        let items: Vec<&Value> = self.objects.iter().filter(is_in).map(|entry| entry.1).collect();
+        let metadata = json!({ "resourceVersion": self.version.to_string() });
+        answer(StatusCode::OK, &json!({ "metadata": metadata, "items": items }))
+    }
+
+    fn watch(&mut self, path: &str) -> ApiResponse {
+        let (sender, lines) = mpsc::unbounded();
+        self.watches.push((format!("{path}/"), sender));
+        let body = StreamBody::new(lines.map(|line| Ok::<_, BoxError>(Frame::data(line))));
+        Response::new(Box::new(body))
+    }
+
+    fn patch(&mut self, path: &str, wish: &Value, json_patch: bool) -> ApiResponse {
+        let path = path.trim_end_matches("/status");
+        let mut object = self
+            .objects
+            .get(path)
+            .cloned()
+            .unwrap_or_else(|| json!({ "metadata": {} }));
+        if json_patch {
+            let operations: json_patch::Patch = serde_json::from_value(wish.clone()).unwrap();
+            // A missing list is null to a test, as it is to the API server.
+            if object["metadata"]["finalizers"].is_null() {
+                object["metadata"]["finalizers"] = Value::Null;
+            }
+            json_patch::patch(&mut object, &operations).unwrap();
+        } else {
+            json_patch::merge(&mut object, wish);
+        }
+        answer(StatusCode::OK, &self.put(path, object))
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("{WIDGETS}/{name}")
+}
+
+fn answer(status: StatusCode, body: &Value) -> ApiResponse {
+    let body = Full::new(Bytes::from(body.to_string())).map_err(BoxError::from);
+    let response = Response::builder().status(status);
+    response.body(Box::new(body) as _).unwrap()
+}
+
+/// An error. kube knows an absent object by the reason and not by the code.
+fn failure(code: u16) -> ApiResponse {
+    let reason = if code == 404 { "NotFound" } else { "" };
+    let body = json!({
+        "kind": "Status",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": "no",
+        "details": { "name": "it" },
+    });
+    answer(StatusCode::from_u16(code).unwrap(), &body)
+}

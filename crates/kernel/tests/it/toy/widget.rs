@@ -1,0 +1,119 @@
+//! The toy's kind.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stanchion_kernel::condition;
+use stanchion_kernel::status::Status;
+
+/// What a user asks for.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "test.stanchion.dev",
+    version = "v1",
+    kind = "Widget",
+    namespaced,
+    status = "WidgetStatus",
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WidgetSpec {
+    /// Zero is invalid.
+    pub(crate) size: u32,
+    /// A Secret whose `password` the thing in the world gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret_ref: Option<String>,
+    /// Makes the child immutable.
+    #[serde(default)]
+    pub(crate) frozen: bool,
+    /// Breaks one of the steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) boom: Option<Boom>,
+}
+
+/// The step that panics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum Boom {
+    Validate,
+    Observe,
+    Plan,
+    Apply,
+    Report,
+}
+
+/// What the controller says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WidgetStatus {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) observed_generation: Option<i64>,
+    /// The size of the thing in the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u32>,
+    /// Written by no version of the toy: what a predecessor may have left behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) legacy: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+impl Status for WidgetStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
+
+    fn set_observed_generation(&mut self, generation: Option<i64>) {
+        self.observed_generation = generation;
+    }
+}
+
+impl Widget {
+    /// The condition of this type.
+    pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
+        condition::find(&self.status.as_ref()?.conditions, kind)
+    }
+
+    /// Whether it is ready, as of its present spec.
+    pub(crate) fn is_ready(&self) -> bool {
+        let conditions = self.status.as_ref().map(|status| status.conditions.as_slice());
+        condition::is_true(conditions.unwrap_or_default(), "Ready", self.metadata.generation)
+    }
+
+    /// Whether it is not ready for this reason, as of its present spec.
+    pub(crate) fn fails_with(&self, reason: &str) -> bool {
+        self.condition("Ready").is_some_and(|ready| {
+            ready.status == "False"
+                && ready.reason == reason
+                && ready.observed_generation == self.metadata.generation
+        })
+    }
+}
+
+/// The CRD. Its schema lets any `size` in, as a schema of last year would have.
+pub(crate) fn crd() -> CustomResourceDefinition {
+    let mut crd = Widget::crd();
+    let schema = crd.spec.versions[0].schema.as_mut().unwrap();
+    let spec = schema
+        .open_api_v3_schema
+        .as_mut()
+        .unwrap()
+        .properties
+        .as_mut()
+        .unwrap();
+    let fields = spec.get_mut("spec").unwrap().properties.as_mut().unwrap();
+    let anything = JSONSchemaProps {
+        x_kubernetes_int_or_string: Some(true),
+        ..JSONSchemaProps::default()
+    };
+    fields.insert("size".into(), anything);
+    crd
+}

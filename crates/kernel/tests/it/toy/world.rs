@@ -1,0 +1,154 @@
+//! What is outside the cluster, and what the test wants to know of the passes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use stanchion_kernel::problem::{Class, Problem};
+use tokio::sync::watch;
+
+/// The thing that a widget stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Thing {
+    pub(crate) size: u32,
+    pub(crate) password: Option<String>,
+}
+
+/// The outside, shared by the operators that come and go.
+#[derive(Clone, Default)]
+pub(crate) struct World(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Names whose passes wait in `observe`.
+    held: watch::Sender<Vec<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    things: BTreeMap<String, Thing>,
+    changes: usize,
+    outages: HashMap<String, Class>,
+    passes: HashMap<String, usize>,
+    running: HashMap<String, usize>,
+    most_running: usize,
+    overlaps: usize,
+    with_managed_fields: usize,
+}
+
+impl World {
+    /// The thing of this widget.
+    pub(crate) fn thing(&self, name: &str) -> Option<Thing> {
+        self.state().things.get(name).cloned()
+    }
+
+    /// All things.
+    pub(crate) fn things(&self) -> BTreeMap<String, Thing> {
+        self.state().things.clone()
+    }
+
+    /// How often anything was made, changed or removed.
+    pub(crate) fn changes(&self) -> usize {
+        self.state().changes
+    }
+
+    /// Makes, changes or removes the thing of this widget.
+    pub(super) fn put(&self, name: &str, thing: Option<Thing>) {
+        let mut state = self.state();
+        state.changes += 1;
+        match thing {
+            Some(thing) => state.things.insert(name.into(), thing),
+            None => state.things.remove(name),
+        };
+    }
+
+    /// From now on the world fails for this widget, in this way; or no longer.
+    pub(crate) fn fails(&self, name: &str, class: Option<Class>) {
+        let outages = &mut self.state().outages;
+        match class {
+            Some(class) => outages.insert(name.into(), class),
+            None => outages.remove(name),
+        };
+    }
+
+    pub(super) fn check(&self, name: &str) -> Result<(), Problem> {
+        match self.state().outages.get(name) {
+            Some(class) => Err(Problem::new(*class, "Outage", format!("the world fails {name}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets passes over this widget wait in the middle of `observe`, after everything was read.
+    pub(crate) fn hold(&self, name: &str) {
+        self.0.held.send_modify(|held| held.push(name.into()));
+    }
+
+    /// Lets them go on.
+    pub(crate) fn release(&self, name: &str) {
+        self.0.held.send_modify(|held| held.retain(|entry| entry != name));
+    }
+
+    pub(super) async fn pause(&self, name: &str) {
+        let is_free = |held: &Vec<String>| !held.iter().any(|entry| entry == name);
+        let _ = self.0.held.subscribe().wait_for(is_free).await;
+    }
+
+    /// How many passes have come to `observe` so far.
+    pub(crate) fn passes(&self, name: &str) -> usize {
+        self.state().passes.get(name).copied().unwrap_or_default()
+    }
+
+    /// How many passes over this widget are in `observe` or `apply`.
+    pub(crate) fn running(&self, name: &str) -> usize {
+        self.state().running.get(name).copied().unwrap_or_default()
+    }
+
+    /// The most that ever ran together, and how often one object ran twice at once.
+    pub(crate) fn concurrency(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.most_running, state.overlaps)
+    }
+
+    pub(super) fn enter(&self, name: &str) -> Inside {
+        let mut state = self.state();
+        *state.passes.entry(name.into()).or_default() += 1;
+        let running = state.running.entry(name.into()).or_default();
+        *running += 1;
+        let overlaps = *running > 1;
+        state.overlaps += usize::from(overlaps);
+        let together = state.running.values().sum();
+        state.most_running = state.most_running.max(together);
+        drop(state);
+        Inside {
+            world: self.clone(),
+            name: name.into(),
+        }
+    }
+
+    /// How many times a pass was given an object with managedFields.
+    pub(crate) fn with_managed_fields(&self) -> usize {
+        self.state().with_managed_fields
+    }
+
+    pub(super) fn saw_managed_fields(&self) {
+        self.state().with_managed_fields += 1;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap()
+    }
+}
+
+/// A pass between its first read and the end of `observe`, however it ends.
+pub(super) struct Inside {
+    world: World,
+    name: String,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if let Some(running) = self.world.state().running.get_mut(&self.name) {
+            *running -= 1;
+        }
+    }
+}

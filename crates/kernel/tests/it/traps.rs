@@ -1,0 +1,195 @@
+//! The rest of the traps of kube 5: what the caches hold (6), what events say (7), and who may write (8).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, header::ACCEPT};
+use kube::Api;
+use kube::client::Body;
+use serde_json::json;
+use stanchion_kernel::client::{self, Options};
+use stanchion_kernel::lease::{Elector, Fence, Identity, Leadership, LeaseSettings, Term, Timings};
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_testkit::faults::{Fault, Faults, Moment, Rule};
+use stanchion_testkit::wait;
+use tokio_util::sync::CancellationToken;
+use tower::util::MapRequestLayer;
+
+use crate::toy::{Bed, DEADLINE, POKE, Widget, WidgetSpec, environment, settings};
+
+fn with_secret(name: &str) -> WidgetSpec {
+    WidgetSpec {
+        size: 1,
+        secret_ref: Some(name.into()),
+        ..WidgetSpec::default()
+    }
+}
+
+/// Trap 6: four fifths of a cached object are managedFields.
+#[tokio::test]
+async fn no_pass_is_given_managed_fields() {
+    let bed = Bed::new("traps").await;
+    bed.secret("mine", "one").await;
+    bed.widget("one", with_secret("mine")).await;
+    let operator = bed.operator().await;
+    bed.settled(&operator, "one").await;
+    for size in 2..6 {
+        // At once after a write of ours, where the pass sees what the write returned; and later, from the cache.
+        bed.respec("one", json!({ "size": size })).await;
+        bed.until(&operator, "one", Widget::is_ready).await;
+    }
+    bed.flush(&operator).await;
+    assert!(bed.world.passes("one") >= 5);
+    assert_eq!(bed.world.with_managed_fields(), 0);
+}
+
+/// Trap 6: a Secret's data is in no list and no watch, and is read once a pass.
+#[tokio::test]
+async fn the_data_of_secrets_is_read_on_demand_and_nothing_else() {
+    let bed = Bed::new("traps").await;
+    bed.secret("mine", "one").await;
+    bed.secret("of-another", "x").await;
+    bed.widget("one", with_secret("mine")).await;
+    // What was asked of Secrets and children: whether of one, and in which form.
+    let asked: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    let asking = Arc::clone(&asked);
+    let listen = MapRequestLayer::new(move |request: Request<Body>| {
+        let accept = request
+            .headers()
+            .get(ACCEPT)
+            .and_then(|value| value.to_str().ok());
+        let asked = (
+            request.uri().path().to_owned(),
+            accept.unwrap_or_default().to_owned(),
+        );
+        asking.lock().unwrap().push(asked);
+        request
+    });
+    let metrics = Metrics::new("test");
+    let options = Options::new("toy").with_layer(listen);
+    let client = client::build(bed.cluster.config().await, &metrics, &options).unwrap();
+    let operator = bed.assemble(environment(client, &metrics, settings()));
+    let looking = async {
+        let widgets: Api<Widget> = bed.api();
+        wait::until(&widgets, "one", DEADLINE, Widget::is_ready).await;
+    };
+    tokio::select! {
+        () = operator.run() => panic!("the operator ended"),
+        () = looking => {}
+    }
+    let asked = asked.lock().unwrap().clone();
+    let mut collections = 0;
+    for (path, accept) in &asked {
+        if path.ends_with("/secrets") || path.ends_with("/configmaps") {
+            collections += 1;
+            assert!(accept.contains("as=PartialObjectMetadata"), "{path}: {accept}");
+        }
+    }
+    assert_eq!(collections, 4, "a list and a watch each: {asked:?}");
+    let read = asked.iter().filter(|(path, _)| path.contains("/secrets/"));
+    assert!(
+        read.clone().all(|(path, _)| path.ends_with("/secrets/mine")),
+        "{asked:?}"
+    );
+    assert!(read.count() <= bed.world.passes("one"));
+}
+
+/// Trap 7: kube's recorder repeats the first note for ever, and after a restart says everything again.
+#[tokio::test]
+async fn events_have_the_newest_words_and_a_restart_is_silent() {
+    let bed = Bed::new("traps").await;
+    bed.widget("one", with_secret("first")).await;
+    let operator = bed.operator().await;
+    let is_missing = |secret: &'static str| {
+        move |widget: &Widget| {
+            widget.fails_with("SecretMissing") && widget.condition("Ready").unwrap().message.contains(secret)
+        }
+    };
+    bed.until(&operator, "one", is_missing("first")).await;
+    bed.flush(&operator).await;
+    bed.secret("first", "x").await;
+    bed.settled(&operator, "one").await;
+    bed.respec("one", json!({ "secretRef": "second" })).await;
+    bed.until(&operator, "one", is_missing("second")).await;
+    bed.flush(&operator).await;
+    let told = bed.events("one").await;
+    let expected = [
+        ("SecretMissing", "Secret first has no password"),
+        ("Ready", "the thing is there"),
+        ("SecretMissing", "Secret second has no password"),
+    ];
+    assert_eq!(
+        told,
+        expected.map(|(reason, note)| (reason.to_owned(), note.to_owned(), 1))
+    );
+
+    // The same trouble goes on: looking again, and starting again, is no news.
+    bed.merge::<Widget>("one", json!({ "metadata": { "annotations": { POKE: "now" } } }))
+        .await;
+    bed.flush(&operator).await;
+    drop(operator);
+    let passes = bed.world.passes("one");
+    let operator = bed.operator().await;
+    operator
+        .wait()
+        .eventually("the second operator to look", async || {
+            bed.world.passes("one") > passes
+        })
+        .await;
+    bed.flush(&operator).await;
+    assert_eq!(bed.events("one").await, told);
+}
+
+/// Trap 8: whoever has lost the lease writes nothing more, not even the write that it was in the middle of.
+#[tokio::test]
+async fn a_lost_lease_stops_all_writes_at_once() {
+    let bed = Bed::new("traps").await;
+    bed.secret("mine", "one").await;
+    bed.widget("one", with_secret("mine")).await;
+    // The way to the Lease, which will be cut, and the way to everything else, which will not.
+    let (lease_way, way) = (Faults::new(), Faults::new());
+    let lease_settings = LeaseSettings {
+        namespace: bed.namespace.clone(),
+        name: "stanchion".into(),
+        identity: Identity::new("loser"),
+        timings: Timings::new(
+            Duration::from_secs(3),
+            Duration::from_secs(2),
+            Duration::from_millis(200),
+        )
+        .unwrap(),
+    };
+    let config = bed.cluster.config().await;
+    let elector = Elector::new(lease_way.client(config.clone()), lease_settings);
+    let (metrics, faults) = (Metrics::new("test"), way.clone());
+    let work = async |leadership: Leadership| {
+        let fence = Fence::guarded_by(leadership);
+        let options = Options::new("toy").with_layer(fence).with_layer(faults);
+        let client = client::build(config, &metrics, &options).unwrap();
+        bed.assemble(environment(client, &metrics, settings()))
+            .run()
+            .await;
+    };
+    let lose = async {
+        let widgets: Api<Widget> = bed.api();
+        wait::until(&widgets, "one", DEADLINE, Widget::is_ready).await;
+        // Another pass is held in the middle, and the lease can be renewed no more.
+        bed.world.hold("one");
+        let passes = bed.world.passes("one");
+        bed.respec("one", json!({ "size": 2 })).await;
+        let is_held = async || bed.world.passes("one") > passes;
+        wait::eventually(DEADLINE, "a pass to be held", is_held).await;
+        lease_way.script(Rule::when(|_| true, Fault::Hang(Moment::Before)));
+        way.writes().len()
+    };
+    let (term, writes) = tokio::join!(elector.lead(CancellationToken::new(), work), lose);
+    assert_eq!(term, Term::Lost);
+    let is_ended = async || bed.world.running("one") == 0;
+    wait::eventually(DEADLINE, "the pass to end in the middle", is_ended).await;
+    bed.world.release("one");
+    // A successor has all the time it wants; the loser adds nothing.
+    let operator = bed.operator().await;
+    bed.settled(&operator, "one").await;
+    assert_eq!(bed.world.thing("one").unwrap().size, 2);
+    assert_eq!(way.writes().len(), writes);
+}

@@ -1,0 +1,8 @@
+//! What wakes an object, on a real API server: traps 1 and 2 (kube's shared streams lose deletions and
+//! wake-ups), the index of what was read, and watches that meet malformed objects or missing rights.
+
+mod children;
+mod malformed;
+mod primary;
+mod rights;
+mod secrets;

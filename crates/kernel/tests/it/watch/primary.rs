@@ -1,0 +1,143 @@
+//! Which changes of an object are worth a pass.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::Event;
+use stanchion_kernel::watch::primary::{Fingerprints, News, Primary, key};
+
+use crate::toy::{FINALIZER, POKE, Toy, Widget, WidgetSpec, WidgetStatus};
+
+fn widget(name: &str, version: u64) -> Widget {
+    let mut widget = Widget::new(name, WidgetSpec::default());
+    widget.metadata.namespace = Some("ns".into());
+    widget.metadata.uid = Some(format!("uid of {name}"));
+    widget.metadata.generation = Some(1);
+    widget.metadata.resource_version = Some(version.to_string());
+    widget
+}
+
+fn changed(version: u64, change: impl FnOnce(&mut Widget)) -> Widget {
+    let mut widget = widget("one", version);
+    change(&mut widget);
+    widget
+}
+
+fn annotate(widget: &mut Widget, name: &str, value: &str) {
+    let annotations = widget.metadata.annotations.get_or_insert_default();
+    annotations.insert(name.into(), value.into());
+}
+
+struct Watch {
+    fingerprints: Fingerprints,
+    primary: Primary<Toy>,
+}
+
+impl Watch {
+    fn new() -> Self {
+        let fingerprints = Fingerprints::default();
+        let primary = Primary::new(fingerprints.clone());
+        Self {
+            fingerprints,
+            primary,
+        }
+    }
+
+    fn list(&mut self, widgets: &[Widget]) -> Vec<News> {
+        let mut news = self.primary.hear::<Widget>(&Event::Init);
+        for widget in widgets {
+            news.extend(
+                self.primary
+                    .hear(&Event::InitApply(DeserializeGuard(Ok(widget.clone())))),
+            );
+        }
+        news.extend(self.primary.hear::<Widget>(&Event::InitDone));
+        news
+    }
+
+    fn apply(&mut self, widget: &Widget) -> Vec<News> {
+        self.primary
+            .hear(&Event::Apply(DeserializeGuard(Ok(widget.clone()))))
+    }
+}
+
+fn woken(name: &str) -> News {
+    News::Changed(key(&widget(name, 0).metadata))
+}
+
+/// What changes, whether that wakes, and the change.
+type Row = (&'static str, bool, fn(&mut Widget));
+
+fn epoch() -> Time {
+    Time(jiff::Timestamp::UNIX_EPOCH)
+}
+
+#[rustfmt::skip]
+#[test]
+fn only_what_we_act_on_wakes() {
+    let rows: [Row; 9] = [
+        ("its spec", true, |it| it.metadata.generation = Some(2)),
+        ("its deletion", true, |it| it.metadata.deletion_timestamp = Some(epoch())),
+        ("our finalizer", true, |it| it.metadata.finalizers = Some(vec![FINALIZER.into()])),
+        ("our annotation", true, |it| annotate(it, POKE, "now")),
+        ("another object", true, |it| it.metadata.uid = Some("another".into())),
+        ("its status", false, |it| it.status = Some(WidgetStatus::default())),
+        ("a foreign finalizer", false, |it| it.metadata.finalizers = Some(vec!["x/y".into()])),
+        ("a foreign annotation", false, |it| annotate(it, "x/y", "z")),
+        ("a label", false, |it| it.metadata.labels = Some([("a".into(), "b".into())].into())),
+    ];
+    for (what, wakes, change) in rows {
+        let mut watch = Watch::new();
+        assert_eq!(watch.list(&[widget("one", 1)]), [woken("one")]);
+        let expected = if wakes { vec![woken("one")] } else { Vec::new() };
+        assert_eq!(watch.apply(&changed(2, change)), expected, "{what}");
+        assert_eq!(watch.apply(&changed(3, change)), [], "{what}, once more");
+    }
+}
+
+#[test]
+fn a_new_list_tells_of_what_happened_unseen() {
+    let mut watch = Watch::new();
+    watch.list(&[widget("one", 1), widget("two", 1), widget("three", 1)]);
+    let news = watch.list(&[
+        widget("one", 1),
+        changed(5, |one| one.metadata.name = Some("four".into())),
+    ]);
+    assert_eq!(news[0], woken("four"));
+    let gone = |name| News::Gone(key(&widget(name, 0).metadata));
+    assert_eq!(news.len(), 3);
+    assert!(
+        news.contains(&gone("two")) && news.contains(&gone("three")),
+        "{news:?}"
+    );
+}
+
+#[test]
+fn the_echo_of_our_finalizer_wakes_nobody() {
+    let mut watch = Watch::new();
+    watch.list(&[widget("one", 1)]);
+    let ours = |widget: &mut Widget| widget.metadata.finalizers = Some(vec![FINALIZER.into()]);
+    watch.fingerprints.expect::<Toy>(&changed(2, ours).metadata);
+    assert_eq!(watch.apply(&changed(2, ours)), []);
+}
+
+/// The watch can be faster than the answer to our own write. What the write returned is then old, and must not
+/// make a later change look like no change.
+#[test]
+fn an_answer_that_comes_late_hides_no_change() {
+    let mut watch = Watch::new();
+    watch.list(&[widget("one", 1)]);
+    let written = changed(2, |one| one.metadata.finalizers = Some(vec![FINALIZER.into()]));
+    let mut poked = written.clone();
+    annotate(&mut poked, POKE, "now");
+    poked.metadata.resource_version = Some("3".into());
+    watch.apply(&written);
+    assert_eq!(watch.apply(&poked), [woken("one")]);
+    watch.fingerprints.expect::<Toy>(&written.metadata);
+    let mut back = written.clone();
+    back.metadata.resource_version = Some("4".into());
+    assert_eq!(
+        watch.apply(&back),
+        [woken("one")],
+        "the annotation was taken back"
+    );
+}

@@ -1,0 +1,60 @@
+//! A watch without the right to it is visible, and starts by itself once the right is there.
+
+use stanchion_kernel::{driver, rbac};
+use stanchion_testkit::cluster::Grant;
+
+use crate::toy::{Bed, Toy, Widget, WidgetSpec, settings};
+
+#[tokio::test]
+async fn a_forbidden_watch_is_named_and_recovers_when_the_right_is_granted() {
+    let bed = Bed::new("rights").await;
+    bed.secret("mine", "one").await;
+    let spec = WidgetSpec {
+        size: 1,
+        secret_ref: Some("mine".into()),
+        ..WidgetSpec::default()
+    };
+    bed.widget("one", spec).await;
+    // All that the toy needs, but nothing of Secrets.
+    let mut rules = driver::rules::<Toy>();
+    rules.retain(|rule| rule.resources != ["secrets"]);
+    let grants = [Grant::In(bed.namespace.clone(), rbac::merge(&rules))];
+    let user = bed.cluster.user(&bed.namespace, "operator", &grants).await;
+    let operator = bed.operator_with(user.config().await, settings());
+
+    let only_secrets = async || match operator.synced.missing().as_slice() {
+        [(name, why)] if why.contains("403") || why.contains("forbidden") => {
+            Some((name.clone(), why.clone()))
+        }
+        _ => None,
+    };
+    let (name, why) = operator
+        .wait()
+        .eventually("the watch to be missing", only_secrets)
+        .await;
+    assert_eq!(name, format!("watch of secrets in namespace {}", bed.namespace));
+    assert!(why.contains("secrets is forbidden"), "{why}");
+    let widget = bed
+        .until(&operator, "one", |widget| widget.fails_with("Forbidden"))
+        .await;
+    let message = &widget.condition("Ready").unwrap().message;
+    assert!(
+        message.contains("`stanchion rbac` prints what it needs"),
+        "{message}"
+    );
+
+    let account = format!("--serviceaccount={}:operator", bed.namespace);
+    for wish in [
+        ["role", "secrets", "--verb=get,list,watch", "--resource=secrets"],
+        ["rolebinding", "secrets", "--role=secrets", &account],
+    ] {
+        let arguments = [&["-n", &bed.namespace, "create"], wish.as_slice()].concat();
+        bed.cluster.kubectl(&arguments).await.unwrap();
+    }
+    operator
+        .wait()
+        .eventually("the watch", async || operator.synced.missing().is_empty())
+        .await;
+    // Nothing of the widget has changed, but the watch that now runs tells of the Secret that it could not read.
+    bed.until(&operator, "one", Widget::is_ready).await;
+}
