@@ -10,7 +10,7 @@
 //! | [`report`] | what a run used and what it left out |
 //! | [`s3`] | an S3 server in the process |
 //! | [`wait`] | waiting with a deadline and a useful failure |
-//! | [`process`], [`scratch`] | children and directories that cannot outlive the test |
+//! | [`process`], [`scratch`] | children and directories that cannot outlive the test (of `stanchion-local`) |
 //!
 //! A part that cannot be provided fails the test at once: the functions panic and say what to do.
 
@@ -27,22 +27,19 @@
     reason = "what was skipped is said where the test's own output goes"
 )]
 
-mod account;
-mod cache;
 pub mod certificates;
 pub mod cluster;
 pub mod crash;
-mod error;
 pub mod faults;
 pub mod operator_log;
 pub mod port;
 pub mod postgres;
-pub mod process;
 pub mod proxy;
 pub mod report;
 pub mod s3;
-pub mod scratch;
 pub mod unique;
 pub mod wait;
 
-pub use error::Error;
+pub use stanchion_local::{Error, process, scratch};
+// What the modules here know them by.
+use stanchion_local::{account, cache, error};

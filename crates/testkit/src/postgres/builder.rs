@@ -1,20 +1,28 @@
 //! What a server is to be, before it starts.
 
-use std::{fs, sync::Mutex};
+use std::{fs, path::Path, sync::Mutex};
 
-use super::{
-    ADMIN,
-    server::Postgres,
-    template::{self, Prepared},
-    version::Version,
-};
+use stanchion_local::postgres::{Server, Version};
+
+use super::{ADMIN, log, server::Postgres, template};
 use crate::{
     account::Account,
     certificates::Authority,
     error::{Attempt, Error},
-    port,
     scratch::Scratch,
 };
+
+/// What every server is started with. Nothing here outlives a test, so nothing is synced to disk.
+const SETTINGS: [(&str, &str); 8] = [
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("shared_buffers", "32MB"),
+    ("max_connections", "200"),
+    ("log_statement", "all"),
+    ("log_connections", "on"),
+    ("log_line_prefix", log::PREFIX),
+];
 
 /// How a server offers TLS.
 #[derive(Clone, Debug)]
@@ -80,45 +88,41 @@ impl Builder {
         let prepared = tokio::task::spawn_blocking(move || template::prepare(version, &home, account))
             .await
             .expect("preparing a data directory")?;
-        let mut settings = self.settings;
+        let own = SETTINGS
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let mut settings: Vec<_> = own.chain(self.settings).collect();
         let authority = match &self.tls {
             None => None,
-            Some(tls) => Some(offer_tls(tls, &prepared, account, &mut settings)?),
+            Some(tls) => Some(offer_tls(tls, &prepared.data, account, &mut settings)?),
         };
-        let mut server = Postgres {
-            process: Mutex::new(None),
-            version,
-            port: port::free(),
-            settings,
-            prepared,
+        let mut server = Server {
+            programs: prepared.programs,
+            data: prepared.data,
             account,
-            authority,
+            port: 0,
+            settings,
             log: scratch.path().join("server.log"),
-            scratch,
         };
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            match server.launch().await {
-                Ok(()) => return Ok(server),
-                // Somebody has taken the port since it was chosen.
-                Err(Error::Start { log, .. }) if attempts < 5 && log.contains("Address already in use") => {
-                    server.port = port::free();
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let process = server.start().await?;
+        Ok(Postgres {
+            process: Mutex::new(Some(process)),
+            version,
+            server,
+            authority,
+            _scratch: scratch,
+        })
     }
 }
 
 fn offer_tls(
     tls: &Tls,
-    prepared: &Prepared,
+    data: &Path,
     account: Option<Account>,
     settings: &mut Vec<(String, String)>,
 ) -> Result<Authority, Error> {
     let authority = Authority::new();
-    let (certificate, key) = authority.issue_into(&prepared.data, &tls.names)?;
+    let (certificate, key) = authority.issue_into(data, &tls.names)?;
     if let Some(account) = account {
         account.own(&certificate)?;
         account.own(&key)?;
@@ -130,7 +134,7 @@ fn offer_tls(
     let others = if tls.required { "hostssl" } else { "host" };
     let rules =
         format!("host all {ADMIN} 127.0.0.1/32 scram-sha-256\n{others} all all 127.0.0.1/32 scram-sha-256\n");
-    let path = prepared.data.join("pg_hba.conf");
+    let path = data.join("pg_hba.conf");
     fs::write(&path, rules).attempting(|| format!("write {}", path.display()))?;
     Ok(authority)
 }

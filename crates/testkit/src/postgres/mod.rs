@@ -10,19 +10,19 @@
 mod builder;
 mod database;
 mod identity;
-mod install;
 mod log;
 mod server;
 mod session;
 mod template;
-mod version;
+mod versions;
 
 pub use builder::{Builder, Tls};
 pub use database::Database;
 pub use log::{Log, LogEntry};
 pub use server::Postgres;
 pub use session::Rows;
-pub use version::{Version, versions};
+pub use stanchion_local::postgres::Version;
+pub use versions::versions;
 
 /// The superuser of every server.
 pub const ADMIN: &str = "postgres";

@@ -1,60 +1,30 @@
 //! Starting and stopping a server.
 
-use std::{
-    fmt, fs,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::{fmt, fs, net::SocketAddr, sync::Mutex, time::Duration};
 
+use stanchion_local::postgres::{Server, Version};
 use tokio::sync::OnceCell;
 
-use super::{
-    ADMIN,
-    builder::Builder,
-    log::{self, Log},
-    template::Prepared,
-    version::Version,
-};
+use super::{builder::Builder, log::Log};
 use crate::{
-    account::Account,
     certificates::Authority,
-    error::Error,
-    process::{Launch, Process, Signal},
+    process::{Process, Signal},
     scratch::Scratch,
     wait,
 };
 
-/// A start takes a tenth of this on an idle machine; a busy one gets time.
-const START_DEADLINE: Duration = Duration::from_mins(1);
-
-/// What every server is started with. Nothing here outlives a test, so nothing is synced to disk.
-const SETTINGS: [(&str, &str); 10] = [
-    ("fsync", "off"),
-    ("synchronous_commit", "off"),
-    ("full_page_writes", "off"),
-    ("shared_buffers", "32MB"),
-    ("max_connections", "200"),
-    ("listen_addresses", "127.0.0.1"),
-    ("unix_socket_directories", ""),
-    ("log_statement", "all"),
-    ("log_connections", "on"),
-    ("log_line_prefix", log::PREFIX),
-];
+/// It takes a moment; a busy machine gets time.
+const FROZEN_WITHIN: Duration = Duration::from_mins(1);
 
 /// A PostgreSQL server that ends with the test.
 pub struct Postgres {
     // Before `scratch`: the server must be gone when its directory is removed.
     pub(super) process: Mutex<Option<Process>>,
     pub(super) version: Version,
-    pub(super) port: u16,
-    pub(super) settings: Vec<(String, String)>,
-    pub(super) prepared: Prepared,
-    pub(super) account: Option<Account>,
+    pub(super) server: Server,
     pub(super) authority: Option<Authority>,
-    pub(super) log: PathBuf,
-    pub(super) scratch: Scratch,
+    // Held for its end.
+    pub(super) _scratch: Scratch,
 }
 
 impl Postgres {
@@ -83,12 +53,12 @@ impl Postgres {
 
     /// Its port on loopback.
     pub fn port(&self) -> u16 {
-        self.port
+        self.server.port
     }
 
     /// Its address, for a [`crate::proxy::Proxy`].
     pub fn address(&self) -> SocketAddr {
-        ([127, 0, 0, 1], self.port).into()
+        ([127, 0, 0, 1], self.server.port).into()
     }
 
     /// The authority that signed its certificate, if it offers TLS.
@@ -98,7 +68,7 @@ impl Postgres {
 
     /// What it has logged so far.
     pub fn log(&self) -> Log {
-        Log::parse(&fs::read(&self.log).unwrap_or_default())
+        Log::parse(&fs::read(&self.server.log).unwrap_or_default())
     }
 
     /// Fast shutdown: sessions end with SQLSTATE 57P01.
@@ -113,7 +83,9 @@ impl Postgres {
 
     /// Starts again after [`Postgres::stop`] or [`Postgres::crash`], on the same port.
     pub async fn resume(&self) {
-        self.launch().await.unwrap_or_else(|error| panic!("{error}"));
+        let process = self.server.launch().await;
+        let process = process.unwrap_or_else(|error| panic!("{error}"));
+        *self.process.lock().unwrap() = Some(process);
     }
 
     /// Stops and starts.
@@ -125,7 +97,7 @@ impl Postgres {
     /// Freezes the server's main process, as on a host that hangs: sessions go on, new ones get no answer.
     pub async fn freeze(&self) {
         self.signal(Signal::Stop);
-        wait::eventually(START_DEADLINE, "the server to be frozen", async || {
+        wait::eventually(FROZEN_WITHIN, "the server to be frozen", async || {
             self.process
                 .lock()
                 .unwrap()
@@ -161,44 +133,10 @@ impl Postgres {
             process.wait().await;
         }
     }
-
-    pub(super) async fn launch(&self) -> Result<(), Error> {
-        let own = SETTINGS.iter().map(|&(name, value)| (name, value));
-        let given = self
-            .settings
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        let mut process = Launch::new(self.prepared.programs.join("postgres"), &self.log)
-            .args(["-p".to_owned(), self.port.to_string(), "-D".to_owned()])
-            .args([&self.prepared.data])
-            .args(own.chain(given).flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]))
-            .directory(self.scratch.path())
-            .account(self.account)
-            // Immediate, so that shared memory is given back.
-            .parting(Signal::Quit)
-            .spawn()?;
-        let started = Instant::now();
-        loop {
-            process.check_alive()?;
-            match self.connect(ADMIN, super::ADMIN_PASSWORD, "postgres").await {
-                Ok(_) => break,
-                Err(error) if started.elapsed() > START_DEADLINE => {
-                    return Err(Error::Start {
-                        what: format!("PostgreSQL {}", self.version),
-                        why: error.to_string(),
-                        log: crate::error::tail(&self.log),
-                    });
-                }
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
-        *self.process.lock().unwrap() = Some(process);
-        Ok(())
-    }
 }
 
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostgreSQL {} on port {}", self.version, self.port)
+        write!(f, "PostgreSQL {} on port {}", self.version, self.server.port)
     }
 }

@@ -1,16 +1,14 @@
 //! One `initdb` a version, then copies of its result: a server starts in a fraction of a second.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{
-    ADMIN, ADMIN_PASSWORD, identity, install,
-    version::{self, Version},
-};
+use stanchion_local::postgres::{self, Administrator, Version, initialise};
+
+use super::{ADMIN, ADMIN_PASSWORD, identity};
 use crate::{
     account::Account,
     cache,
@@ -20,6 +18,10 @@ use crate::{
 
 /// Part of the cache entry's name; raise it when the way of making a template changes.
 const REVISION: u32 = 1;
+const ADMINISTRATOR: Administrator<'_> = Administrator {
+    name: ADMIN,
+    password: ADMIN_PASSWORD,
+};
 
 /// The programs of a version, and a data directory that belongs to one server.
 pub(super) struct Prepared {
@@ -29,11 +31,11 @@ pub(super) struct Prepared {
 
 /// Puts a data directory into `home`, which must belong to the account. Blocks.
 pub(super) fn prepare(version: Version, home: &Path, account: Option<Account>) -> Result<Prepared, Error> {
-    let programs = install::programs(version)?;
-    let release = version::release(&programs.join("postgres")).unwrap_or_else(|| version.to_string());
+    let programs = postgres::programs(version)?;
+    let release = postgres::release(&programs).unwrap_or_else(|| version.to_string());
     report::used("postgres", &release);
     let template = cache::entry(&format!("template-{release}-{REVISION}"), |place| {
-        initialise(&programs, place, account)
+        initialise(&programs, place, ADMINISTRATOR, account)
     })?;
     let data = home.join("data");
     let output = Command::new("cp")
@@ -45,31 +47,6 @@ pub(super) fn prepare(version: Version, home: &Path, account: Option<Account>) -
     checked("cp", &output)?;
     identity::set(&data, new_identifier())?;
     Ok(Prepared { programs, data })
-}
-
-fn initialise(programs: &Path, place: &Path, account: Option<Account>) -> Result<(), Error> {
-    if let Some(account) = account {
-        account.own(place)?;
-    }
-    let password = place.join("password");
-    fs::write(&password, ADMIN_PASSWORD).attempting(|| format!("write {}", password.display()))?;
-    let mut initdb = Command::new(programs.join("initdb"));
-    initdb
-        .args(["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"])
-        // Small segments: there is less to copy.
-        .args(["--wal-segsize=1", "--username", ADMIN, "--pwfile"])
-        .arg(&password)
-        .arg("--pgdata")
-        .arg(place.join("data"))
-        .current_dir(place);
-    if let Some(account) = account {
-        account.run(&mut initdb);
-    }
-    let output = initdb
-        .output()
-        .attempting(|| format!("run initdb in {}", programs.display()))?;
-    checked("initdb", &output)?;
-    fs::remove_file(&password).attempting(|| format!("remove {}", password.display()))
 }
 
 /// As initdb makes it: the time, and something that tells servers of one moment apart.

@@ -1,7 +1,7 @@
-//! Child processes that cannot outlive the test process.
+//! Child processes that cannot outlive this process.
 //!
-//! A test binary may end by `exit`, by a panic or by SIGKILL, and statics are never dropped; none of
-//! these runs a destructor. So each child is started by a small supervising shell which reads a pipe
+//! We may end by `exit`, by a panic or by SIGKILL, and statics are never dropped; none of these runs a
+//! destructor. So each child is started by a small supervising shell which reads a pipe
 //! whose other end only we hold: when we are gone, however we went, the shell reads the end of the file
 //! and ends the child. The same pipe carries signals, one name a line.
 
@@ -126,7 +126,7 @@ impl Launch {
 
     /// Runs as another user.
     #[must_use]
-    pub(crate) fn account(mut self, account: Option<Account>) -> Self {
+    pub fn account(mut self, account: Option<Account>) -> Self {
         self.account = account;
         self
     }
@@ -175,7 +175,7 @@ impl Launch {
     }
 }
 
-/// A running child process; it ends when this is dropped, or when the test process ends.
+/// A running child process; it ends when this is dropped, or when this process ends.
 pub struct Process {
     supervisor: Child,
     control: Option<ChildStdin>,
@@ -232,7 +232,7 @@ impl Process {
     }
 
     /// Fails with the end of the log if the process has ended.
-    pub(crate) fn check_alive(&mut self) -> Result<(), Error> {
+    pub fn check_alive(&mut self) -> Result<(), Error> {
         match self.ended() {
             None => Ok(()),
             Some(status) => Err(Error::Start {

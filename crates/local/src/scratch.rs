@@ -1,4 +1,4 @@
-//! Temporary directories that go away with the test process, however it ends.
+//! Temporary directories that go away with this process, however it ends.
 
 use std::{
     os::unix::process::CommandExt,

@@ -1,6 +1,6 @@
 //! The account that servers run under.
 //!
-//! PostgreSQL refuses to run as root, and tests often run as root in a container. Then its files are
+//! PostgreSQL refuses to run as root, and people and tests often are root in a container. Then its files are
 //! given to an unprivileged account and its processes run as that account.
 
 use std::{
@@ -17,14 +17,14 @@ use crate::error::{Attempt, Error};
 
 /// A user of this machine, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Account {
+pub struct Account {
     uid: u32,
     gid: u32,
 }
 
 impl Account {
     /// The account to change to: none for an ordinary user, `postgres` or else `nobody` for root.
-    pub(crate) fn unprivileged() -> Result<Option<Self>, Error> {
+    pub fn unprivileged() -> Result<Option<Self>, Error> {
         let me = fs::metadata("/proc/self")
             .attempting(|| "read /proc/self".to_owned())?
             .uid();
@@ -38,7 +38,7 @@ impl Account {
             .map(Some)
             .ok_or(Error::Missing {
                 what: "an account `postgres` or `nobody` in /etc/passwd".to_owned(),
-                remedy: "add one, or run the tests as an ordinary user".to_owned(),
+                remedy: "add one, or run this as an ordinary user".to_owned(),
             })
     }
 
@@ -54,12 +54,12 @@ impl Account {
     }
 
     /// Lets `command` run as this account.
-    pub(crate) fn run(self, command: &mut Command) {
+    pub fn run(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid);
     }
 
     /// Makes this account the owner of `path` (not of what is below it).
-    pub(crate) fn own(self, path: &Path) -> Result<(), Error> {
+    pub fn own(self, path: &Path) -> Result<(), Error> {
         chown(path, Some(self.uid), Some(self.gid)).attempting(|| format!("chown {}", path.display()))
     }
 }

@@ -1,7 +1,7 @@
 //! Where downloads and prepared data directories are kept between runs.
 //!
-//! Whatever is in the cache is complete: it is made beside its place, under a lock against other test
-//! binaries, and then renamed into it.
+//! Whatever is in the cache is complete: it is made beside its place, under a lock against other
+//! processes, and then renamed into it.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// `$STANCHION_CACHE`, or for root a place that the unprivileged account can read, or the user's cache.
-pub(crate) fn directory() -> Result<PathBuf, Error> {
+pub fn directory() -> Result<PathBuf, Error> {
     let chosen = if let Some(chosen) = variable("STANCHION_CACHE") {
         chosen
     } else if Account::unprivileged()?.is_some() {
@@ -32,7 +32,7 @@ pub(crate) fn directory() -> Result<PathBuf, Error> {
 }
 
 /// Our part of the user's own cache.
-pub(crate) fn of_user() -> Option<PathBuf> {
+pub fn of_user() -> Option<PathBuf> {
     let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("stanchion"))
 }
@@ -45,7 +45,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 }
 
 /// The entry `name`, made by `make` into an empty directory if it is not there. Blocks.
-pub(crate) fn entry(name: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
+pub fn entry(name: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
     let cache = directory()?;
     let place = cache.join(name);
     if place.exists() {

@@ -1,0 +1,95 @@
+//! Starting a server.
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    account::Account,
+    error::{Error, tail},
+    port,
+    process::{Launch, Process, Signal},
+};
+
+/// A start takes a tenth of this on an idle machine; a busy one gets time.
+const START_DEADLINE: Duration = Duration::from_mins(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How often another port is tried.
+const ATTEMPTS: u32 = 5;
+
+/// What every server is started with: reachable by loopback only.
+const SETTINGS: [(&str, &str); 2] = [("listen_addresses", "127.0.0.1"), ("unix_socket_directories", "")];
+
+/// A server that can be started, any number of times.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where its programs are.
+    pub programs: PathBuf,
+    /// Its data directory.
+    pub data: PathBuf,
+    /// As whom it runs.
+    pub account: Option<Account>,
+    /// Its port on loopback.
+    pub port: u16,
+    /// Its parameters, as in `postgresql.conf`.
+    pub settings: Vec<(String, String)>,
+    /// Where its log goes.
+    pub log: PathBuf,
+}
+
+impl Server {
+    /// Starts it on a free port, and waits until it answers.
+    pub async fn start(&mut self) -> Result<Process, Error> {
+        for _ in 1..ATTEMPTS {
+            self.port = port::free()?;
+            match self.launch().await {
+                // Somebody has taken the port since it was chosen.
+                Err(Error::Start { log, .. }) if log.contains("Address already in use") => {}
+                ended => return ended,
+            }
+        }
+        self.launch().await
+    }
+
+    /// Starts it on its port, and waits until it answers.
+    pub async fn launch(&self) -> Result<Process, Error> {
+        let own = SETTINGS.iter().map(|&(name, value)| (name, value));
+        let given = self
+            .settings
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut process = Launch::new(self.programs.join("postgres"), &self.log)
+            .args(["-p".to_owned(), self.port.to_string(), "-D".to_owned()])
+            .args([&self.data])
+            .args(own.chain(given).flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]))
+            .directory(&self.data)
+            .account(self.account)
+            // Immediate, so that shared memory is given back.
+            .parting(Signal::Quit)
+            .spawn()?;
+        let started = Instant::now();
+        while !self.answers(process.pid()) {
+            process.check_alive()?;
+            if started.elapsed() > START_DEADLINE {
+                return Err(Error::Start {
+                    what: format!("PostgreSQL in {}", self.data.display()),
+                    why: "it takes no connections".to_owned(),
+                    log: tail(&self.log),
+                });
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(process)
+    }
+
+    /// Whether the server says so of itself: its first line is the process, its eighth one the state. A file that
+    /// a crashed server left behind names another process.
+    fn answers(&self, pid: u32) -> bool {
+        let text = fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default();
+        let mut lines = text.lines();
+        let first = lines.next().and_then(|line| line.trim().parse().ok());
+        first == Some(pid) && lines.nth(6).is_some_and(|line| line.trim() == "ready")
+    }
+}

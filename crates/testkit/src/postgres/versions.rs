@@ -1,0 +1,48 @@
+//! Which PostgreSQL versions tests run against.
+
+use std::{env, sync::Once};
+
+use stanchion_local::postgres::{Version, is_present};
+
+use crate::report;
+
+/// The versions that a suite should run against.
+///
+/// `$STANCHION_TEST_POSTGRES` says which (`15,18`). Without it: all that this machine has or can
+/// download, and the run's report names those that are left out.
+pub fn versions() -> Vec<Version> {
+    if let Ok(asked) = env::var("STANCHION_TEST_POSTGRES")
+        && !asked.trim().is_empty()
+    {
+        return asked
+            .split(',')
+            .map(|text| {
+                Version::from_major(text)
+                    .unwrap_or_else(|| panic!("STANCHION_TEST_POSTGRES={asked}: no such version {text:?}"))
+            })
+            .collect();
+    }
+    let can_download = has_npm();
+    let (there, absent): (Vec<_>, Vec<_>) = Version::ALL
+        .into_iter()
+        .partition(|&version| can_download || is_present(version));
+    if !absent.is_empty() {
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            let names: Vec<_> = absent.iter().map(ToString::to_string).collect();
+            report::skipped(
+                &format!("PostgreSQL {}", names.join(", ")),
+                "not installed, and there is no npm to download it with",
+            );
+        });
+    }
+    assert!(
+        !there.is_empty(),
+        "no PostgreSQL server on this machine; install postgresql or npm"
+    );
+    there
+}
+
+fn has_npm() -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join("npm").is_file()))
+}
