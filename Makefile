@@ -23,7 +23,7 @@ setup: ## Install what is missing to build and test (PostgreSQL's server, a C co
 	@tools/setup
 
 # One cluster for all test binaries of a run. `--all-features` on both sides of it: nothing is compiled twice.
-TEST := cargo run --locked --all-features --bin test-bed -- cargo test --locked --all-features $(ARGS)
+TEST := cargo run --locked --all-features --bin test-bed -- cargo test --no-fail-fast --locked --all-features $(ARGS)
 
 # There is one kind of cluster so far, so both run the same suites.
 .PHONY: test test-real
