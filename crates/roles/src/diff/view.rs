@@ -132,10 +132,7 @@ impl<'a> View<'a> {
                 .iter()
                 .copied()
                 .filter(|place| {
-                    key.except.is_empty()
-                        || !self
-                            .object(*place)
-                            .is_some_and(|object| is_excepted(&key.except, &object.display_name()))
+                    key.except.is_empty() || !self.object(*place).is_some_and(|object| excepted(key, object))
                 })
                 .collect();
         }
@@ -186,6 +183,19 @@ impl<'a> View<'a> {
             object.column.as_deref() == Some(column) && object.schema == of.schema && object.name == of.name
         })
     }
+}
+
+/// A routine can be excepted by any spelling of its signature.
+fn excepted(key: &GrantKey, object: &Object) -> bool {
+    is_excepted(&key.except, &object.display_name())
+        || (object.kind == ObjectType::Function
+            && key
+                .except
+                .iter()
+                .filter_map(|pattern| Signature::parse(pattern).ok())
+                .any(|signature| {
+                    signature.arguments.is_some() && signature.means(&object.name, &object.types)
+                }))
 }
 
 /// What ALTER … OWNER TO makes of an ACL: the new owner takes the old one's place in it.

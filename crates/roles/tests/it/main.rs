@@ -11,5 +11,6 @@ mod blackbox;
 mod bundles;
 mod convergence;
 mod offline;
+mod properties;
 mod safety;
 mod support;

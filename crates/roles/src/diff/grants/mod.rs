@@ -4,12 +4,14 @@
 //! same privilege do not fight. What is granted is reported by rule (a wildcard stays one change), what is
 //! revoked by object.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod surplus;
+
+use std::collections::{BTreeMap, HashMap};
 
 use super::view::View;
 use crate::expand::{Desired, DesiredRole, GrantKey, Rule};
-use crate::facts::{AclEntry, Facts, Object, RoleId};
-use crate::model::{ObjectType, PUBLIC, Privileges, Signature};
+use crate::facts::{Facts, RoleId};
+use crate::model::{ObjectType, Privileges, Signature};
 use crate::plan::{Change, Grant, Mode, Plan, Revoke, Target};
 
 pub(super) struct Grants {
@@ -26,6 +28,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         view,
         mode,
         ids: HashMap::new(),
+        managed: HashMap::new(),
         wants: Wants::new(),
         columns: HashMap::new(),
         granted: vec![],
@@ -39,6 +42,11 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
     {
         if let Some(id) = facts.names.find(name) {
             differ.ids.insert(name, id);
+        }
+    }
+    for name in &desired.scope.roles {
+        if let (Some(id), Some(role)) = (facts.names.find(name), desired.roles.get(name)) {
+            differ.managed.insert(id, (name, role));
         }
     }
     for (key, rule) in &desired.grants {
@@ -74,6 +82,8 @@ struct Differ<'a> {
     mode: Mode,
     /// Grantees that appear in an ACL.
     ids: HashMap<&'a str, RoleId>,
+    /// Managed roles that appear in an ACL.
+    managed: HashMap<RoleId, (&'a str, &'a DesiredRole)>,
     wants: Wants,
     /// Column rules: (schema, relation, role) → column → rule.
     columns: HashMap<(&'a str, &'a str, &'a str), BTreeMap<&'a str, Rule>>,
@@ -258,190 +268,5 @@ impl<'a> Differ<'a> {
                 targets: vec![target.clone()],
             });
         }
-    }
-
-    /// What is held and not wanted.
-    fn surplus(&mut self) {
-        let view = self.view;
-        let managed: HashMap<RoleId, (&str, &DesiredRole)> = self
-            .desired
-            .scope
-            .roles
-            .iter()
-            .filter_map(|name| {
-                Some((
-                    *self.ids.get(name.as_str())?,
-                    (name.as_str(), self.desired.roles.get(name)?),
-                ))
-            })
-            .collect();
-        for (place, object) in view.objects() {
-            let in_scope = self.in_scope(object);
-            if object.acl.is_none() {
-                self.implicit(place, object);
-            }
-            for entry in object.acl.iter().flatten() {
-                let want = self.want(place, object, entry.grantee);
-                let held = entry.privileges;
-                let role = managed
-                    .get(&entry.grantee)
-                    .filter(|_| entry.grantee != object.owner);
-                let undeclared = match role {
-                    Some((name, role)) => {
-                        let owned = in_scope || self.has_column_rule(object, name);
-                        let rest = held.without(want.present).without(want.absent);
-                        if rest.is_empty() || (role.preserve_undeclared_grants && owned) {
-                            Privileges::NONE
-                        } else if owned || (role.exclusive && self.mode == Mode::Authoritative) {
-                            rest
-                        } else {
-                            self.report(object, name, rest);
-                            Privileges::NONE
-                        }
-                    }
-                    None => Privileges::NONE,
-                };
-                let surplus = held.intersection(want.absent).union(undeclared);
-                self.revoke(object, entry, surplus, false);
-                let option = entry.grantable.intersection(want.not_grantable).without(surplus);
-                self.revoke(object, entry, option, true);
-            }
-        }
-    }
-
-    /// Everybody's privileges on a new object are in no ACL, and can be taken all the same.
-    fn implicit(&mut self, place: usize, object: &Object) {
-        let want = self.want(place, object, RoleId::PUBLIC);
-        let surplus = object.held_by(RoleId::PUBLIC).0.intersection(want.absent);
-        let entry = AclEntry {
-            grantee: RoleId::PUBLIC,
-            grantor: object.owner,
-            privileges: surplus,
-            grantable: Privileges::NONE,
-        };
-        self.revoke(object, &entry, surplus, false);
-    }
-
-    fn want(&self, place: usize, object: &Object, grantee: RoleId) -> Rule {
-        match (&object.column, &object.schema) {
-            (Some(column), Some(schema)) => self
-                .columns
-                .get(&(&**schema, &*object.name, self.view.names.name(grantee)))
-                .and_then(|rules| rules.get(&**column))
-                .copied()
-                .unwrap_or_default(),
-            _ => self.wants.get(&(place, grantee)).copied().unwrap_or_default(),
-        }
-    }
-
-    fn in_scope(&self, object: &Object) -> bool {
-        let scope = &self.desired.scope;
-        let bindings = |schema: &str| scope.schemas.get(schema).is_some_and(|facets| facets.bindings);
-        match (object.kind, &object.schema) {
-            _ if object.column.is_some() => false,
-            (ObjectType::Database, _) => scope.database,
-            (ObjectType::Schema, _) => bindings(&object.name),
-            (_, Some(schema)) => bindings(schema),
-            // Objects outside of schemas are managed for the roles that a rule names, which the rules see to.
-            (_, None) => false,
-        }
-    }
-
-    /// With one column of a relation under management, all of its columns are.
-    fn has_column_rule(&self, object: &Object, role: &str) -> bool {
-        object.column.is_some()
-            && object
-                .schema
-                .as_ref()
-                .is_some_and(|schema| self.columns.contains_key(&(&**schema, &*object.name, role)))
-    }
-
-    fn report(&mut self, object: &Object, role: &str, privileges: Privileges) {
-        let place: Vec<_> = object
-            .schema
-            .iter()
-            .map(|schema| &**schema)
-            .chain([&*object.name])
-            .collect();
-        let column = object
-            .column
-            .as_ref()
-            .map(|column| format!(" column \"{column}\" of"))
-            .unwrap_or_default();
-        self.plan.holdings.push(format!(
-            "role \"{role}\" also holds {privileges} on{column} {} \"{}\", which the manifest does not manage",
-            object.kind,
-            place.join("\".\"")
-        ));
-    }
-
-    fn revoke(&mut self, object: &Object, entry: &AclEntry, privileges: Privileges, grant_option_only: bool) {
-        if privileges.is_empty() {
-            return;
-        }
-        let cascade = self.keep_heirs(object, entry, privileges);
-        let name = |id: RoleId| {
-            if id == RoleId::PUBLIC {
-                PUBLIC
-            } else {
-                self.view.names.name(id)
-            }
-        };
-        self.revoked.push(Revoke {
-            role: name(entry.grantee).to_owned(),
-            privileges,
-            object_type: object.kind,
-            schema: object.schema.as_deref().map(str::to_owned),
-            name: Some(object.display_name()),
-            columns: object.column.iter().map(ToString::to_string).collect(),
-            grantor: (entry.grantor != object.owner).then(|| name(entry.grantor).to_owned()),
-            grant_option_only,
-            cascade,
-            target: Target::of(object),
-        });
-    }
-
-    /// Whoever got a privilege from the one who loses it, and is not to lose it too, gets it from the owner.
-    fn keep_heirs(&mut self, object: &Object, losing: &AclEntry, privileges: Privileges) -> bool {
-        let passed_on = losing.grantable.intersection(privileges);
-        let acl = object.acl.as_deref().unwrap_or_default();
-        let mut givers = HashSet::from([losing.grantee]);
-        let mut heirs: Vec<&AclEntry> = vec![];
-        if passed_on.is_empty() {
-            return false;
-        }
-        loop {
-            let more: Vec<_> = acl
-                .iter()
-                .filter(|entry| {
-                    givers.contains(&entry.grantor) && !entry.privileges.intersection(passed_on).is_empty()
-                })
-                .filter(|entry| !heirs.contains(entry))
-                .collect();
-            if more.is_empty() {
-                break;
-            }
-            givers.extend(more.iter().map(|entry| entry.grantee));
-            heirs.extend(more);
-        }
-        for heir in &heirs {
-            let option = heir.grantable.intersection(passed_on);
-            let plain = heir.privileges.intersection(passed_on).without(option);
-            for (privileges, with_grant_option) in [(plain, false), (option, true)] {
-                if !privileges.is_empty() {
-                    self.granted.push(Grant {
-                        role: self.view.names.name(heir.grantee).to_owned(),
-                        privileges,
-                        object_type: object.kind,
-                        schema: object.schema.as_deref().map(str::to_owned),
-                        name: Some(object.display_name()),
-                        columns: object.column.iter().map(ToString::to_string).collect(),
-                        with_grant_option,
-                        targets: vec![Target::of(object)],
-                    });
-                }
-            }
-        }
-        !heirs.is_empty()
     }
 }

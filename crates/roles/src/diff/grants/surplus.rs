@@ -1,0 +1,226 @@
+//! What is held and not wanted.
+
+use std::collections::HashSet;
+
+use super::Differ;
+use crate::expand::Rule;
+use crate::facts::{AclEntry, Object, RoleId};
+use crate::model::{ObjectType, PUBLIC, Privileges};
+use crate::plan::{Grant, Mode, Revoke, Target};
+
+/// What a role holds beyond the rules.
+#[derive(Default)]
+struct Beyond {
+    /// To be taken.
+    unwanted: Privileges,
+    /// Not ours to take, but worth saying.
+    unmanaged: Privileges,
+}
+
+impl Differ<'_> {
+    pub(super) fn surplus(&mut self) {
+        let view = self.view;
+        for (place, object) in view.objects() {
+            if object.acl.is_none() {
+                self.implicit(place, object);
+            }
+            for entry in object.acl.iter().flatten() {
+                let beyond = self.beyond(place, object, entry);
+                self.report(object, entry.grantee, beyond.unmanaged);
+                self.revoke(place, object, entry, beyond.unwanted, false);
+                let want = self.want(place, object, entry.grantee);
+                let option = entry
+                    .grantable
+                    .intersection(want.not_grantable)
+                    .without(beyond.unwanted);
+                self.revoke(place, object, entry, option, true);
+            }
+        }
+    }
+
+    fn beyond(&self, place: usize, object: &Object, entry: &AclEntry) -> Beyond {
+        let want = self.want(place, object, entry.grantee);
+        let forbidden = entry.privileges.intersection(want.absent);
+        let rest = entry.privileges.without(want.present).without(want.absent);
+        let managed = self
+            .managed
+            .get(&entry.grantee)
+            .filter(|_| entry.grantee != object.owner);
+        let Some((name, role)) = managed.filter(|_| !rest.is_empty()) else {
+            return Beyond {
+                unwanted: forbidden,
+                unmanaged: Privileges::NONE,
+            };
+        };
+        let ours = self.in_scope(object) || self.has_column_rule(object, name);
+        let (undeclared, unmanaged) = if ours && role.preserve_undeclared_grants {
+            (Privileges::NONE, Privileges::NONE)
+        } else if ours || (role.exclusive && self.mode == Mode::Authoritative) {
+            (rest, Privileges::NONE)
+        } else {
+            (Privileges::NONE, rest)
+        };
+        Beyond {
+            unwanted: forbidden.union(undeclared),
+            unmanaged,
+        }
+    }
+
+    /// Everybody's privileges on a new object are in no ACL, and can be taken all the same.
+    fn implicit(&mut self, place: usize, object: &Object) {
+        let want = self.want(place, object, RoleId::PUBLIC);
+        let privileges = object.held_by(RoleId::PUBLIC).0.intersection(want.absent);
+        let grantable = Privileges::NONE;
+        let entry = AclEntry {
+            grantee: RoleId::PUBLIC,
+            grantor: object.owner,
+            privileges,
+            grantable,
+        };
+        self.revoke(place, object, &entry, privileges, false);
+    }
+
+    fn want(&self, place: usize, object: &Object, grantee: RoleId) -> Rule {
+        match (&object.column, &object.schema) {
+            (Some(column), Some(schema)) => self
+                .columns
+                .get(&(&**schema, &*object.name, self.view.names.name(grantee)))
+                .and_then(|rules| rules.get(&**column))
+                .copied()
+                .unwrap_or_default(),
+            _ => self.wants.get(&(place, grantee)).copied().unwrap_or_default(),
+        }
+    }
+
+    fn in_scope(&self, object: &Object) -> bool {
+        let scope = &self.desired.scope;
+        let bindings = |schema: &str| scope.schemas.get(schema).is_some_and(|facets| facets.bindings);
+        match (object.kind, &object.schema) {
+            _ if object.column.is_some() => false,
+            (ObjectType::Database, _) => scope.database,
+            (ObjectType::Schema, _) => bindings(&object.name),
+            (_, Some(schema)) => bindings(schema),
+            // Objects outside of schemas are managed for the roles that a rule names, which the rules see to.
+            (_, None) => false,
+        }
+    }
+
+    /// With one column of a relation under management, all of its columns are.
+    fn has_column_rule(&self, object: &Object, role: &str) -> bool {
+        let has = |schema: &str| self.columns.contains_key(&(schema, &*object.name, role));
+        object.column.is_some() && object.schema.as_deref().is_some_and(has)
+    }
+
+    fn report(&mut self, object: &Object, role: RoleId, privileges: Privileges) {
+        if privileges.is_empty() {
+            return;
+        }
+        let place: Vec<_> = object
+            .schema
+            .iter()
+            .map(|schema| &**schema)
+            .chain([&*object.name])
+            .collect();
+        let column = object
+            .column
+            .as_ref()
+            .map(|column| format!(" column \"{column}\" of"))
+            .unwrap_or_default();
+        self.plan.holdings.push(format!(
+            "role \"{}\" also holds {privileges} on{column} {} \"{}\", which the manifest does not manage",
+            self.view.names.name(role),
+            object.kind,
+            place.join("\".\"")
+        ));
+    }
+
+    fn revoke(
+        &mut self,
+        place: usize,
+        object: &Object,
+        entry: &AclEntry,
+        privileges: Privileges,
+        option_only: bool,
+    ) {
+        if privileges.is_empty() {
+            return;
+        }
+        let cascade = self.keep_heirs(place, object, entry, privileges);
+        let name = |id: RoleId| {
+            if id == RoleId::PUBLIC {
+                PUBLIC
+            } else {
+                self.view.names.name(id)
+            }
+        };
+        self.revoked.push(Revoke {
+            role: name(entry.grantee).to_owned(),
+            privileges,
+            object_type: object.kind,
+            schema: object.schema.as_deref().map(str::to_owned),
+            name: Some(object.display_name()),
+            columns: object.column.iter().map(ToString::to_string).collect(),
+            grantor: (entry.grantor != object.owner).then(|| name(entry.grantor).to_owned()),
+            grant_option_only: option_only,
+            cascade,
+            target: Target::of(object),
+        });
+    }
+
+    /// Whoever got a privilege from the one who loses it, and is not to lose it too, gets it from the owner.
+    fn keep_heirs(
+        &mut self,
+        place: usize,
+        object: &Object,
+        losing: &AclEntry,
+        privileges: Privileges,
+    ) -> bool {
+        let passed_on = losing.grantable.intersection(privileges);
+        let heirs = heirs(object, losing.grantee, passed_on);
+        for heir in &heirs {
+            let kept = heir
+                .privileges
+                .intersection(passed_on)
+                .without(self.beyond(place, object, heir).unwanted);
+            let not_grantable = self.want(place, object, heir.grantee).not_grantable;
+            let option = kept.intersection(heir.grantable).without(not_grantable);
+            for (privileges, with_grant_option) in [(kept.without(option), false), (option, true)] {
+                if !privileges.is_empty() {
+                    self.granted.push(Grant {
+                        role: self.view.names.name(heir.grantee).to_owned(),
+                        privileges,
+                        object_type: object.kind,
+                        schema: object.schema.as_deref().map(str::to_owned),
+                        name: Some(object.display_name()),
+                        columns: object.column.iter().map(ToString::to_string).collect(),
+                        with_grant_option,
+                        targets: vec![Target::of(object)],
+                    });
+                }
+            }
+        }
+        !heirs.is_empty()
+    }
+}
+
+/// Everybody who has one of the privileges from this role, directly or through others.
+fn heirs(object: &Object, from: RoleId, privileges: Privileges) -> Vec<&AclEntry> {
+    let mut givers = HashSet::from([from]);
+    let mut heirs: Vec<&AclEntry> = vec![];
+    loop {
+        let more: Vec<_> = object
+            .acl
+            .iter()
+            .flatten()
+            .filter(|entry| {
+                givers.contains(&entry.grantor) && !entry.privileges.intersection(privileges).is_empty()
+            })
+            .filter(|entry| !heirs.contains(entry))
+            .collect();
+        if more.is_empty() {
+            return heirs;
+        }
+        givers.extend(more.iter().map(|entry| entry.grantee));
+        heirs.extend(more);
+    }
+}
