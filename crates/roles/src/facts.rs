@@ -153,12 +153,14 @@ impl Object {
         }
     }
 
-    /// What a role holds on it, from whomever, and what of it can be passed on.
+    /// What a role holds on it, from whomever, and what of it can be passed on. An owner can always pass on, and
+    /// no ACL says so.
     pub fn held_by(&self, role: RoleId) -> (Privileges, Privileges) {
         let spec = self.kind.spec();
-        match &self.acl {
-            None if role == RoleId::PUBLIC && self.column.is_none() => (spec.public, Privileges::NONE),
-            None if role == self.owner && self.column.is_none() => (spec.privileges, spec.privileges),
+        let (held, grantable) = match &self.acl {
+            None if self.column.is_some() => Default::default(),
+            None if role == RoleId::PUBLIC => (spec.public, Privileges::NONE),
+            None if role == self.owner => (spec.privileges, spec.privileges),
             None => Default::default(),
             Some(acl) => acl.iter().filter(|entry| entry.grantee == role).fold(
                 Default::default(),
@@ -166,7 +168,15 @@ impl Object {
                     (all.union(entry.privileges), grantable.union(entry.grantable))
                 },
             ),
-        }
+        };
+        (
+            held,
+            if role == self.owner {
+                spec.privileges
+            } else {
+                grantable
+            },
+        )
     }
 }
 

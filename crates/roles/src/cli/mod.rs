@@ -16,12 +16,14 @@ mod inspect;
 mod markdown;
 mod paint;
 mod passwords;
+mod process;
 mod saved;
 mod source;
 mod validate;
 
 pub use args::Args;
 pub use console::Console;
+pub use process::{main, main_as_pgroles};
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Memberships.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expand::{Desired, MemberOptions};
 use crate::facts::{Edge, Facts};
@@ -67,6 +67,61 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
         }
     }
     members
+}
+
+/// A membership that leads back to itself, through one that the plan does not remove, is refused by PostgreSQL.
+pub(super) fn block_circles(facts: &Facts, plan: &mut Plan) {
+    let mut removed = BTreeSet::new();
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for change in &plan.changes {
+        match change {
+            Change::RemoveMember { role, member, .. } => {
+                removed.insert((role.as_str(), member.as_str()));
+            }
+            Change::AddMember { role, member, .. } => {
+                groups.entry(member).or_default().insert(role);
+            }
+            _ => {}
+        }
+    }
+    for edge in facts
+        .memberships
+        .iter()
+        .filter(|edge| !removed.contains(&(edge.role.as_str(), edge.member.as_str())))
+    {
+        groups.entry(&edge.member).or_default().insert(&edge.role);
+    }
+    let mut blockers = vec![];
+    for change in &plan.changes {
+        let Change::AddMember { role, member, .. } = change else {
+            continue;
+        };
+        if leads_to(&groups, role, member) {
+            blockers.push(format!(
+                "\"{member}\" cannot become a member of \"{role}\": \"{role}\" is a member of \"{member}\", directly or \
+                 through other roles, and stays so"
+            ));
+        }
+    }
+    plan.blockers.append(&mut blockers);
+}
+
+fn leads_to(groups: &BTreeMap<&str, BTreeSet<&str>>, from: &str, to: &str) -> bool {
+    let mut open = vec![from];
+    let mut seen = BTreeSet::new();
+    while let Some(role) = open.pop() {
+        if role == to {
+            return true;
+        }
+        open.extend(
+            groups
+                .get(role)
+                .into_iter()
+                .flatten()
+                .filter(|group| seen.insert(**group)),
+        );
+    }
+    false
 }
 
 fn add(role: &str, member: &str, options: MemberOptions, options_matter: bool) -> Change {

@@ -15,7 +15,7 @@ use secrecy::SecretString;
 
 use crate::expand::Desired;
 use crate::facts::Facts;
-use crate::model::ObjectType;
+use crate::model::{ObjectType, Privilege};
 use crate::plan::{Change, Mode, Plan};
 use view::View;
 
@@ -78,14 +78,30 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
         members.added,
         defaults.revoked,
         grants.revoked,
+        grants.columns,
         roles.passwords,
         retirements,
     ]
     .concat();
     plan.changes = options.mode.filter(changes, &schemas.transfers);
     block_transfers(options, desired, &mut plan);
+    block_unknown(&mut plan);
+    members::block_circles(facts, &mut plan);
     authority::check(facts, &view, &mut plan);
     Ok(plan)
+}
+
+/// Older servers do not know MAINTAIN, and would only say that the syntax is wrong.
+fn block_unknown(plan: &mut Plan) {
+    let needs = |change: &Change| match change {
+        Change::Grant(grant) => grant.privileges.contains(Privilege::Maintain),
+        Change::SetDefaultPrivilege(default) => default.privileges.contains(Privilege::Maintain),
+        _ => false,
+    };
+    if plan.version < 170_000 && plan.changes.iter().any(needs) {
+        plan.blockers
+            .push("the privilege MAINTAIN needs PostgreSQL 17 or newer".to_owned());
+    }
 }
 
 /// Taking a schema from its owner is more than adopting it.

@@ -163,7 +163,6 @@ impl Decoder {
         self.facts
             .schemas
             .insert(name.to_string(), self.facts.objects.len());
-        let in_scope = get(row, 4, about)?;
         self.push(
             about,
             row,
@@ -174,7 +173,7 @@ impl Decoder {
             vec![],
             2,
             3,
-            in_scope,
+            true,
         )
     }
 

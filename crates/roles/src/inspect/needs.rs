@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::expand::Desired;
-use crate::model::{ObjectType, PUBLIC, Signature};
+use crate::model::{ObjectType, Signature};
 
 /// What an inspection fetches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,7 +85,8 @@ impl Needs {
                         };
                         needs.named.insert((kind, bare));
                     }
-                    if !key.columns.is_empty() && key.grantee == PUBLIC {
+                    // pg_shdepend would not tell of PUBLIC and of the owner.
+                    if !key.columns.is_empty() {
                         needs.columns.insert((schema.clone(), name.clone()));
                     }
                 }

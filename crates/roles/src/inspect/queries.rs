@@ -49,22 +49,25 @@ WHERE r.rolname = ANY ($1)";
 
 const VERIFIERS: &str = "SELECT rolname::text, rolpassword FROM pg_authid WHERE rolname = ANY ($1)";
 
+/// The names are looked up once, in subqueries: a list in the condition would be searched for every row.
 const MEMBERS: &str = "\
 SELECT g.rolname::text, m.rolname::text, coalesce(b.rolname, '')::text, a.grantor = 10, a.admin_option,
        a.inherit_option, a.set_option
 FROM pg_auth_members a
 JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member LEFT JOIN pg_roles b ON b.oid = a.grantor
-WHERE g.rolname = ANY ($1) OR m.rolname = ANY ($2)";
+WHERE a.roleid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($1))
+   OR a.member IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))";
 
 /// Before PostgreSQL 16 the member decides whether it inherits.
 const MEMBERS_15: &str = "\
 SELECT g.rolname::text, m.rolname::text, '', true, a.admin_option, m.rolinherit, true
 FROM pg_auth_members a
 JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member
-WHERE g.rolname = ANY ($1) OR m.rolname = ANY ($2)";
+WHERE a.roleid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($1))
+   OR a.member IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))";
 
 const SCHEMAS: &str = "\
-SELECT n.oid, n.nspname::text, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[], n.nspname = ANY ($2)
+SELECT n.oid, n.nspname::text, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[]
 FROM pg_namespace n WHERE n.nspname = ANY ($1)";
 
 /// Objects without an ACL are fetched only where their existence matters.
@@ -114,47 +117,56 @@ UNION ALL SELECT 'parameter', parname, pg_get_userbyid(10)::text, paracl::text[]
 const DEFAULTS: &str = "\
 SELECT pg_get_userbyid(d.defaclrole)::text, n.nspname::text, d.defaclobjtype::text, d.defaclacl::text[]
 FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace
-WHERE d.defaclnamespace = 0 OR n.nspname = ANY ($1)";
+WHERE d.defaclnamespace = 0
+   OR d.defaclnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1))";
 
-/// What managed roles hold outside of the managed schemas, and on columns anywhere. `pg_shdepend` knows, by index,
-/// every object whose ACL mentions a role (the owner's own entry aside).
+/// What managed roles hold outside of the managed schemas, and on columns anywhere. `pg_shdepend` knows every object
+/// whose ACL mentions a role (the owner's own entry aside); most of them are inside and are not looked at again.
 const ELSEWHERE: &str = "\
 WITH held AS MATERIALIZED (
-  SELECT DISTINCT d.classid, d.objid, d.objsubid
-  FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid
-  WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype = 'a' AND r.rolname = ANY ($1)
-    AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))
+  SELECT d.classid, d.objid, d.objsubid
+  FROM pg_shdepend d
+  WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype = 'a'
+    AND d.refobjid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($1))
+    AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))),
+outside AS MATERIALIZED (
+  SELECT n.oid, n.nspname::text AS name, n.nspowner, n.nspacl
+  FROM pg_namespace n LEFT JOIN unnest($2::text[]) AS inside (name) ON inside.name = n.nspname::text
+  WHERE inside.name IS NULL)
 SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized_view' WHEN 'S' THEN 'sequence'
                       WHEN 'f' THEN 'foreign_table' ELSE 'table' END,
-       n.nspname::text, c.relname::text, a.attname::text, NULL::text[], pg_get_userbyid(c.relowner)::text,
-       CASE WHEN h.objsubid = 0 THEN c.relacl ELSE a.attacl END::text[]
-  FROM held h JOIN pg_class c ON c.oid = h.objid JOIN pg_namespace n ON n.oid = c.relnamespace
-  LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = h.objsubid AND h.objsubid > 0
-  WHERE h.classid = 'pg_class'::regclass AND (h.objsubid > 0 OR n.nspname <> ALL ($2))
-UNION ALL SELECT 'function', n.nspname::text, p.proname::text, NULL,
+       o.name, c.relname::text, NULL::text, NULL::text[], pg_get_userbyid(c.relowner)::text, c.relacl::text[]
+  FROM pg_class c JOIN outside o ON o.oid = c.relnamespace
+  WHERE c.relacl IS NOT NULL
+    AND c.oid IN (SELECT objid FROM held WHERE classid = 'pg_class'::regclass AND objsubid = 0)
+UNION ALL SELECT 'table', n.nspname::text, c.relname::text, a.attname::text, NULL, pg_get_userbyid(c.relowner)::text,
+       a.attacl::text[]
+  FROM (SELECT DISTINCT objid, objsubid FROM held WHERE classid = 'pg_class'::regclass AND objsubid > 0) h
+  JOIN pg_attribute a ON a.attrelid = h.objid AND a.attnum = h.objsubid
+  JOIN pg_class c ON c.oid = h.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+UNION ALL SELECT 'function', o.name, p.proname::text, NULL,
        ARRAY(SELECT format_type(t.oid, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, place)
              ORDER BY t.place),
        pg_get_userbyid(p.proowner)::text, p.proacl::text[]
-  FROM held h JOIN pg_proc p ON p.oid = h.objid JOIN pg_namespace n ON n.oid = p.pronamespace
-  WHERE h.classid = 'pg_proc'::regclass AND n.nspname <> ALL ($2)
-UNION ALL SELECT 'type', n.nspname::text, t.typname::text, NULL, NULL, pg_get_userbyid(t.typowner)::text, t.typacl::text[]
-  FROM held h JOIN pg_type t ON t.oid = h.objid JOIN pg_namespace n ON n.oid = t.typnamespace
-  WHERE h.classid = 'pg_type'::regclass AND n.nspname <> ALL ($2)
-UNION ALL SELECT 'schema', NULL, n.nspname::text, NULL, NULL, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[]
-  FROM held h JOIN pg_namespace n ON n.oid = h.objid
-  WHERE h.classid = 'pg_namespace'::regclass AND n.nspname <> ALL ($2)
-UNION ALL SELECT 'language', NULL, l.lanname::text, NULL, NULL, pg_get_userbyid(l.lanowner)::text, l.lanacl::text[]
-  FROM held h JOIN pg_language l ON l.oid = h.objid WHERE h.classid = 'pg_language'::regclass
-UNION ALL SELECT 'foreign_data_wrapper', NULL, f.fdwname::text, NULL, NULL, pg_get_userbyid(f.fdwowner)::text, f.fdwacl::text[]
-  FROM held h JOIN pg_foreign_data_wrapper f ON f.oid = h.objid WHERE h.classid = 'pg_foreign_data_wrapper'::regclass
-UNION ALL SELECT 'foreign_server', NULL, s.srvname::text, NULL, NULL, pg_get_userbyid(s.srvowner)::text, s.srvacl::text[]
-  FROM held h JOIN pg_foreign_server s ON s.oid = h.objid WHERE h.classid = 'pg_foreign_server'::regclass
-UNION ALL SELECT 'tablespace', NULL, s.spcname::text, NULL, NULL, pg_get_userbyid(s.spcowner)::text, s.spcacl::text[]
-  FROM held h JOIN pg_tablespace s ON s.oid = h.objid WHERE h.classid = 'pg_tablespace'::regclass
-UNION ALL SELECT 'large_object', NULL, l.oid::text, NULL, NULL, pg_get_userbyid(l.lomowner)::text, l.lomacl::text[]
-  FROM held h JOIN pg_largeobject_metadata l ON l.oid = h.objid WHERE h.classid = 'pg_largeobject'::regclass
-UNION ALL SELECT 'parameter', NULL, p.parname, NULL, NULL, pg_get_userbyid(10)::text, p.paracl::text[]
-  FROM held h JOIN pg_parameter_acl p ON p.oid = h.objid WHERE h.classid = 'pg_parameter_acl'::regclass";
+  FROM pg_proc p JOIN outside o ON o.oid = p.pronamespace
+  WHERE p.proacl IS NOT NULL AND p.oid IN (SELECT objid FROM held WHERE classid = 'pg_proc'::regclass)
+UNION ALL SELECT 'type', o.name, t.typname::text, NULL, NULL, pg_get_userbyid(t.typowner)::text, t.typacl::text[]
+  FROM pg_type t JOIN outside o ON o.oid = t.typnamespace
+  WHERE t.typacl IS NOT NULL AND t.oid IN (SELECT objid FROM held WHERE classid = 'pg_type'::regclass)
+UNION ALL SELECT 'schema', NULL, o.name, NULL, NULL, pg_get_userbyid(o.nspowner)::text, o.nspacl::text[]
+  FROM outside o WHERE o.oid IN (SELECT objid FROM held WHERE classid = 'pg_namespace'::regclass)
+UNION ALL SELECT 'language', NULL, lanname::text, NULL, NULL, pg_get_userbyid(lanowner)::text, lanacl::text[]
+  FROM pg_language WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_language'::regclass)
+UNION ALL SELECT 'foreign_data_wrapper', NULL, fdwname::text, NULL, NULL, pg_get_userbyid(fdwowner)::text, fdwacl::text[]
+  FROM pg_foreign_data_wrapper WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_foreign_data_wrapper'::regclass)
+UNION ALL SELECT 'foreign_server', NULL, srvname::text, NULL, NULL, pg_get_userbyid(srvowner)::text, srvacl::text[]
+  FROM pg_foreign_server WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_foreign_server'::regclass)
+UNION ALL SELECT 'tablespace', NULL, spcname::text, NULL, NULL, pg_get_userbyid(spcowner)::text, spcacl::text[]
+  FROM pg_tablespace WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_tablespace'::regclass)
+UNION ALL SELECT 'large_object', NULL, oid::text, NULL, NULL, pg_get_userbyid(lomowner)::text, lomacl::text[]
+  FROM pg_largeobject_metadata WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_largeobject'::regclass)
+UNION ALL SELECT 'parameter', NULL, parname, NULL, NULL, pg_get_userbyid(10)::text, paracl::text[]
+  FROM pg_parameter_acl WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_parameter_acl'::regclass)";
 
 /// Objects of other databases can be counted from here, but not named.
 const DEPENDENCIES: &str = "\
@@ -184,10 +196,7 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
                 .texts(needs.groups.clone())
                 .texts(needs.managed.clone()),
         ),
-        (
-            Subject::Schemas,
-            Query::new(SCHEMAS).texts(needs.schemas.clone()).texts(contents()),
-        ),
+        (Subject::Schemas, Query::new(SCHEMAS).texts(needs.schemas.clone())),
         (Subject::Defaults, Query::new(DEFAULTS).texts(contents())),
     ];
     if !needs.contents.is_empty() {

@@ -8,6 +8,7 @@ mod bundle;
 mod check;
 mod diagnostic;
 mod load;
+mod reference;
 mod schema;
 mod suggest;
 mod types;
@@ -20,6 +21,7 @@ pub use bundle::{
 pub use check::check;
 pub use diagnostic::{Diagnostic, Invalid, Path, Severity, Strictness};
 pub use load::{Loaded, load, load_bundle, load_document};
+pub use reference::reference;
 pub use schema::json_schema;
 pub use types::*;
 pub use valid_until::canonical_timestamp;

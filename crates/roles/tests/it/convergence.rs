@@ -181,3 +181,18 @@ on_every_version! {
         assert_eq!(lab.value("SELECT has_any_column_privilege('P_r', 'other.t', 'SELECT') OR pg_has_role('P_r', 'P_g', 'MEMBER') OR has_schema_privilege('P_r', 'other', 'USAGE')").await, "f");
     }
 }
+
+on_every_version! {
+    async fn maintain_is_granted_where_it_exists_and_refused_where_not(lab) {
+        lab.sql("CREATE SCHEMA s; CREATE TABLE s.t (i int)").await;
+        let manifest = "
+            roles: [{name: P_r}]
+            grants: [{role: P_r, privileges: [MAINTAIN, SELECT], object: {type: table, schema: s, name: '*'}}]";
+        if lab.database.server().version().major() >= 17 {
+            lab.converge(manifest).await;
+        } else {
+            let error = lab.apply_as(manifest, Mode::Authoritative).await.unwrap_err();
+            assert!(error.to_string().contains("PostgreSQL 17"), "{error}");
+        }
+    }
+}

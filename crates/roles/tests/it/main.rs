@@ -12,5 +12,7 @@ mod bundles;
 mod convergence;
 mod offline;
 mod properties;
+mod reference;
 mod safety;
+mod snapshots;
 mod support;

@@ -17,6 +17,8 @@ use crate::plan::{Change, Grant, Mode, Plan, Revoke, Target};
 pub(super) struct Grants {
     pub(super) granted: Vec<Change>,
     pub(super) revoked: Vec<Change>,
+    /// After the revocations: taking a privilege on a table takes it on all of its columns too.
+    pub(super) columns: Vec<Change>,
 }
 
 /// What all rules together say of a role on an object.
@@ -32,6 +34,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         wants: Wants::new(),
         columns: HashMap::new(),
         granted: vec![],
+        column_grants: vec![],
         revoked: vec![],
         plan,
     };
@@ -56,11 +59,16 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
             differ.column_rule(key, *rule);
         }
     }
-    differ.surplus();
+    // Who takes nothing has nothing to give back.
+    if mode != Mode::Additive {
+        differ.surplus();
+        differ.restore_columns();
+    }
     differ.revoked.sort_by(|a, b| order(a).cmp(&order(b)));
     Grants {
         granted: differ.granted.into_iter().map(Change::Grant).collect(),
         revoked: differ.revoked.into_iter().map(Change::Revoke).collect(),
+        columns: differ.column_grants.into_iter().map(Change::Grant).collect(),
     }
 }
 
@@ -88,6 +96,7 @@ struct Differ<'a> {
     /// Column rules: (schema, relation, role) → column → rule.
     columns: HashMap<(&'a str, &'a str, &'a str), BTreeMap<&'a str, Rule>>,
     granted: Vec<Grant>,
+    column_grants: Vec<Grant>,
     revoked: Vec<Revoke>,
     plan: &'a mut Plan,
 }
@@ -257,7 +266,7 @@ impl<'a> Differ<'a> {
             Target::of,
         );
         for ((privileges, with_grant_option), columns) in lacking {
-            self.granted.push(Grant {
+            self.column_grants.push(Grant {
                 role: key.grantee.clone(),
                 privileges,
                 object_type: key.kind,

@@ -1,6 +1,6 @@
 //! What is held and not wanted.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::Differ;
 use crate::expand::Rule;
@@ -34,6 +34,43 @@ impl Differ<'_> {
                     .intersection(want.not_grantable)
                     .without(beyond.unwanted);
                 self.revoke(place, object, entry, option, true);
+            }
+        }
+    }
+
+    /// What a role keeps on columns of a table goes with what it loses on the table, and is given back.
+    pub(super) fn restore_columns(&mut self) {
+        let on_tables = self.revoked.iter().filter(|revoke| {
+            revoke.object_type.is_relation() && revoke.columns.is_empty() && !revoke.grant_option_only
+        });
+        let mut lost: HashMap<_, Privileges> = HashMap::new();
+        for revoke in on_tables {
+            let key = (revoke.schema.clone(), revoke.name.clone(), revoke.role.clone());
+            lost.entry(key).or_default().add(revoke.privileges);
+        }
+        if lost.is_empty() {
+            return;
+        }
+        for (place, object) in self.view.objects().filter(|(_, object)| object.column.is_some()) {
+            for entry in object.acl.iter().flatten() {
+                let role = self.view.names.name(entry.grantee);
+                let key = (
+                    object.schema.as_deref().map(str::to_owned),
+                    Some(object.display_name()),
+                    role.to_owned(),
+                );
+                let Some(lost) = lost.get(&key) else { continue };
+                let kept = entry
+                    .privileges
+                    .without(self.beyond(place, object, entry).unwanted)
+                    .intersection(*lost);
+                let option = kept.intersection(entry.grantable);
+                for (privileges, with_grant_option) in [(kept.without(option), false), (option, true)] {
+                    if !privileges.is_empty() {
+                        let grant = grant_back(object, role, privileges, with_grant_option);
+                        self.column_grants.push(grant);
+                    }
+                }
             }
         }
     }
@@ -186,20 +223,26 @@ impl Differ<'_> {
             let option = kept.intersection(heir.grantable).without(not_grantable);
             for (privileges, with_grant_option) in [(kept.without(option), false), (option, true)] {
                 if !privileges.is_empty() {
-                    self.granted.push(Grant {
-                        role: self.view.names.name(heir.grantee).to_owned(),
-                        privileges,
-                        object_type: object.kind,
-                        schema: object.schema.as_deref().map(str::to_owned),
-                        name: Some(object.display_name()),
-                        columns: object.column.iter().map(ToString::to_string).collect(),
-                        with_grant_option,
-                        targets: vec![Target::of(object)],
-                    });
+                    let role = self.view.names.name(heir.grantee);
+                    self.granted
+                        .push(grant_back(object, role, privileges, with_grant_option));
                 }
             }
         }
         !heirs.is_empty()
+    }
+}
+
+fn grant_back(object: &Object, role: &str, privileges: Privileges, with_grant_option: bool) -> Grant {
+    Grant {
+        role: role.to_owned(),
+        privileges,
+        object_type: object.kind,
+        schema: object.schema.as_deref().map(str::to_owned),
+        name: Some(object.display_name()),
+        columns: object.column.iter().map(ToString::to_string).collect(),
+        with_grant_option,
+        targets: vec![Target::of(object)],
     }
 }
 

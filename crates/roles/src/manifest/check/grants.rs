@@ -285,7 +285,22 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
         .collect();
     if !absent.is_empty() {
         let present = expand::all_grants(manifest);
+        let owners = expand::expand(manifest).schemas;
         for (index, grant) in absent {
+            let schema = grant
+                .object
+                .name
+                .as_ref()
+                .filter(|_| grant.object.kind == ObjectType::Schema);
+            if schema.and_then(|name| owners.get(name)?.as_ref()) == Some(&grant.role) {
+                findings.error(
+                    Path::root("grants").index(index),
+                    format!(
+                        "\"{}\" is the declared owner of the schema, and keeps its privileges on it",
+                        grant.role
+                    ),
+                );
+            }
             let clash = present.iter().find(|other| {
                 other.ensure == Ensure::Present
                     && other.role == grant.role
@@ -308,6 +323,7 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
             }
         }
     }
+    options(manifest, findings);
     for (index, entry) in manifest.default_privileges.iter().enumerate() {
         for (position, grant) in entry.grant.iter().enumerate() {
             let clash = entry.grant.iter().any(|other| {
@@ -328,6 +344,40 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
                     "default privileges declare a privilege as both present and absent",
                 );
             }
+        }
+    }
+}
+
+/// One rule wants a privilege with the grant option, another without it.
+fn options(manifest: &Manifest, findings: &mut Findings) {
+    let without = |grant: &Grant| grant.ensure == Ensure::Present && grant.with_grant_option == Some(false);
+    if !manifest.grants.iter().any(without) {
+        return;
+    }
+    let all = expand::all_grants(manifest);
+    for (index, grant) in manifest
+        .grants
+        .iter()
+        .enumerate()
+        .filter(|(_, grant)| without(grant))
+    {
+        let clash = all.iter().any(|other| {
+            other.with_grant_option == Some(true)
+                && other.role == grant.role
+                && overlap(&other.object, &grant.object)
+                && other
+                    .privileges
+                    .iter()
+                    .any(|privilege| grant.privileges.contains(privilege))
+        });
+        if clash {
+            findings.error(
+                Path::root("grants").index(index).key("with_grant_option"),
+                format!(
+                    "grants give \"{}\" a privilege both with and without the grant option",
+                    grant.role
+                ),
+            );
         }
     }
 }
