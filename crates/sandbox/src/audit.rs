@@ -30,11 +30,29 @@ impl Audit {
         })
     }
 
-    pub(crate) fn line(user: &User, request: &Request<Bytes>, target: &Target, query: &Query) -> Value {
+    /// The line of a request, before it is answered. `target` is set for requests about resources.
+    pub(crate) fn line(
+        clock: &Clock,
+        user: &User,
+        request: &Request<Bytes>,
+        target: Option<&Target>,
+        query: &Query,
+    ) -> Value {
         let agent = request
             .headers()
             .get("user-agent")
             .and_then(|value| value.to_str().ok());
+        let method = request.method().as_str().to_lowercase();
+        let verb = target.and_then(|target| target.verb(request.method(), query));
+        let verb = verb.map_or(method, |verb| verb.name().to_owned());
+        let mut line = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": clock.uid(),
+            "stage": "ResponseComplete",
+            "requestURI": request.uri().path_and_query().map(http::uri::PathAndQuery::as_str),
+            "verb": verb, "user": user.to_value(), "userAgent": agent.unwrap_or_default(),
+            "requestReceivedTimestamp": clock.now().to_string(),
+        });
+        let Some(target) = target else { return line };
         let mut object = json!({"resource": target.plural, "apiVersion": target.version});
         for (key, value) in [
             ("namespace", &target.namespace),
@@ -46,12 +64,8 @@ impl Audit {
                 object[key] = json!(value);
             }
         }
-        json!({
-            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "stage": "ResponseComplete",
-            "requestURI": request.uri().path_and_query().map(http::uri::PathAndQuery::as_str),
-            "verb": target.verb(request.method(), query).map(crate::request::Verb::name),
-            "user": user.to_value(), "userAgent": agent, "objectRef": object,
-        })
+        line["objectRef"] = object;
+        line
     }
 
     pub(crate) fn finish(&self, mut line: Value, code: u16, clock: &Clock) {

@@ -206,6 +206,13 @@ impl Sandbox {
         Ok(address)
     }
 
+    /// The certificate of the authority that the TLS door trusts; `None` while it is closed.
+    pub fn authority(&self) -> Option<&str> {
+        self.listening
+            .as_ref()
+            .map(|listening| listening.authority.as_str())
+    }
+
     /// A kubeconfig for a user, with a new token; `None` while the TLS door is closed.
     pub fn kubeconfig(&self, user: User) -> Option<String> {
         let listening = self.listening.as_ref()?;

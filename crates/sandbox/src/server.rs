@@ -41,15 +41,16 @@ impl Server {
             Err(error) => return error.into(),
         };
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        let Some(target) = Target::parse(request.uri().path()) else {
-            return nonresource::answer(self, &user, &request).unwrap_or_else(Answer::from);
+        let target = Target::parse(request.uri().path());
+        let line = Audit::line(&self.clock, &user, &request, target.as_ref(), &query);
+        let answer = match target {
+            None => nonresource::answer(self, &user, &request).unwrap_or_else(Answer::from),
+            Some(target) => match self.understand(user, request, target, query) {
+                Ok(call) => Box::pin(self.perform(&call)).await,
+                Err(error) => error.into(),
+            },
         };
-        let record = Audit::line(&user, &request, &target, &query);
-        let answer = match self.understand(user, request, target, query) {
-            Ok(call) => Box::pin(self.perform(&call)).await,
-            Err(error) => error.into(),
-        };
-        self.audit.finish(record, answer.status().as_u16(), &self.clock);
+        self.audit.finish(line, answer.status().as_u16(), &self.clock);
         answer
     }
 

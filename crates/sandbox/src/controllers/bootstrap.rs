@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::workloads::NODE;
 use crate::data;
 use crate::lifecycle;
 use crate::server::Server;
@@ -13,8 +14,8 @@ use crate::store::{self, Expect, text};
 pub(crate) fn objects(server: &Arc<Server>, node: bool) {
     let simulated = json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "node-0", "labels": {
-            "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "node-0", "kubernetes.io/os": "linux", "type": "simulated",
+        "metadata": {"name": NODE, "labels": {
+            "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": NODE, "kubernetes.io/os": "linux", "type": "simulated",
         }},
         "spec": {},
         "status": {

@@ -79,9 +79,13 @@ pub(crate) async fn run(actor: Actor) {
                     .into_iter()
                     .filter_map(|owner| graph.places.get(text(owner, "/uid")));
                 waiting.extend(owners.cloned());
-                graph
+                if graph
                     .dependents
-                    .retain(|uid, set| uid != change.after.uid() || !set.is_empty());
+                    .get(change.after.uid())
+                    .is_some_and(HashSet::is_empty)
+                {
+                    graph.dependents.remove(change.after.uid());
+                }
             } else {
                 if !owners(&change.after).is_empty() {
                     suspects.insert(place.clone());

@@ -120,7 +120,7 @@ async fn workloads_are_applied_rolled_and_described() {
     );
     holds(
         &kubectl.run("get pods -o wide").await,
-        &["web-", "1/1", "Running", "node-0"],
+        &["web-", "1/1", "Running", "simulated"],
     );
     holds(
         &kubectl.run("get all").await,

@@ -12,6 +12,7 @@ mod connection;
 mod control_plane;
 mod objects;
 mod parts;
+mod sandbox;
 mod user;
 
 use std::{
@@ -22,7 +23,7 @@ use std::{
 use kube::{Client, Config};
 use tokio::sync::OnceCell;
 
-use self::control_plane::ControlPlane;
+use self::{control_plane::ControlPlane, sandbox::InProcess};
 use crate::{error::Error, report};
 
 pub use audit::{Audit, Request, Requests};
@@ -43,6 +44,8 @@ const AUDIT_LOG: &str = "audit.log";
 pub enum Kind {
     /// kube-apiserver and its companions, from `$KUBEBUILDER_ASSETS` or `make control-plane`.
     Real,
+    /// The embedded API server, in this process.
+    Sandbox,
 }
 
 impl Kind {
@@ -50,7 +53,8 @@ impl Kind {
     pub fn chosen() -> Self {
         match env::var(KIND_VARIABLE).as_deref() {
             Ok("real" | "") | Err(_) => Self::Real,
-            Ok(other) => panic!("{KIND_VARIABLE}={other}: there is only `real`"),
+            Ok("sandbox") => Self::Sandbox,
+            Ok(other) => panic!("{KIND_VARIABLE}={other}: there are `real` and `sandbox`"),
         }
     }
 }
@@ -59,6 +63,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Real => "real",
+            Self::Sandbox => "sandbox",
         })
     }
 }
@@ -69,7 +74,14 @@ pub struct Cluster {
     kind: Kind,
     directory: PathBuf,
     /// What ends with this value; nothing, if somebody else started the cluster.
-    _running: Option<ControlPlane>,
+    _running: Option<Running>,
+}
+
+/// A cluster of this process; it ends with the value.
+#[derive(Debug)]
+enum Running {
+    Real(#[allow(dead_code, reason = "held for its end")] ControlPlane),
+    Sandbox(#[allow(dead_code, reason = "held for its end")] InProcess),
 }
 
 impl Cluster {
@@ -98,16 +110,21 @@ impl Cluster {
     /// [`Cluster::start`] for callers that report the error themselves.
     pub async fn try_start() -> Result<Self, Error> {
         let kind = Kind::chosen();
-        match kind {
+        let (directory, running) = match kind {
             Kind::Real => {
                 let running = ControlPlane::start().await?;
-                Ok(Self {
-                    kind,
-                    directory: running.directory().to_owned(),
-                    _running: Some(running),
-                })
+                (running.directory().to_owned(), Running::Real(running))
             }
-        }
+            Kind::Sandbox => {
+                let running = InProcess::start()?;
+                (running.directory().to_owned(), Running::Sandbox(running))
+            }
+        };
+        Ok(Self {
+            kind,
+            directory,
+            _running: Some(running),
+        })
     }
 
     fn at(kubeconfig: &Path) -> Self {

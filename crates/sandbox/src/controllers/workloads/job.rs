@@ -36,7 +36,14 @@ impl Simulation {
         let mut pods = self.controlled(PODS, job);
         let succeeded = in_phase(&pods, "Succeeded");
         let active = count(pods.len()) - succeeded - in_phase(&pods, "Failed");
-        if !suspended {
+        let failed = in_phase(&pods, "Failed");
+        let limit = job
+            .value()
+            .pointer("/spec/backoffLimit")
+            .and_then(Value::as_i64)
+            .unwrap_or(6);
+        let given_up = failed > limit;
+        if !suspended && !given_up {
             for _ in active..parallel.min(wanted - succeeded) {
                 self.actor
                     .create(PODS, job.namespace(), &pod_of(job, &[]))
@@ -64,20 +71,36 @@ impl Simulation {
                 status["ready"] = json!(ready);
                 status["terminating"] = json!(0);
                 status["uncountedTerminatedPods"] = json!({});
+                if given_up {
+                    status["conditions"] = conditions(
+                        ["FailureTarget", "Failed"],
+                        "BackoffLimitExceeded",
+                        "Job has reached the specified backoff limit",
+                        &now,
+                    );
+                }
                 if succeeded >= wanted && status.get("completionTime").is_none() {
                     status["completionTime"] = json!(now);
-                    let conditions: Vec<Value> = ["SuccessCriteriaMet", "Complete"]
-                        .iter()
-                        .map(|kind| json!({
-                            "type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now,
-                            "reason": "CompletionsReached", "message": "Reached expected number of succeeded pods",
-                        }))
-                        .collect();
-                    status["conditions"] = json!(conditions);
+                    status["conditions"] = conditions(
+                        ["SuccessCriteriaMet", "Complete"],
+                        "CompletionsReached",
+                        "Reached expected number of succeeded pods",
+                        &now,
+                    );
                 }
             })
             .await
     }
+}
+
+fn conditions(kinds: [&str; 2], reason: &str, message: &str, now: &str) -> Value {
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now, "reason": reason,
+            "message": message,
+        })
+    };
+    kinds.into_iter().map(condition).collect()
 }
 
 fn is_over(job: &Object) -> bool {

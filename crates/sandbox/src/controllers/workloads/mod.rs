@@ -7,6 +7,8 @@ mod pod;
 mod replicas;
 mod stateful;
 
+pub(crate) use pod::NODE;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

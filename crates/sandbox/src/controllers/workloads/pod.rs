@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint};
 use crate::store::{self, Object, text};
 
-const NODE: &str = "node-0";
+pub(crate) const NODE: &str = "simulated";
 
 /// How a container fares, by the name of its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +57,12 @@ impl Fate {
         match self {
             Self::Runs | Self::Hangs => status["started"] = json!(true),
             Self::Crashes => {
+                status["started"] = json!(false);
                 status["lastState"] = json!({"terminated": {
                     "exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now,
                 }});
             }
-            Self::NeverPulled => {}
+            Self::NeverPulled => status["started"] = json!(false),
         }
         if status.get("lastState").is_none() {
             status["lastState"] = json!({});
@@ -98,7 +99,9 @@ impl Simulation {
                 }
                 Ok(())
             }
-            "Running" if is_of_job(pod) => self.finish(pod).await,
+            "Running" if is_of_job(pod) && fates(pod).all(|fate| fate == Fate::Runs) => {
+                self.finish(pod).await
+            }
             _ => Ok(()),
         }
     }
@@ -153,6 +156,7 @@ impl Simulation {
         if unbound {
             let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastProbeTime": null,
+                "observedGeneration": super::number(pod, "/metadata/generation"),
                 "lastTransitionTime": now,
                 "message": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
             });
@@ -177,6 +181,9 @@ impl Simulation {
     /// What happens when the containers start.
     async fn begin(&self, pod: &Object) -> Result<(), ApiError> {
         let now = self.actor.server.clock.seconds();
+        if pod.text("/spec/restartPolicy") == "Never" && fates(pod).any(|fate| fate == Fate::Crashes) {
+            return self.crash_once(pod, &now).await;
+        }
         let containers: Vec<Value> = pod
             .value()
             .pointer("/spec/containers")
@@ -233,6 +240,31 @@ impl Simulation {
         .await
     }
 
+    /// A pod that is not restarted crashes once and for all.
+    async fn crash_once(&self, pod: &Object, now: &str) -> Result<(), ApiError> {
+        let containers = pod
+            .value()
+            .pointer("/spec/containers")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let statuses: Vec<Value> = containers
+            .map(|container| {
+                json!({
+                    "name": text(container, "/name"), "image": text(container, "/image"), "imageID": "",
+                    "ready": false, "started": false, "restartCount": 0, "lastState": {},
+                    "state": {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}},
+                })
+            })
+            .collect();
+        self.set_status(pod, |status| {
+            status["phase"] = json!("Failed");
+            status["startTime"] = json!(now);
+            status["containerStatuses"] = json!(statuses);
+        })
+        .await
+    }
+
     /// The pods of a Job come to their end.
     async fn finish(&self, pod: &Object) -> Result<(), ApiError> {
         let now = self.actor.server.clock.seconds();
@@ -252,6 +284,15 @@ impl Simulation {
 
 fn number_of_grace(pod: &Object) -> i64 {
     super::number(pod, "/metadata/deletionGracePeriodSeconds")
+}
+
+fn fates(pod: &Object) -> impl Iterator<Item = Fate> {
+    pod.value()
+        .pointer("/spec/containers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(Fate::of)
 }
 
 fn is_of_job(pod: &Object) -> bool {

@@ -21,7 +21,7 @@ pub(crate) fn masked(mut answer: Value, ignored: &[String], unique: &str) -> Val
     for pointer in ignored {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         match answer["body"].pointer_mut(parent) {
-            Some(Value::Object(map)) => drop(map.shift_remove(key)),
+            Some(Value::Object(map)) => drop(map.shift_remove(&key.replace("~1", "/"))),
             Some(Value::Array(list)) => list[key.parse::<usize>().unwrap()] = Value::Null,
             _ => {}
         }
