@@ -6,6 +6,7 @@
 //! server      which server an object means, and what is allowed there
 //! credentials what the application's Secret contains
 //! generate    passwords
+//! webhook     what is told when somebody applies an object
 //! ```
 
 pub mod credentials;
@@ -14,7 +15,9 @@ pub mod instance;
 pub mod server;
 pub mod setup;
 pub mod user;
+pub mod webhook;
 
 pub use instance::InstanceController;
 pub use setup::{DefaultInstance, Setup};
 pub use user::{UserController, check, check_username};
+pub use webhook::webhooks;

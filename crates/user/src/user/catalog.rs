@@ -16,8 +16,8 @@ pub struct Catalog {
     pub role: Option<RoleFacts>,
     /// The roles that it is a member of.
     pub memberships: BTreeMap<String, MembershipFacts>,
-    /// Roles among those asked for that exist.
-    pub existing: BTreeSet<String>,
+    /// The role, and the roles among those asked for that exist, each with the powers that come with it.
+    pub existing: BTreeMap<String, Reach>,
     /// The databases among those asked for that exist.
     pub databases: BTreeMap<String, DatabaseFacts>,
     /// What we may do with the role.
@@ -67,8 +67,22 @@ pub enum Stored {
     Verifier(SecretString),
 }
 
+/// Powers that somebody has who may act as a role: its own, and those of every role that it is a member of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
+pub struct Reach {
+    /// SUPERUSER, or a predefined role that amounts to it.
+    pub superuser: bool,
+    /// REPLICATION
+    pub replication: bool,
+    /// BYPASSRLS
+    pub bypass_rls: bool,
+    /// CREATEROLE
+    pub create_role: bool,
+}
+
 /// A membership as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MembershipFacts {
     /// ADMIN OPTION
     pub admin: bool,
@@ -76,6 +90,8 @@ pub struct MembershipFacts {
     pub inherit: Option<bool>,
     /// SET OPTION; before PostgreSQL 16 always so.
     pub set: Option<bool>,
+    /// Who gave it. From PostgreSQL 16 on, what several have given has to be taken back from each.
+    pub grantors: Vec<String>,
 }
 
 /// A database as it is.
@@ -109,13 +125,23 @@ const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname
 const MEMBERSHIPS: &str = "\
 SELECT g.rolname::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
        pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
-       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool) \
+       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool), \
+       pg_catalog.array_agg(pg_catalog.pg_get_userbyid(m.grantor)::pg_catalog.text ORDER BY m.grantor) \
 FROM pg_catalog.pg_auth_members m \
 JOIN pg_catalog.pg_roles g ON g.oid = m.roleid \
 JOIN pg_catalog.pg_roles r ON r.oid = m.member \
 WHERE r.rolname = $1 GROUP BY g.rolname";
 
-const EXISTING: &str = "SELECT rolname::pg_catalog.text FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)";
+/// Who may run programs, or read and write files, as the server may make itself superuser.
+const EXISTING: &str = "\
+WITH RECURSIVE reach (name, oid) AS ( \
+  SELECT rolname, oid FROM pg_catalog.pg_roles WHERE rolname = ANY ($1) \
+  UNION SELECT reach.name, m.roleid FROM reach JOIN pg_catalog.pg_auth_members m ON m.member = reach.oid) \
+SELECT reach.name::pg_catalog.text, \
+       pg_catalog.bool_or(r.rolsuper OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files', \
+                                                      'pg_write_server_files')), \
+       pg_catalog.bool_or(r.rolreplication), pg_catalog.bool_or(r.rolbypassrls), pg_catalog.bool_or(r.rolcreaterole) \
+FROM reach JOIN pg_catalog.pg_roles r ON r.oid = reach.oid GROUP BY reach.name";
 
 /// An owner's own privileges stand in the ACL only once somebody has changed it; `acldefault` fills them in.
 const DATABASES: &str = "\
@@ -144,7 +170,7 @@ impl Question {
             Server::query(),
             Query::new(ROLE).text(&self.role),
             Query::new(MEMBERSHIPS).text(&self.role),
-            Query::new(EXISTING).texts(self.roles.clone()),
+            Query::new(EXISTING).texts(self.roles.iter().chain([&self.role]).cloned().collect()),
             Query::new(DATABASES)
                 .texts(self.databases.clone())
                 .text(&self.role),
@@ -166,10 +192,7 @@ impl Question {
             server: Server::of_row(server.first().ok_or(Unexpected)?)?,
             role: role.first().map(role_facts).transpose()?,
             memberships: memberships.iter().map(membership).collect::<Result<_, _>>()?,
-            existing: existing
-                .iter()
-                .map(|row| row.try_get(0))
-                .collect::<Result<_, _>>()?,
+            existing: existing.iter().map(reach).collect::<Result<_, _>>()?,
             databases: databases.iter().map(database).collect::<Result<_, _>>()?,
             powers: Powers::of_rows(powers)?
                 .get(&self.role)
@@ -251,8 +274,19 @@ fn membership(row: &Row) -> Result<(String, MembershipFacts), Unexpected> {
         admin: row.try_get(1)?,
         inherit: row.try_get(2)?,
         set: row.try_get(3)?,
+        grantors: row.try_get(4)?,
     };
     Ok((row.try_get(0)?, facts))
+}
+
+fn reach(row: &Row) -> Result<(String, Reach), Unexpected> {
+    let reach = Reach {
+        superuser: row.try_get(1)?,
+        replication: row.try_get(2)?,
+        bypass_rls: row.try_get(3)?,
+        create_role: row.try_get(4)?,
+    };
+    Ok((row.try_get(0)?, reach))
 }
 
 fn database(row: &Row) -> Result<(String, DatabaseFacts), Unexpected> {

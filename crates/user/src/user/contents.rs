@@ -16,6 +16,9 @@ pub struct Contents {
     pub extensions: BTreeSet<String>,
     /// What the role holds: a word counts for a schema's tables when no table lacks it.
     pub held: BTreeSet<Held>,
+    /// The same for single tables, sequences and functions: it counts when any of them has it. What is given is
+    /// wanted for all of them, and what is taken back must be left on none.
+    pub partly: BTreeSet<Held>,
     /// Whether PUBLIC may create in the schema `public`.
     pub public_creates: bool,
 }
@@ -81,6 +84,21 @@ WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
   SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND p.proowner <> r.oid \
   AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(p.proacl) a WHERE a.grantee = r.oid AND a.privilege_type = 'EXECUTE'))";
 
+const ON_ANY_RELATION: &str = "\
+SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'Sequences' ELSE 'Tables' END, n.nspname::pg_catalog.text, \
+       NULL::pg_catalog.text, a.privilege_type \
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+CROSS JOIN pg_catalog.aclexplode(c.relacl) a \
+JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.oid <> c.relowner AND r.rolname = $2 \
+WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')";
+
+const ON_ANY_FUNCTION: &str = "\
+SELECT DISTINCT 'Functions', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+CROSS JOIN pg_catalog.aclexplode(p.proacl) a \
+JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.oid <> p.proowner AND r.rolname = $2 \
+WHERE n.nspname = ANY ($1)";
+
 const DEFAULTS: &str = "\
 SELECT CASE d.defaclobjtype WHEN 'r' THEN 'DefaultTables' WHEN 'S' THEN 'DefaultSequences' ELSE 'DefaultFunctions' END, \
        n.nspname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.defaclrole)::pg_catalog.text, a.privilege_type \
@@ -93,14 +111,28 @@ WHERE n.nspname = ANY ($1) AND d.defaclobjtype IN ('r', 'S', 'f')";
 pub fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
     let about = |sql| Query::new(sql).texts(schemas.to_vec());
     let mut queries = vec![about(SCHEMAS), Query::new(EXTENSIONS), Query::new(PUBLIC_CREATES)];
-    queries.extend([ON_SCHEMAS, ON_RELATIONS, ON_FUNCTIONS, DEFAULTS].map(|sql| about(sql).text(role)));
+    let held = [
+        ON_SCHEMAS,
+        DEFAULTS,
+        ON_RELATIONS,
+        ON_FUNCTIONS,
+        ON_ANY_RELATION,
+        ON_ANY_FUNCTION,
+    ];
+    queries.extend(held.map(|sql| about(sql).text(role)));
     queries
 }
 
 /// The answers to [`queries`].
 pub fn answer(results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
-    let [schemas, extensions, public, held @ ..] = results else {
+    let [schemas, extensions, public, held @ .., any_relation, any_function] = results else {
         return Err(Unexpected);
+    };
+    let all = |rows: &[&Vec<Row>]| {
+        rows.iter()
+            .flat_map(|rows| rows.iter())
+            .map(one)
+            .collect::<Result<_, _>>()
     };
     Ok(Contents {
         schemas: schemas.iter().map(schema).collect::<Result<_, _>>()?,
@@ -109,7 +141,8 @@ pub fn answer(results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
             .map(|row| row.try_get(0))
             .collect::<Result<_, _>>()?,
         public_creates: public.first().ok_or(Unexpected)?.try_get(0)?,
-        held: held.iter().flatten().map(one).collect::<Result<_, _>>()?,
+        held: all(&held.iter().collect::<Vec<_>>())?,
+        partly: all(&[any_relation, any_function])?,
     })
 }
 

@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use stanchion_api::user::{FINALIZER, PostgresUserStatus, annotation, condition};
 use stanchion_api::{PostgresInstance, PostgresUser};
 use stanchion_kernel::events::{Announcement, Severity};
-use stanchion_kernel::rbac::{OWN, READ, Rule};
+use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 
@@ -86,7 +86,11 @@ impl Reconciler for UserController {
 
     fn rules() -> Vec<Rule> {
         vec![
-            Rule::new("", &["secrets"], OWN),
+            Rule::new("", &["secrets"], READ),
+            // The Secret for the application: written by server-side apply, deleted when it gets another name.
+            Rule::new("", &["secrets"], &["create", "patch", "delete"]),
+            // That Secret blocks the deletion of its owner, which some clusters check.
+            Rule::new("db.example.com", &["postgresusers/finalizers"], &["update"]),
             Rule::new("", &["namespaces"], READ).cluster_wide(),
             Rule::new("db.example.com", &["postgresinstances"], READ),
         ]

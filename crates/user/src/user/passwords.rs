@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
 use stanchion_postgres::scram::{self, Encoding};
 
-use super::catalog::{Catalog, Stored};
+use super::catalog::{Catalog, RoleFacts, Stored};
 use super::plan::role::PasswordChange;
 use super::target::Password;
 
@@ -37,7 +37,7 @@ pub struct Passwords {
     pub grace_ends: Option<Timestamp>,
     /// The login to use, where there are two.
     pub active: Option<String>,
-    /// The request for a new password, for the record.
+    /// The request for a new password that was acted on last.
     pub request: Option<String>,
     /// Whether the value differs from the one that was applied last.
     pub source_changed: bool,
@@ -60,7 +60,16 @@ pub struct Login {
 impl Passwords {
     /// Whether two logins take turns.
     pub fn is_dual(&self) -> bool {
-        !self.dual.is_empty()
+        self.active.is_some()
+    }
+
+    /// The same when everything has been done that there is to do.
+    #[must_use]
+    pub fn settled(&self) -> Self {
+        Self {
+            active: self.active.clone(),
+            ..Self::default()
+        }
     }
 
     /// The logins.
@@ -78,6 +87,21 @@ impl Passwords {
         let sets = |change: &PasswordChange| matches!(change, PasswordChange::Set(_));
         self.main.as_ref().is_some_and(sets) || self.dual.iter().any(|login| sets(&login.change))
     }
+
+    /// Logins that could log in until now, and whose time is over.
+    pub fn retiring(&self) -> impl Iterator<Item = &Login> {
+        self.dual.iter().filter(|login| {
+            let could = |role: &RoleFacts| role.login;
+            !login.enabled && login.catalog.role.as_ref().is_some_and(could)
+        })
+    }
+
+    /// Whether a password or a login changes because that was asked for, which is no drift.
+    pub fn is_moving(&self) -> bool {
+        self.rotated.is_some()
+            || (self.is_changing() && self.source_changed)
+            || self.retiring().next().is_some()
+    }
 }
 
 /// Whether the role has this password, and the change if not. Where the stored verifier can be read it decides;
@@ -94,6 +118,14 @@ pub fn compare(
     let is_set = match catalog.role.as_ref().map(|role| &role.stored) {
         None | Some(Stored::Nothing) => false,
         Some(Stored::Unreadable) => same_as_applied,
+        // The server has encoded it in its own way, which cannot be repeated here.
+        Some(Stored::Verifier(stored))
+            if password.as_is
+                && scram::encoding(&password.value) == Encoding::Clear
+                && scram::encoding(stored) == Encoding::Md5 =>
+        {
+            same_as_applied
+        }
         Some(Stored::Verifier(stored)) => is_stored(password, stored),
     };
     if is_set {

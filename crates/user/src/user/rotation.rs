@@ -24,73 +24,74 @@ pub fn login_names(username: &str) -> [String; 2] {
 }
 
 /// What is due, at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Clock {
     now: Timestamp,
+    wish: RotationWish,
     changed: Option<Timestamp>,
-    due: Option<Timestamp>,
-    interval: Option<Duration>,
-    grace: Duration,
+    acted_on: Option<String>,
     active: String,
     other: String,
-    dual: bool,
     rotated: bool,
 }
 
 /// Reads the clock.
 pub fn clock(
     wanted: &Wanted,
-    rotation: &RotationWish,
+    wish: &RotationWish,
     annotations: Option<&BTreeMap<String, String>>,
     now: Timestamp,
 ) -> Clock {
     let annotation = |name: &str| annotations.and_then(|all| all.get(name));
-    let changed = annotation(CHANGED)
-        .and_then(|time| time.parse().ok())
-        .or_else(|| annotations.and(wanted.before.password_changed));
-    let acted_on = annotation(REQUEST).or(wanted.before.rotation_request.as_ref());
-    let by_interval = rotation
-        .interval
-        .zip(changed)
-        .and_then(|(interval, changed)| later(changed, interval));
-    let by_date = rotation
-        .at
-        .filter(|at| changed.is_some_and(|changed| changed < *at));
-    let by_request = rotation
-        .requested
-        .as_ref()
-        .filter(|request| changed.is_some() && Some(*request) != acted_on)
-        .and_then(|request| request.parse().ok());
     let [a, b] = login_names(&wanted.username);
     let in_use = annotation(LOGIN).or(wanted.before.active_login.as_ref());
     let (active, other) = if in_use == Some(&b) { (b, a) } else { (a, b) };
     Clock {
         now,
-        changed,
-        due: [by_interval, by_date, by_request].into_iter().flatten().min(),
-        interval: rotation.interval,
-        grace: rotation.grace,
+        wish: wish.clone(),
+        changed: annotation(CHANGED)
+            .and_then(|time| time.parse().ok())
+            .or_else(|| annotations.and(wanted.before.password_changed)),
+        acted_on: annotation(REQUEST)
+            .or(wanted.before.rotation_request.as_ref())
+            .cloned(),
         active,
         other,
-        dual: rotation.strategy == RotationStrategy::DualUser,
         rotated: false,
     }
 }
 
 impl Clock {
+    /// When a new password is due: by interval, by date, or by request. Nothing is due before there is one.
+    fn due(&self) -> Option<Timestamp> {
+        let changed = self.changed?;
+        let by_interval = self.wish.interval.and_then(|interval| later(changed, interval));
+        let by_date = self.wish.at.filter(|at| changed < *at);
+        let by_request = self
+            .wish
+            .requested
+            .as_ref()
+            .filter(|request| Some(*request) != self.acted_on.as_ref())
+            .and_then(|request| request.parse().ok());
+        [by_interval, by_date, by_request].into_iter().flatten().min()
+    }
+
     /// Whether a new password is due.
     pub fn is_due(&self) -> bool {
-        self.due.is_some_and(|due| due <= self.now)
+        self.due().is_some_and(|due| due <= self.now)
     }
 
     /// The clock after a new password was made now. With two logins it belongs to the other one.
     #[must_use]
     pub fn rotated(mut self) -> Self {
-        if self.dual && self.changed.is_some() {
+        if self.is_dual() && self.changed.is_some() {
             std::mem::swap(&mut self.active, &mut self.other);
         }
+        let met = |request: &&String| request.parse().is_ok_and(|time: Timestamp| time <= self.now);
+        if let Some(request) = self.wish.requested.as_ref().filter(met) {
+            self.acted_on = Some(request.clone());
+        }
         self.changed = Some(self.now);
-        self.due = self.interval.and_then(|interval| later(self.now, interval));
         self.rotated = true;
         self
     }
@@ -107,7 +108,22 @@ impl Clock {
 
     /// When the next one is due.
     pub fn next(&self) -> Option<Timestamp> {
-        self.due
+        self.due()
+    }
+
+    /// The request that was acted on last. One whose time has not come is not forgotten by being recorded.
+    pub fn request(&self) -> Option<String> {
+        self.acted_on.clone()
+    }
+
+    /// Whether the password belongs to one of two logins.
+    pub fn is_dual(&self) -> bool {
+        self.wish.strategy == RotationStrategy::DualUser
+    }
+
+    /// Whether sessions end with the password that opened them.
+    pub fn terminates(&self) -> bool {
+        self.wish.terminate_sessions
     }
 
     /// The login that the password belongs to.
@@ -118,8 +134,8 @@ impl Clock {
     /// When the other login ends.
     pub fn grace_ends(&self) -> Option<Timestamp> {
         self.changed
-            .and_then(|changed| later(changed, self.grace))
-            .filter(|end| self.dual && *end > self.now)
+            .and_then(|changed| later(changed, self.wish.grace))
+            .filter(|end| self.is_dual() && *end > self.now)
     }
 
     /// Whether the other login still works.
@@ -130,4 +146,90 @@ impl Clock {
 
 fn later(time: Timestamp, by: Duration) -> Option<Timestamp> {
     time.checked_add(SignedDuration::try_from(by).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn clock(wish: RotationWish, changed: Option<i64>, now: i64) -> Clock {
+        let [active, other] = login_names("app");
+        Clock {
+            now: at(now),
+            wish,
+            changed: changed.map(at),
+            acted_on: None,
+            active,
+            other,
+            rotated: false,
+        }
+    }
+
+    #[test]
+    fn the_first_of_interval_date_and_request_counts() {
+        let wish = RotationWish {
+            interval: Some(Duration::from_secs(100)),
+            at: Some(at(50)),
+            requested: Some(at(70).to_string()),
+            ..RotationWish::default()
+        };
+        let due = |changed, now| clock(wish.clone(), Some(changed), now).next();
+        assert_eq!(due(0, 0), Some(at(50)));
+        // The date has been kept; the request has not.
+        assert_eq!(due(50, 50), Some(at(70)));
+        let rotated = clock(wish.clone(), Some(50), 70).rotated();
+        assert_eq!(
+            (rotated.request(), rotated.next()),
+            (wish.requested.clone(), Some(at(170)))
+        );
+    }
+
+    #[test]
+    fn a_request_for_later_is_not_forgotten() {
+        let wish = RotationWish {
+            requested: Some(at(90).to_string()),
+            ..RotationWish::default()
+        };
+        let made = clock(wish, None, 10).rotated();
+        assert_eq!((made.request(), made.next()), (None, Some(at(90))));
+        assert!(!made.is_due());
+    }
+
+    #[test]
+    fn nothing_is_due_without_a_reason() {
+        assert_eq!(clock(RotationWish::default(), Some(0), 9).next(), None);
+        let nonsense = RotationWish {
+            requested: Some("tomorrow".into()),
+            ..RotationWish::default()
+        };
+        assert_eq!(clock(nonsense, Some(0), 9).next(), None);
+    }
+
+    #[test]
+    fn two_logins_take_turns_and_the_old_one_has_its_grace() {
+        let wish = RotationWish {
+            strategy: RotationStrategy::DualUser,
+            grace: Duration::from_secs(10),
+            ..RotationWish::default()
+        };
+        let first = clock(wish.clone(), None, 0).rotated();
+        assert_eq!(first.active_login(), "app_a");
+        let second = Clock {
+            rotated: false,
+            now: at(5),
+            ..first
+        }
+        .rotated();
+        assert_eq!(second.active_login(), "app_b");
+        assert_eq!(second.grace_ends(), Some(at(15)));
+        let later = Clock {
+            now: at(15),
+            ..second
+        };
+        assert!(!later.in_grace());
+    }
 }

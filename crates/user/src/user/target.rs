@@ -75,8 +75,6 @@ pub struct Before {
     pub username: Option<String>,
     /// The database that was last used.
     pub database: Option<String>,
-    /// The generation that was last applied.
-    pub generation: Option<i64>,
     /// Whether this generation has been applied: what differs now was changed by hand.
     pub settled: bool,
     /// What was given, and is taken back when it is no longer asked for.
@@ -93,6 +91,10 @@ pub struct Before {
     pub retiring_logins: Vec<String>,
     /// The value of the rotation annotation that was acted on.
     pub rotation_request: Option<String>,
+    /// The oid of the role, if it was made and not adopted.
+    pub made: Option<u32>,
+    /// The Secret that was written.
+    pub credentials_secret: Option<String>,
 }
 
 /// Where the password comes from.
@@ -143,6 +145,8 @@ pub struct DatabaseWish {
 pub struct SchemaWish {
     /// Make it.
     pub create: bool,
+    /// It has words of its own, so those of the database are not for it.
+    pub own_words: bool,
     /// Words on the schema itself.
     pub schema: BTreeSet<&'static str>,
     /// Words on its tables and views.

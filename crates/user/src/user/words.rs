@@ -138,7 +138,8 @@ const fn meaning_in_schema(word: Privilege) -> Meaning {
     }
 }
 
-/// Adds words to a database; what they say about schemas goes to those listed, or to `public`.
+/// Adds words to a database; what they say about schemas goes to those that are listed without words of their own,
+/// or to `public` when none is listed.
 pub fn add_to_database(wish: &mut DatabaseWish, words: &[Privilege]) {
     for word in words {
         let meaning = meaning(*word);
@@ -147,7 +148,7 @@ pub fn add_to_database(wish: &mut DatabaseWish, words: &[Privilege]) {
             if wish.schemas.is_empty() {
                 wish.schemas.insert("public".into(), SchemaWish::default());
             }
-            for schema in wish.schemas.values_mut() {
+            for schema in wish.schemas.values_mut().filter(|schema| !schema.own_words) {
                 add(schema, &meaning);
             }
         }
@@ -207,5 +208,19 @@ mod tests {
         wish.schemas.insert("app".into(), SchemaWish::default());
         add_to_database(&mut wish, &[Privilege::Select]);
         assert_eq!(wish.schemas.keys().collect::<Vec<_>>(), ["app"]);
+    }
+
+    #[test]
+    fn a_schema_with_words_of_its_own_gets_no_others() {
+        let mut wish = DatabaseWish::default();
+        let own = SchemaWish {
+            own_words: true,
+            ..SchemaWish::default()
+        };
+        wish.schemas.insert("app".into(), own);
+        wish.schemas.insert("log".into(), SchemaWish::default());
+        add_to_database(&mut wish, &[Privilege::Write]);
+        assert!(wish.schemas["app"].tables.is_empty());
+        assert!(wish.schemas["log"].tables.contains("INSERT"));
     }
 }

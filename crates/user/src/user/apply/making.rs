@@ -1,5 +1,6 @@
 //! Makes a role so: one transaction a database, under the database's lock, with what differs then.
 
+use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::Problem;
 use stanchion_postgres::lock::ROLES;
 use stanchion_postgres::{Begin, Pooled, Statement, Target as Address, Transaction};
@@ -10,8 +11,11 @@ use crate::user::catalog::{Catalog, Question};
 use crate::user::contents::{self, Contents};
 use crate::user::observe::{self, Present, invalid, looks_inside, question, schemas_of};
 use crate::user::passwords::Passwords;
-use crate::user::plan::{Change, database, grants, memberships, ownership, parameters};
+use crate::user::plan::{self, Change, database, grants, ownership};
 use crate::user::target::Wanted;
+
+/// How often the differences are worked off in one transaction: what a new schema needs is known when it is there.
+const ROUNDS: usize = 2;
 
 /// Makes it so, database by database; the role itself comes with the first.
 pub async fn make(
@@ -44,8 +48,6 @@ pub async fn make(
                 .await?;
         }
     }
-    pass.held.extend(memberships::applied(&wanted.member_of));
-    pass.held.extend(parameters::applied(&wanted.role.parameters));
     let held = std::mem::take(&mut pass.held);
     applied.grants = Some(held);
     applied.password_set = present.passwords.is_changing();
@@ -57,7 +59,7 @@ struct Pass<'a> {
     wanted: &'a Wanted,
     passwords: &'a Passwords,
     /// What the role holds because of us, as far as the pass has come.
-    held: Vec<stanchion_api::user::AppliedGrant>,
+    held: Vec<AppliedGrant>,
     applied: &'a mut Applied,
 }
 
@@ -81,27 +83,59 @@ impl Pass<'_> {
         };
         let question = question(self.wanted);
         let (mut transaction, rows) = session.begin(&begin, &question.queries()).await?;
-        let view = self.view(&transaction, &question, &rows, address).await?;
-        let changes = self.changes(&view, address, with_role)?;
-        if changes.is_empty() {
-            transaction.roll_back().await;
-        } else {
+        let before = self.view(&transaction, &question, &rows, address).await?;
+        let settled = self.passwords.settled();
+        let mut changes = self.changes(&before, address, with_role, self.passwords)?;
+        let mut after = None;
+        for _ in 0..ROUNDS {
+            if changes.is_empty() {
+                break;
+            }
             let statements: Vec<Statement> = changes.iter().map(|change| change.statement.clone()).collect();
             transaction.apply(&statements).await?;
-            let rows = transaction.read(&question.queries()).await?;
-            let after = self.view(&transaction, &question, &rows, address).await?;
-            self.verify(&after, address, with_role)?;
-            self.note(&after, with_role);
-            transaction.commit(&[]).await?;
             self.applied
                 .changed
                 .extend(changes.into_iter().map(|change| change.what));
-            self.held.extend(self.grants(&after, address));
-            return Ok(());
+            let rows = transaction.read(&question.queries()).await?;
+            let view = self.view(&transaction, &question, &rows, address).await?;
+            changes = self.changes(&view, address, with_role, &settled)?;
+            after = Some(view);
         }
-        self.note(&view, with_role);
-        self.held.extend(self.grants(&view, address));
+        if let Some(left) = changes.first() {
+            return Err(ineffective(left, &before.catalog, address));
+        }
+        if after.is_some() {
+            transaction.commit(&[]).await?;
+        } else {
+            transaction.roll_back().await;
+        }
+        self.note(&before, after.as_ref().unwrap_or(&before), address, with_role);
         Ok(())
+    }
+
+    /// Records what the role holds now because of us.
+    fn note(&mut self, before: &View, after: &View, address: &Address, with_role: bool) {
+        let adopted = ownership::is_adopted(self.wanted, &before.catalog);
+        if with_role {
+            self.applied.oid = after.catalog.role.as_ref().map(|role| role.oid);
+            self.held
+                .extend(plan::shared_holdings(self.wanted, &before.catalog, adopted));
+        }
+        let name = address.database();
+        let (Some(wish), Some(had), Some(facts)) = (
+            self.wanted.databases.get(name),
+            before.catalog.databases.get(name),
+            after.catalog.databases.get(name),
+        ) else {
+            return;
+        };
+        // Owners of what was just made are known only now.
+        let wanted = grants::wanted(name, &self.wanted.username, wish, facts, &after.contents);
+        self.held.extend(if adopted {
+            grants::ours(wanted, &self.wanted.before.grants, had, &before.contents)
+        } else {
+            wanted
+        });
     }
 
     fn is_wanted(&self, address: &Address) -> bool {
@@ -129,14 +163,16 @@ impl Pass<'_> {
         Ok(View { catalog, contents })
     }
 
-    fn changes(&self, view: &View, address: &Address, with_role: bool) -> Result<Vec<Change>, Problem> {
+    fn changes(
+        &self,
+        view: &View,
+        address: &Address,
+        with_role: bool,
+        passwords: &Passwords,
+    ) -> Result<Vec<Change>, Problem> {
         let mut changes = Vec::new();
         if with_role {
-            changes.extend(ownership::role_changes(
-                self.wanted,
-                &view.catalog,
-                self.passwords,
-            )?);
+            changes.extend(ownership::role_changes(self.wanted, &view.catalog, passwords)?);
         }
         let name = address.database();
         if let Some(facts) = view.catalog.databases.get(name) {
@@ -146,48 +182,6 @@ impl Pass<'_> {
             });
         }
         Ok(changes)
-    }
-
-    /// A GRANT without the right to grant is a warning to PostgreSQL, and no grant. Nothing is committed that
-    /// is not so afterwards.
-    fn verify(&self, after: &View, address: &Address, with_role: bool) -> Result<(), Problem> {
-        let done = Passwords::default();
-        let settled = Pass {
-            setup: self.setup,
-            wanted: self.wanted,
-            passwords: &done,
-            held: Vec::new(),
-            applied: &mut Applied::default(),
-        };
-        let left = settled.changes(after, address, with_role)?;
-        // Schemas that were made in this transaction have owners only now: their default privileges come next.
-        let left: Vec<&Change> = left.iter().filter(|change| !is_follow_up(change)).collect();
-        let Some(first) = left.first() else { return Ok(()) };
-        Err(Problem::human(
-            "InsufficientPrivilege",
-            format!(
-                "the administrator {} cannot change this in database {}: {} (it took effect for nobody); give it the right to",
-                after.catalog.server.role,
-                address.database(),
-                first.what,
-            ),
-        ))
-    }
-
-    fn grants(&self, view: &View, address: &Address) -> Vec<stanchion_api::user::AppliedGrant> {
-        let name = address.database();
-        match (self.wanted.databases.get(name), view.catalog.databases.get(name)) {
-            (Some(wish), Some(facts)) => {
-                grants::wanted(name, &self.wanted.username, wish, facts, &view.contents)
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn note(&mut self, view: &View, with_role: bool) {
-        if with_role && let Some(role) = &view.catalog.role {
-            self.applied.oid = Some(role.oid);
-        }
     }
 
     /// Outside a transaction, as PostgreSQL wants it. A crash after it leaves a database that is simply there.
@@ -206,15 +200,22 @@ impl Pass<'_> {
     }
 }
 
-/// Whether this can only be done after what was just done.
-fn is_follow_up(change: &Change) -> bool {
-    change
-        .statement
-        .to_string()
-        .starts_with("ALTER DEFAULT PRIVILEGES")
+/// A GRANT without the right to grant is a warning to PostgreSQL, and no grant. Nothing is committed that is not so
+/// afterwards.
+fn ineffective(left: &Change, catalog: &Catalog, address: &Address) -> Problem {
+    Problem::human(
+        "InsufficientPrivilege",
+        format!(
+            "the administrator {} cannot change this in database {}: {} (it took effect for nobody); give it the right to",
+            catalog.server.role,
+            address.database(),
+            left.what,
+        ),
+    )
 }
 
-/// A stolen session outlives a password: where it is asked for, it ends.
+/// A stolen session outlives a password: where it is asked for, it ends with the password or the login that
+/// opened it.
 async fn end_sessions(
     setup: &Setup,
     admin: &Address,
@@ -222,11 +223,19 @@ async fn end_sessions(
     passwords: &Passwords,
     applied: &mut Applied,
 ) -> Result<(), Problem> {
-    if !(passwords.terminates && applied.password_set && passwords.rotated.is_some()) || passwords.is_dual() {
+    let mut roles: Vec<&str> = passwords.retiring().map(|login| login.name.as_str()).collect();
+    if !passwords.is_dual() && applied.password_set && passwords.rotated.is_some() {
+        roles.push(&wanted.username);
+    }
+    if !passwords.terminates || roles.is_empty() {
         return Ok(());
     }
     let session = setup.pools.get(admin).await?;
-    let ended = observe::terminate(&session, &wanted.username).await?;
-    applied.changed.push(format!("{ended} sessions ended"));
+    for role in roles {
+        let ended = observe::terminate(&session, role).await?;
+        if ended > 0 {
+            applied.changed.push(format!("{ended} sessions of {role} ended"));
+        }
+    }
     Ok(())
 }

@@ -8,7 +8,7 @@ use stanchion_api::user::{AppliedDatabase, AppliedGrant};
 use stanchion_kernel::{Problem, Writer};
 
 use super::observe::Observed;
-use super::plan::Plan;
+use super::plan::{Change, Plan};
 use super::target::Target;
 use crate::setup::Setup;
 
@@ -23,8 +23,6 @@ pub struct Applied {
     pub created: Vec<AppliedDatabase>,
     /// The role's oid.
     pub oid: Option<u32>,
-    /// The role was there before us.
-    pub adopted: Option<bool>,
     /// A password was set.
     pub password_set: bool,
     /// The Secret for the application was written.
@@ -44,12 +42,7 @@ pub async fn apply(
 ) -> Result<(), Problem> {
     match (plan, target, observed) {
         (Plan::Show(changes), ..) => {
-            applied.shown = Some(
-                changes
-                    .iter()
-                    .map(|change| change.statement.to_string())
-                    .collect(),
-            );
+            applied.shown = Some(show(&changes));
             Ok(())
         }
         (Plan::Make(work), Target::Present(wanted), Observed::Present(present)) => {
@@ -57,11 +50,16 @@ pub async fn apply(
                 write.apply::<Secret>(intent).await?;
                 applied.credentials_written = true;
             }
-            if work.changes.is_empty() {
-                return Ok(());
+            if !work.changes.is_empty() {
+                write.may_write()?;
+                making::make(setup, wanted, present, applied).await?;
             }
-            write.may_write()?;
-            making::make(setup, wanted, present, applied).await
+            // Last: until here an application may still read the old one.
+            if let Some(stale) = &work.stale {
+                write.delete::<Secret>(stale).await?;
+                applied.credentials_written = true;
+            }
+            Ok(())
         }
         (Plan::Remove(goodbye), Target::Absent(leaving), Observed::Leaving(left)) => {
             write.may_write()?;
@@ -69,4 +67,19 @@ pub async fn apply(
         }
         _ => Ok(()),
     }
+}
+
+/// The statements without their secrets, and where they would be run.
+fn show(changes: &[Change]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut place = None;
+    for change in changes {
+        if change.database.is_some() && change.database != place {
+            place.clone_from(&change.database);
+            let name = place.as_deref().unwrap_or_default();
+            lines.push(format!("-- in database {name:?}"));
+        }
+        lines.push(change.statement.to_string());
+    }
+    lines
 }

@@ -110,6 +110,10 @@ impl Removal<'_> {
                 observe::left_over(&session, self.name, &database, &self.leaving.before.grants).await?;
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
+        if let Some((mut session, role)) = self.look().await? {
+            let statements = goodbye::take_back(&role, &self.leaving.before.grants)?;
+            session.apply(&Batch::new(statements).locked(ROLES)).await?;
+        }
         self.release(false).await
     }
 

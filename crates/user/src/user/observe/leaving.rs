@@ -68,7 +68,8 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
     let mut roles = Vec::new();
     // The logins go first: they are members of the role.
     let logins = rotation::login_names(username);
-    let dual = leaving.before.active_login.is_some();
+    let before = &leaving.before;
+    let dual = before.active_login.is_some() || !before.retiring_logins.is_empty();
     for name in logins.iter().filter(|_| dual).chain(std::iter::once(username)) {
         roles.extend(look(&session, name).await?);
     }

@@ -6,6 +6,7 @@ pub mod password;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
+use kube::core::ObjectMeta;
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::apply::{self, Intent, Takeover};
 use stanchion_kernel::{Problem, Reader};
@@ -16,7 +17,7 @@ pub use leaving::{Dependency, LeavingRole, Left, look};
 use super::catalog::{self, Catalog, Question};
 use super::contents::{self, Contents};
 use super::passwords::Passwords;
-use super::plan::{grants, ownership};
+use super::plan::{grants, guards};
 use super::target::{Target, Wanted};
 use crate::server::{self, Server};
 use crate::setup::Setup;
@@ -44,18 +45,8 @@ pub struct Present {
     pub passwords: Passwords,
     /// The Secret for the application, when it has to be written.
     pub credentials: Option<Intent>,
-}
-
-impl Present {
-    /// A new password is on its way, and that is no drift.
-    pub fn is_rotating(&self) -> bool {
-        self.passwords.rotated.is_some()
-    }
-
-    /// The Secret has another password than the one that was applied, and that is no drift either.
-    pub fn password_changed(&self) -> bool {
-        self.passwords.is_changing() && self.passwords.source_changed
-    }
+    /// The Secret that was written under another name before, and is still there.
+    pub stale_secret: Option<ObjectMeta>,
 }
 
 /// Reads everything that the plan needs.
@@ -71,7 +62,7 @@ pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Ob
 
 async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Present, Problem> {
     let server = server::resolve(read, setup, wanted.instance.as_ref()).await?;
-    ownership::check_attributes(&wanted.role, &server.allowed)?;
+    guards::check_role(&wanted.role, &server.allowed)?;
     let live: Option<Secret> = match &wanted.credentials {
         Some(secret) => read.get(&secret.name).await?,
         None => None,
@@ -79,8 +70,9 @@ async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Presen
     let source = password::source(read, wanted, live.as_ref()).await?;
     let session = connect(setup, &server, &wanted.database).await?;
     let catalog = catalog::read(&session, &question(wanted)).await?;
+    guards::check_memberships(&wanted.member_of, &catalog.existing, &server.allowed)?;
     let mut logins = Vec::new();
-    for name in source.login_names(&wanted.username) {
+    for name in source.login_names(wanted) {
         let question = Question {
             role: name.clone(),
             roles: Vec::new(),
@@ -91,12 +83,14 @@ async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Presen
     let passwords = password::decide(setup, wanted, source, &catalog, logins)?;
     let contents = read_contents(setup, &server, wanted, &catalog, session).await?;
     let credentials = credentials(read, wanted, &server, &passwords, live.as_ref())?;
+    let stale_secret = stale_secret(read, wanted).await?;
     Ok(Present {
         server,
         catalog,
         contents,
         passwords,
         credentials,
+        stale_secret,
     })
 }
 
@@ -205,13 +199,35 @@ fn credentials(
     passwords: &Passwords,
     live: Option<&Secret>,
 ) -> Result<Option<Intent>, Problem> {
-    let Some(secret) = &wanted.credentials else {
+    // While the password cannot be read, the Secret that was made from it is the best there is.
+    let Some(secret) = wanted
+        .credentials
+        .as_ref()
+        .filter(|_| passwords.unavailable.is_none())
+    else {
         return Ok(None);
     };
     let child = output::secret(secret, wanted, server, passwords)?;
     let intent = Intent::new(&child, read.subject())?;
     apply::decide(intent, live, read.subject(), Takeover::Refuse)
         .map_err(|problem| problem.with_reason("SecretConflict"))
+}
+
+/// The Secret of an earlier spec, if it is there and ours.
+async fn stale_secret(read: &Reader, wanted: &Wanted) -> Result<Option<ObjectMeta>, Problem> {
+    let now = wanted.credentials.as_ref().map(|secret| &secret.name);
+    let Some(name) = wanted
+        .before
+        .credentials_secret
+        .as_ref()
+        .filter(|name| Some(*name) != now)
+    else {
+        return Ok(None);
+    };
+    let secret: Option<Secret> = read.get(name).await?;
+    Ok(secret
+        .map(|secret| secret.metadata)
+        .filter(|meta| apply::is_owned(meta, read.subject())))
 }
 
 /// A name that cannot be one.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use secrecy::{ExposeSecret, SecretString};
-use stanchion_api::user::{Encoding, RotationStrategy, SecretKeyRef};
+use stanchion_api::user::{Encoding, SecretKeyRef};
 use stanchion_kernel::redact::SecretValues;
 use stanchion_kernel::{Problem, Reader, apply};
 use stanchion_postgres::scram;
@@ -15,7 +15,7 @@ use crate::user::catalog::Catalog;
 use crate::user::passwords::{self, Login, NO_PASSWORD, Passwords};
 use crate::user::plan::role::PasswordChange;
 use crate::user::rotation::{self, Clock};
-use crate::user::target::{Password, PasswordWish, RotationWish, Wanted};
+use crate::user::target::{Password, PasswordWish, Wanted};
 
 /// What was found before the database was asked.
 pub enum Source {
@@ -32,20 +32,21 @@ pub struct Given {
     password: Password,
     trimmed: bool,
     /// Only for generated ones.
-    rotation: Option<(RotationWish, Clock)>,
+    clock: Option<Clock>,
 }
 
 impl Source {
-    /// The names of the two logins, where there are two.
-    pub fn login_names(&self, username: &str) -> Vec<String> {
-        let Self::Given(given) = self else {
-            return Vec::new();
+    /// The names of the two logins, where there are two, or once were.
+    pub fn login_names(&self, wanted: &Wanted) -> Vec<String> {
+        let dual = match self {
+            Self::Given(given) => given.clock.as_ref().is_some_and(Clock::is_dual),
+            Self::Lost(..) | Self::None => false,
         };
-        match &given.rotation {
-            Some((rotation, _)) if rotation.strategy == RotationStrategy::DualUser => {
-                rotation::login_names(username).to_vec()
-            }
-            _ => Vec::new(),
+        let before = &wanted.before;
+        if dual || before.active_login.is_some() || !before.retiring_logins.is_empty() {
+            rotation::login_names(&wanted.username).to_vec()
+        } else {
+            Vec::new()
         }
     }
 }
@@ -84,7 +85,7 @@ pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Re
             Ok(Source::Given(Box::new(Given {
                 password,
                 trimmed: false,
-                rotation: Some((rotation.clone(), clock)),
+                clock: Some(clock),
             })))
         }
     }
@@ -122,7 +123,7 @@ async fn from_secret(read: &Reader, reference: &SecretKeyRef, encoding: Encoding
     Ok(Given {
         password: Password { value, as_is },
         trimmed,
-        rotation: None,
+        clock: None,
     })
 }
 
@@ -135,68 +136,91 @@ pub fn decide(
     logins: Vec<(String, Catalog)>,
 ) -> Result<Passwords, Problem> {
     let mark = wanted.before.password_mark.as_deref();
-    let given = match source {
-        Source::Lost(reason, message) => {
-            return Ok(Passwords {
-                unavailable: Some((reason, message)),
-                mark: mark.map(Into::into),
-                ..Passwords::default()
-            });
-        }
-        Source::None => {
-            let main = Some(passwords::clear(catalog, mark));
-            return Ok(Passwords {
-                main,
-                mark: Some(NO_PASSWORD.into()),
-                ..Passwords::default()
-            });
-        }
-        Source::Given(given) => *given,
+    let mut all = match source {
+        Source::Lost(reason, message) => Passwords {
+            unavailable: Some((reason, message)),
+            mark: mark.map(Into::into),
+            changed: wanted.before.password_changed,
+            ..Passwords::default()
+        },
+        Source::None => Passwords {
+            main: Some(passwords::clear(catalog, mark)),
+            mark: Some(NO_PASSWORD.into()),
+            ..Passwords::default()
+        },
+        Source::Given(given) => return decide_given(setup, wanted, &given, catalog, logins),
     };
-    let uid = &wanted.identity.uid;
-    let key = &setup.fingerprints;
+    all.dual = logins.into_iter().filter_map(retired).collect();
+    Ok(all)
+}
+
+fn decide_given(
+    setup: &Setup,
+    wanted: &Wanted,
+    given: &Given,
+    catalog: &Catalog,
+    logins: Vec<(String, Catalog)>,
+) -> Result<Passwords, Problem> {
+    let mark = wanted.before.password_mark.as_deref();
+    let (key, uid) = (&setup.fingerprints, &wanted.identity.uid);
     let new_mark = passwords::fingerprint(&given.password, key, uid, mark);
-    let mut all = Passwords {
-        source_changed: mark != Some(new_mark.as_str()),
-        mark: Some(new_mark),
-        trimmed: given.trimmed,
-        current: Some(given.password.value.clone()),
-        changed: wanted.before.password_changed,
-        ..Passwords::default()
-    };
     let compare = |catalog: &Catalog| {
         passwords::compare(&given.password, catalog, key, uid, mark)
             .map_err(|error| Problem::transient("NoRandomness", error.to_string()))
     };
-    if let Some((rotation, clock)) = given.rotation {
+    // A hash is nothing that an application can log in with.
+    let is_clear = scram::encoding(&given.password.value) == scram::Encoding::Clear;
+    let mut all = Passwords {
+        source_changed: mark != Some(new_mark.as_str()),
+        mark: Some(new_mark),
+        trimmed: given.trimmed,
+        current: is_clear.then(|| given.password.value.clone()),
+        changed: wanted.before.password_changed,
+        ..Passwords::default()
+    };
+    if let Some(clock) = &given.clock {
         all.rotated = clock.rotating_since();
         all.changed = clock.changed();
         all.next = clock.next();
-        all.terminates = rotation.terminate_sessions;
-        all.request = rotation.requested;
-        if rotation.strategy == RotationStrategy::DualUser {
-            all.main = Some(passwords::clear(catalog, Some(NO_PASSWORD)));
-            all.grace_ends = clock.grace_ends();
-            all.active = Some(clock.active_login().to_owned());
-            for (name, catalog) in logins {
-                let active = name == clock.active_login();
-                let (enabled, change) = if active {
-                    (true, compare(&catalog)?)
-                } else if clock.in_grace() && catalog.role.is_some() {
-                    (true, PasswordChange::Keep)
-                } else {
-                    (false, passwords::clear(&catalog, Some(NO_PASSWORD)))
-                };
-                all.dual.push(Login {
-                    name,
-                    catalog,
-                    enabled,
-                    change,
-                });
-            }
-            return Ok(all);
+        all.terminates = clock.terminates();
+        all.request = clock.request();
+    }
+    let Some(clock) = given.clock.as_ref().filter(|clock| clock.is_dual()) else {
+        all.main = Some(compare(catalog)?);
+        all.dual = logins.into_iter().filter_map(retired).collect();
+        return Ok(all);
+    };
+    all.main = Some(passwords::clear(catalog, Some(NO_PASSWORD)));
+    all.grace_ends = clock.grace_ends();
+    all.active = Some(clock.active_login().to_owned());
+    for (name, catalog) in logins {
+        if name == clock.active_login() {
+            all.dual.push(Login {
+                change: compare(&catalog)?,
+                enabled: true,
+                name,
+                catalog,
+            });
+        } else if clock.in_grace() && catalog.role.is_some() {
+            all.dual.push(Login {
+                change: PasswordChange::Keep,
+                enabled: true,
+                name,
+                catalog,
+            });
+        } else {
+            all.dual.extend(retired((name, catalog)));
         }
     }
-    all.main = Some(compare(catalog)?);
     Ok(all)
+}
+
+/// A login that is there and whose time is over.
+fn retired((name, catalog): (String, Catalog)) -> Option<Login> {
+    catalog.role.is_some().then(|| Login {
+        change: passwords::clear(&catalog, Some(NO_PASSWORD)),
+        enabled: false,
+        name,
+        catalog,
+    })
 }

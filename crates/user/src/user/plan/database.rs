@@ -1,5 +1,7 @@
 //! Databases: made where that is asked for, and what the role may do in them.
 
+use std::collections::BTreeSet;
+
 use stanchion_kernel::Problem;
 use stanchion_postgres::Statement;
 
@@ -29,9 +31,21 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
             Some(template) => statement.sql(" TEMPLATE ").ident(template),
             None => statement,
         };
-        return Ok(Some(Change::new(format!("database {name}"), statement)));
+        return Ok(Some(Change::privilege(format!("database {name}"), statement)));
     }
     Ok(None)
+}
+
+/// A database as it is right after it was made.
+pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
+    let facts = DatabaseFacts {
+        owner: catalog.server.role.clone(),
+        open: true,
+        acting: true,
+        granted: BTreeSet::new(),
+        public: ["CONNECT", "TEMPORARY"].map(Into::into).into(),
+    };
+    (facts, Contents::default())
 }
 
 /// What differs in a database that is there.
@@ -49,14 +63,14 @@ pub fn diff(
             .ident(name)
             .sql(" OWNER TO ")
             .ident(role);
-        changes.push(Change::new(format!("owner of database {name}"), statement));
+        changes.push(Change::privilege(format!("owner of database {name}"), statement));
     }
     if wish.revoke_public {
         changes.extend(revoke_public(name, facts, contents));
     }
     for extension in wish.extensions.difference(&contents.extensions) {
         let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
-        changes.push(Change::new(format!("extension {extension}"), statement));
+        changes.push(Change::privilege(format!("extension {extension}"), statement));
     }
     for schema in wish
         .schemas
@@ -64,7 +78,7 @@ pub fn diff(
         .filter(|(name, wish)| wish.create && !contents.schemas.contains_key(*name))
     {
         let statement = Statement::new("CREATE SCHEMA IF NOT EXISTS ").ident(schema.0);
-        changes.push(Change::new(format!("schema {}", schema.0), statement));
+        changes.push(Change::privilege(format!("schema {}", schema.0), statement));
     }
     let asked = grants::wanted(name, role, wish, facts, contents);
     let before: Vec<_> = wanted
@@ -75,7 +89,7 @@ pub fn diff(
         .cloned()
         .collect();
     changes.extend(grants::diff(role, &asked, &before, facts, contents));
-    changes
+    changes.into_iter().map(|change| change.within(name)).collect()
 }
 
 /// Takes back everything in a database that the spec no longer names.
@@ -88,6 +102,9 @@ pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Cont
         .cloned()
         .collect();
     grants::diff(&wanted.username, &[], &before, facts, contents)
+        .into_iter()
+        .map(|change| change.within(name))
+        .collect()
 }
 
 fn revoke_public(name: &str, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
@@ -99,11 +116,11 @@ fn revoke_public(name: &str, facts: &DatabaseFacts, contents: &Contents) -> Vec<
         let statement = Statement::new("REVOKE CONNECT, TEMPORARY ON DATABASE ")
             .ident(name)
             .sql(" FROM PUBLIC");
-        changes.push(Change::new(format!("PUBLIC on database {name}"), statement));
+        changes.push(Change::privilege(format!("PUBLIC on database {name}"), statement));
     }
     if contents.public_creates {
         let statement = Statement::new("REVOKE CREATE ON SCHEMA \"public\" FROM PUBLIC");
-        changes.push(Change::new("PUBLIC on schema public", statement));
+        changes.push(Change::privilege("PUBLIC on schema public", statement));
     }
     changes
 }

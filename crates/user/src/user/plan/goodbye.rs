@@ -3,12 +3,13 @@
 //! Only a role with our mark is dropped, and only if we made it. Before that it can no longer log in, its sessions
 //! end, and in every database where something depends on it that is handed over or revoked.
 
-use stanchion_api::user::{DeletionPolicy, OwnedObjects};
+use std::collections::BTreeMap;
+
+use stanchion_api::user::{AppliedGrant, DeletionPolicy, MembershipPolicy, OwnedObjects};
 use stanchion_kernel::Problem;
 use stanchion_postgres::Statement;
-use stanchion_postgres::server::BOUND_CREATEROLE;
 
-use super::Plan;
+use super::{Plan, memberships, ownership, parameters};
 use crate::user::mark::{self, Origin};
 use crate::user::observe::{Dependency, LeavingRole, Left};
 use crate::user::target::Leaving;
@@ -100,24 +101,11 @@ fn check_owned(leaving: &Leaving, role: &LeavingRole, made: &[String]) -> Result
 /// Before anything else the role can no longer log in; and we may act for it, which takes membership where we
 /// are no superuser.
 pub fn seize(role: &LeavingRole) -> Vec<Statement> {
-    let server = &role.catalog.server;
     let mut statements = Vec::new();
     if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
         statements.push(Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
     }
-    if !server.may_act_as(role.catalog.powers) {
-        let options = if server.version >= BOUND_CREATEROLE {
-            " WITH INHERIT TRUE, SET TRUE"
-        } else {
-            ""
-        };
-        statements.push(
-            Statement::new("GRANT ")
-                .ident(&role.name)
-                .sql(" TO CURRENT_USER")
-                .sql(options),
-        );
-    }
+    statements.extend(ownership::act_as(&role.name, &role.catalog));
     statements
 }
 
@@ -147,6 +135,26 @@ fn heir<'a>(leaving: &'a Leaving, role: &LeavingRole, here: &'a Dependency) -> O
 /// The last statement.
 pub fn drop_role(name: &str) -> Statement {
     Statement::new("DROP ROLE IF EXISTS ").ident(name)
+}
+
+/// The statements that take back what earlier passes gave and that belongs to no database.
+pub fn take_back(role: &LeavingRole, given: &[AppliedGrant]) -> Result<Vec<Statement>, Problem> {
+    let none = memberships::Asked {
+        role: &role.name,
+        member_of: &[],
+        policy: MembershipPolicy::Additive,
+        before: given,
+        inherits: true,
+    };
+    let nothing = BTreeMap::new();
+    let stored = role
+        .catalog
+        .role
+        .as_ref()
+        .map_or(&nothing, |facts| &facts.parameters);
+    let mut changes = memberships::diff(&none, &role.catalog)?;
+    changes.extend(parameters::diff(&role.name, &nothing, stored, given));
+    Ok(changes.into_iter().map(|change| change.statement).collect())
 }
 
 /// Takes the mark away, so that another object can adopt the role.

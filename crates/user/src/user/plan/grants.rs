@@ -7,7 +7,7 @@ use stanchion_postgres::Statement;
 
 use super::Change;
 use crate::user::catalog::DatabaseFacts;
-use crate::user::contents::Contents;
+use crate::user::contents::{Contents, Held};
 use crate::user::target::{DatabaseWish, SchemaWish};
 
 /// Every word that is ever granted. What is read from a status becomes part of a statement only through it.
@@ -50,7 +50,7 @@ pub fn wanted(
                 &schema.functions,
             ),
         ];
-        let owners = default_owners(role, name, schema, facts, contents);
+        let owners = default_owners(role, (name, schema), wish.owner, facts, contents);
         for (kind, default, words) in parts {
             all.push(grant(kind, database, Some(name), None, words));
             if let Some(default) = default {
@@ -70,8 +70,8 @@ pub fn wanted(
 /// as we may speak for them. The predefined `pg_…` roles own nothing that is made later.
 fn default_owners(
     role: &str,
-    name: &str,
-    schema: &SchemaWish,
+    (name, schema): (&str, &SchemaWish),
+    becomes_owner: bool,
     facts: &DatabaseFacts,
     contents: &Contents,
 ) -> BTreeSet<String> {
@@ -83,7 +83,8 @@ fn default_owners(
         .get(name)
         .filter(|facts| facts.acting)
         .map(|facts| &facts.owner);
-    let of_database = facts.acting.then_some(&facts.owner);
+    // A database that becomes the role's has no other owner whose tables it would not see.
+    let of_database = (facts.acting && !becomes_owner).then_some(&facts.owner);
     of_schema
         .into_iter()
         .chain(of_database)
@@ -121,7 +122,7 @@ pub fn diff(
             .into_iter()
             .filter(|word| !is_held(grant, word, facts, contents))
             .collect();
-        (!words.is_empty()).then(|| Change::new(describe(grant, &words), give(grant, &words, role)))
+        (!words.is_empty()).then(|| Change::privilege(describe(grant, &words), give(grant, &words, role)))
     });
     let left_over = before.iter().filter_map(|grant| {
         let keep: BTreeSet<&str> = wanted
@@ -132,10 +133,10 @@ pub fn diff(
         let words: Vec<&str> = words(grant)
             .into_iter()
             .filter(|word| {
-                !keep.contains(word) && is_there(grant, contents) && is_held(grant, word, facts, contents)
+                !keep.contains(word) && is_there(grant, contents) && is_on_any(grant, word, facts, contents)
             })
             .collect();
-        (!words.is_empty()).then(|| Change::new(describe(grant, &words), take(grant, &words, role)))
+        (!words.is_empty()).then(|| Change::privilege(describe(grant, &words), take(grant, &words, role)))
     });
     // Taking comes first: a word may move from one schema to another.
     left_over.chain(missing).collect()
@@ -169,12 +170,65 @@ fn is_held(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &C
     if grant.kind == GrantKind::Database {
         return facts.granted.contains(word);
     }
-    contents.held.iter().any(|held| {
+    is_in(&contents.held, grant, word)
+}
+
+/// Whether anything is left to take back: a table that came later may lack what all others have.
+fn is_on_any(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &Contents) -> bool {
+    match grant.kind {
+        GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions => {
+            is_in(&contents.partly, grant, word)
+        }
+        _ => is_held(grant, word, facts, contents),
+    }
+}
+
+fn is_in(held: &BTreeSet<Held>, grant: &AppliedGrant, word: &str) -> bool {
+    held.iter().any(|held| {
         held.kind == grant.kind
             && Some(&held.schema) == grant.schema.as_ref()
             && held.owner == grant.name
             && held.word == word
     })
+}
+
+/// What of `wanted` is ours to take back one day. A role that was there before us may hold some of it already:
+/// that stays its own, unless an earlier pass gave it.
+pub fn ours(
+    wanted: Vec<AppliedGrant>,
+    before: &[AppliedGrant],
+    facts: &DatabaseFacts,
+    contents: &Contents,
+) -> Vec<AppliedGrant> {
+    let given = |grant: &AppliedGrant, word: &str| {
+        before
+            .iter()
+            .any(|other| same_object(other, grant) && other.privileges.iter().any(|given| given == word))
+    };
+    let mut ours = wanted;
+    for grant in &mut ours {
+        let mut words = std::mem::take(&mut grant.privileges);
+        words.retain(|word| given(grant, word) || !is_on_any(grant, word, facts, contents));
+        grant.privileges = words;
+    }
+    ours.retain(|grant| !grant.privileges.is_empty());
+    ours
+}
+
+/// All of both, each thing once.
+pub fn union(a: &[AppliedGrant], b: &[AppliedGrant]) -> Vec<AppliedGrant> {
+    let mut all = a.to_vec();
+    for grant in b {
+        match all.iter_mut().find(|other| same_object(other, grant)) {
+            Some(other) => {
+                let more = grant.privileges.iter().cloned();
+                let words: BTreeSet<String> = other.privileges.drain(..).chain(more).collect();
+                other.privileges = words.into_iter().collect();
+            }
+            None => all.push(grant.clone()),
+        }
+    }
+    all
 }
 
 fn describe(grant: &AppliedGrant, words: &[&str]) -> String {

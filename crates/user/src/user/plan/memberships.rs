@@ -20,6 +20,8 @@ pub struct Asked<'a> {
     pub policy: MembershipPolicy,
     /// What earlier passes gave.
     pub before: &'a [AppliedGrant],
+    /// Whether the member inherits, where that is an attribute of its own.
+    pub inherits: bool,
 }
 
 /// The record of what is given, for the status.
@@ -42,40 +44,76 @@ pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem
         .map(|membership| (membership.role.as_str(), membership))
         .collect();
     let mut changes = Vec::new();
-    for role in catalog.memberships.keys() {
+    for (role, facts) in &catalog.memberships {
         let ours = asked
             .before
             .iter()
             .any(|grant| grant.kind == GrantKind::Membership && grant.name.as_deref() == Some(role.as_str()));
         if !wanted.contains_key(role.as_str()) && (ours || asked.policy == MembershipPolicy::Authoritative) {
-            let revoke = Statement::new("REVOKE ")
-                .ident(role)
-                .sql(" FROM ")
-                .ident(asked.role);
-            changes.push(Change::new(format!("membership in {role}"), revoke));
+            changes.extend(revoke(asked.role, role, facts, options));
         }
     }
     for (role, membership) in wanted {
-        if !catalog.existing.contains(role) {
+        if !catalog.existing.contains_key(role) {
             return Err(Problem::dependency(
                 "RoleNotFound",
                 format!("memberOf: role {role:?} does not exist"),
             ));
         }
+        if !options {
+            check_old_server(membership, asked.inherits)?;
+        }
         let facts = catalog.memberships.get(role);
-        if !facts.is_some_and(|facts| is_so(membership, *facts, options)) {
-            changes.extend(grant(asked.role, membership, facts.copied(), options));
+        if !facts.is_some_and(|facts| is_so(membership, facts, options)) {
+            changes.extend(grant(asked.role, membership, facts, options));
         }
     }
     Ok(changes)
 }
 
-fn is_so(wanted: &Membership, facts: MembershipFacts, options: bool) -> bool {
+/// Before PostgreSQL 16 a member may always SET ROLE, and whether it inherits is its own attribute. What cannot
+/// be so is not promised.
+fn check_old_server(wanted: &Membership, inherits: bool) -> Result<(), Problem> {
+    let refuse = |field: &str, instead: &str| {
+        Err(Problem::human(
+            "UnsupportedByServer",
+            format!(
+                "memberOf: {field} of {:?} needs PostgreSQL 16 or newer; {instead}",
+                wanted.role
+            ),
+        ))
+    };
+    if wanted.set == Some(false) {
+        return refuse("set: false", "leave it out");
+    }
+    match wanted.inherit {
+        Some(inherit) if inherit != inherits => refuse(
+            &format!("inherit: {inherit}"),
+            "use role.inherit, which holds for all memberships",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn is_so(wanted: &Membership, facts: &MembershipFacts, options: bool) -> bool {
     let option = |wish: Option<bool>, fact: Option<bool>| !options || wish.is_none() || wish == fact;
     facts.admin == wanted.admin && option(wanted.inherit, facts.inherit) && option(wanted.set, facts.set)
 }
 
-fn grant(role: &str, wanted: &Membership, facts: Option<MembershipFacts>, options: bool) -> Vec<Change> {
+fn revoke(role: &str, from: &str, facts: &MembershipFacts, options: bool) -> Vec<Change> {
+    let what = format!("membership in {from}");
+    let take = || Statement::new("REVOKE ").ident(from).sql(" FROM ").ident(role);
+    if !options {
+        return vec![Change::privilege(what, take())];
+    }
+    facts
+        .grantors
+        .iter()
+        .map(|grantor| Change::privilege(what.clone(), take().sql(" GRANTED BY ").ident(grantor)))
+        .collect()
+}
+
+fn grant(role: &str, wanted: &Membership, facts: Option<&MembershipFacts>, options: bool) -> Vec<Change> {
     let what = format!("membership in {}", wanted.role);
     let give = || {
         Statement::new("GRANT ")
@@ -96,7 +134,7 @@ fn grant(role: &str, wanted: &Membership, facts: Option<MembershipFacts>, option
         let with = give()
             .sql(" WITH ")
             .list(", ", stated, |sql, (name, value)| sql.sql(name).sql(flag(value)));
-        return vec![Change::new(what, with)];
+        return vec![Change::privilege(what, with)];
     }
     let losing = facts.is_some_and(|facts| facts.admin) && !wanted.admin;
     let statement = if losing {
@@ -107,5 +145,5 @@ fn grant(role: &str, wanted: &Membership, facts: Option<MembershipFacts>, option
     } else {
         give().when(wanted.admin, |sql| sql.sql(" WITH ADMIN OPTION"))
     };
-    vec![Change::new(what, statement)]
+    vec![Change::privilege(what, statement)]
 }

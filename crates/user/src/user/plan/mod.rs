@@ -7,15 +7,20 @@
 pub mod database;
 pub mod goodbye;
 pub mod grants;
+pub mod guards;
+pub mod logins;
 pub mod memberships;
 pub mod ownership;
 pub mod parameters;
 pub mod role;
 
+use kube::core::ObjectMeta;
+use stanchion_api::user::{AppliedGrant, DriftMode, GrantKind};
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::Intent;
 use stanchion_postgres::Statement;
 
+use super::catalog::Catalog;
 use super::observe::{Observed, Present};
 use super::target::{Target, Wanted};
 
@@ -26,14 +31,48 @@ pub struct Change {
     pub what: String,
     /// What makes it so.
     pub statement: Statement,
+    /// Which condition speaks of it.
+    pub about: About,
+    /// The database that it is in; none for what belongs to the whole server.
+    pub database: Option<String>,
+}
+
+/// What a difference is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The role itself.
+    Role,
+    /// Its password, perhaps with more in the same statement.
+    Password,
+    /// What it may do, and where.
+    Privileges,
 }
 
 impl Change {
-    /// A change.
-    pub fn new(what: impl Into<String>, statement: Statement) -> Self {
+    /// A change of the role.
+    pub fn role(what: impl Into<String>, statement: Statement) -> Self {
         Self {
             what: what.into(),
             statement,
+            about: About::Role,
+            database: None,
+        }
+    }
+
+    /// The same, in a database.
+    #[must_use]
+    pub fn within(self, database: &str) -> Self {
+        Self {
+            database: Some(database.into()),
+            ..self
+        }
+    }
+
+    /// A change of what the role may do.
+    pub fn privilege(what: impl Into<String>, statement: Statement) -> Self {
+        Self {
+            about: About::Privileges,
+            ..Self::role(what, statement)
         }
     }
 }
@@ -57,6 +96,8 @@ pub struct Work {
     /// The Secret for the application, when it differs. It is written first: a password that is in no Secret is
     /// lost with the process.
     pub credentials: Option<Intent>,
+    /// The Secret that was written under another name before.
+    pub stale: Option<ObjectMeta>,
 }
 
 /// Decides what to do.
@@ -69,30 +110,48 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
 }
 
 fn present_plan(wanted: &Wanted, present: &Present) -> Result<Plan, Problem> {
-    let changes = differences(wanted, present)?;
+    let mut changes = differences(wanted, present)?;
     if wanted.plan_only {
         return Ok(Plan::Show(changes));
     }
-    let drifted = wanted.before.settled && !present.is_rotating() && !present.password_changed();
-    if drifted && !changes.is_empty() && wanted.drift != stanchion_api::user::DriftMode::Correct {
-        return Ok(Plan::Nothing);
+    if is_left_alone(wanted, present) {
+        changes.clear();
     }
     let credentials = present.credentials.clone();
-    if changes.is_empty() && credentials.is_none() {
+    let stale = present.stale_secret.clone();
+    if changes.is_empty() && credentials.is_none() && stale.is_none() {
         return Ok(Plan::Nothing);
     }
-    Ok(Plan::Make(Box::new(Work { changes, credentials })))
+    Ok(Plan::Make(Box::new(Work {
+        changes,
+        credentials,
+        stale,
+    })))
+}
+
+/// Whether what differs was changed by hand and is to be left so. A new spec, a new password and a login whose
+/// time is over are applied in every drift mode.
+pub fn is_left_alone(wanted: &Wanted, present: &Present) -> bool {
+    wanted.drift != DriftMode::Correct && wanted.before.settled && !present.passwords.is_moving()
 }
 
 /// Everything that differs, on the server and in every database.
 pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Problem> {
     let mut changes = ownership::role_changes(wanted, &present.catalog, &present.passwords)?;
-    changes.extend(database::creation(wanted, &present.catalog)?);
+    let creation = database::creation(wanted, &present.catalog)?;
+    let made = creation.is_some();
+    changes.extend(creation);
     for (name, wish) in &wanted.databases {
-        if let (Some(facts), Some(contents)) =
-            (present.catalog.databases.get(name), present.contents.get(name))
-        {
-            changes.extend(database::diff(name, wanted, wish, facts, contents));
+        match (present.catalog.databases.get(name), present.contents.get(name)) {
+            (Some(facts), Some(contents)) => {
+                changes.extend(database::diff(name, wanted, wish, facts, contents));
+            }
+            // What follows its creation belongs to the plan that people are shown.
+            _ if made && *name == wanted.database => {
+                let (facts, contents) = database::fresh(&present.catalog);
+                changes.extend(database::diff(name, wanted, wish, &facts, &contents));
+            }
+            _ => {}
         }
     }
     for (name, contents) in &present.contents {
@@ -104,4 +163,42 @@ pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Pr
         }
     }
     Ok(changes)
+}
+
+/// Everything that is given when the plan has been carried out, and ours to take back one day.
+pub fn holdings(wanted: &Wanted, present: &Present) -> Vec<AppliedGrant> {
+    let adopted = ownership::is_adopted(wanted, &present.catalog);
+    let mut all = Vec::new();
+    for (name, wish) in &wanted.databases {
+        let fresh = database::fresh(&present.catalog);
+        let here = present.catalog.databases.get(name).zip(present.contents.get(name));
+        let (facts, contents) = here.unwrap_or((&fresh.0, &fresh.1));
+        let here = grants::wanted(name, &wanted.username, wish, facts, contents);
+        all.extend(if adopted {
+            grants::ours(here, &wanted.before.grants, facts, contents)
+        } else {
+            here
+        });
+    }
+    all.extend(shared_holdings(wanted, &present.catalog, adopted));
+    all
+}
+
+/// The same for what belongs to no database.
+pub fn shared_holdings(wanted: &Wanted, catalog: &Catalog, adopted: bool) -> Vec<AppliedGrant> {
+    let before = &wanted.before.grants;
+    let had = |grant: &AppliedGrant| {
+        let name = grant.name.as_deref().unwrap_or_default();
+        match grant.kind {
+            GrantKind::Membership => catalog.memberships.contains_key(name),
+            _ => catalog
+                .role
+                .as_ref()
+                .is_some_and(|role| role.parameters.contains_key(&name.to_ascii_lowercase())),
+        }
+    };
+    memberships::applied(&wanted.member_of)
+        .chain(parameters::applied(&wanted.role.parameters))
+        .filter(|grant| !adopted || before.contains(grant) || !had(grant))
+        .collect()
 }

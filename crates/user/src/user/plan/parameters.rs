@@ -44,7 +44,7 @@ pub fn diff(
         .filter(|name| facts.contains_key(&name.to_ascii_lowercase()))
         .map(|name| {
             let statement = alter(role).sql(" RESET ").qualified(&parts(name));
-            Change::new(format!("parameter {name}"), statement.doing(Doing::Configuring))
+            Change::role(format!("parameter {name}"), statement.doing(Doing::Configuring))
         });
     let set = wanted
         .iter()
@@ -60,7 +60,7 @@ pub fn diff(
             } else {
                 start.literal(value)
             };
-            Change::new(format!("parameter {name}"), statement.doing(Doing::Configuring))
+            Change::role(format!("parameter {name}"), statement.doing(Doing::Configuring))
         });
     reset.chain(set).collect()
 }

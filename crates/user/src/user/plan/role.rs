@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use stanchion_api::user::Role;
 use stanchion_postgres::Statement;
 
-use super::Change;
+use super::{About, Change};
 use crate::user::catalog::RoleFacts;
 use crate::user::mark::{self, Mark};
 
@@ -143,10 +143,19 @@ pub fn diff(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Vec<Change> {
         }
     }
     let mut changes = Vec::new();
-    if facts.is_none() {
-        changes.push(Change::new(format!("role {}", wish.name), statement));
-    } else if !differs.is_empty() {
-        changes.push(Change::new(differs.join(", "), statement));
+    let what = match facts {
+        None => format!("role {}", wish.name),
+        Some(_) => differs.join(", "),
+    };
+    if !what.is_empty() {
+        let about = match &wish.password {
+            PasswordChange::Keep => About::Role,
+            PasswordChange::Set(_) | PasswordChange::Clear => About::Password,
+        };
+        changes.push(Change {
+            about,
+            ..Change::role(what, statement)
+        });
     }
     changes.extend(comment(wish, facts));
     changes
@@ -166,6 +175,6 @@ fn comment(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Option<Change> {
             .ident(wish.name)
             .sql(" IS ")
             .literal(&wanted);
-        Change::new("comment", statement)
+        Change::role("comment", statement)
     })
 }

@@ -1,31 +1,33 @@
 //! From an object to a target. The schema checks the same; an object may be older than the schema.
 
+mod names;
+mod password;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::ResourceExt;
 use stanchion_api::PostgresUser;
-use stanchion_api::duration;
 use stanchion_api::user::{
     CredentialsSecret, DatabaseDeletion, Iam, IamProvider, KeySet, Membership, Mode, PostgresUserSpec,
-    Rotation, RotationStrategy, SecretType, annotation,
+    SecretType, annotation, condition,
 };
 use stanchion_kernel::Problem;
+use stanchion_kernel::condition::find;
 
-use super::target::{
-    Before, DatabaseWish, Identity, Leaving, PasswordWish, RotationWish, SchemaWish, Target, Wanted,
-};
+pub use names::username;
+use names::{NAME_LIMIT, check_values, database_name};
+use password::{interval, password};
+
+use super::target::{Before, DatabaseWish, Identity, Leaving, SchemaWish, Target, Wanted};
 use super::words;
-
-/// Names that PostgreSQL keeps for itself.
-const RESERVED: &[&str] = &["public", "none", "postgres"];
-/// PostgreSQL's limit, in bytes: longer names would be cut without a word.
-const NAME_LIMIT: usize = 63;
+use crate::credentials;
 
 /// The target of a living object.
 pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     let spec = &user.spec;
     username(&spec.username)?;
+    database_name(&spec.database)?;
     if spec.suspend {
         return Ok(Target::Suspended);
     }
@@ -41,15 +43,16 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
         membership_policy: spec.membership_policy,
         databases: databases(spec)?,
         create_database: spec.create_database.clone().filter(|create| create.enabled),
-        credentials: credentials(user),
+        credentials: credentials_secret(user),
         existing: spec.existing_role_policy,
         drift: drift.mode,
         drift_interval: interval(&drift.interval)?.max(Duration::from_secs(1)),
         plan_only: spec.mode == Mode::Plan,
         before: before(user),
     };
-    for name in wanted.role.parameters.keys() {
-        parameter_name(name)?;
+    check_values(&wanted)?;
+    if let Some(secret) = &wanted.credentials {
+        credentials::check(secret)?;
     }
     Ok(Target::Present(Box::new(wanted)))
 }
@@ -77,116 +80,12 @@ pub fn farewell(user: &PostgresUser) -> Target {
     }))
 }
 
-/// The guide's rules for a name, in the guide's words.
-pub fn username(name: &str) -> Result<(), Problem> {
-    let refuse = |message: &str| Err(Problem::permanent("InvalidSpec", message));
-    if name.contains('-') {
-        return refuse("username cannot contain hyphens: postgres rejects it");
-    }
-    if name.len() > NAME_LIMIT {
-        return refuse("username too long: postgres limit is 63 chars");
-    }
-    let legal = |(index, c): (usize, char)| {
-        c.is_ascii_lowercase() || c == '_' || (index > 0 && (c.is_ascii_digit() || c == '$'))
-    };
-    if name.is_empty() || !name.chars().enumerate().all(legal) {
-        return refuse("username must be lower-case ASCII: ^[a-z_][a-z0-9_$]*$");
-    }
-    if name.starts_with("pg_") || RESERVED.contains(&name) {
-        return refuse("username is reserved by postgres");
-    }
-    Ok(())
-}
-
-/// A parameter's name is text of the statement, so only what PostgreSQL itself takes for one is let through.
-fn parameter_name(name: &str) -> Result<(), Problem> {
-    let legal = |part: &str| {
-        let mut characters = part.chars();
-        characters
-            .next()
-            .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-            && characters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
-    };
-    if name.len() <= NAME_LIMIT && name.split('.').all(legal) {
-        return Ok(());
-    }
-    Err(Problem::permanent(
-        "InvalidSpec",
-        format!("role.parameters: {name:?} is not the name of a parameter"),
-    ))
-}
-
 fn identity(user: &PostgresUser) -> Identity {
     Identity {
         namespace: user.namespace().unwrap_or_default(),
         name: user.name_any(),
         uid: user.uid().unwrap_or_default(),
     }
-}
-
-fn password(user: &PostgresUser) -> Result<PasswordWish, Problem> {
-    let spec = &user.spec;
-    let password = spec.password.clone().unwrap_or_default();
-    let iam = spec.auth.as_ref().and_then(|auth| auth.iam.as_ref());
-    let disabled = password.disabled == Some(true);
-    let sources = [
-        spec.password_secret_ref.is_some(),
-        password.generate.is_some(),
-        disabled,
-        iam.is_some(),
-    ];
-    if sources.into_iter().filter(|given| *given).count() != 1 {
-        return Err(Problem::permanent(
-            "InvalidSpec",
-            "exactly one of passwordSecretRef, password.generate, password.disabled, auth.iam is required",
-        ));
-    }
-    if password.rotation.is_some() && password.generate.is_none() {
-        return Err(Problem::permanent(
-            "InvalidSpec",
-            "password.rotation needs password.generate (rotate a user-supplied Secret by changing the Secret)",
-        ));
-    }
-    Ok(match (&spec.password_secret_ref, password.generate) {
-        (Some(secret), _) => PasswordWish::From(secret.clone(), password.encoding),
-        (None, Some(generate)) => {
-            PasswordWish::Generated(generate, rotation(user, password.rotation.as_ref())?)
-        }
-        (None, None) => PasswordWish::None,
-    })
-}
-
-fn rotation(user: &PostgresUser, rotation: Option<&Rotation>) -> Result<RotationWish, Problem> {
-    let requested = user.annotations().get(annotation::ROTATE_AT).cloned();
-    let Some(rotation) = rotation else {
-        return Ok(RotationWish {
-            requested,
-            ..RotationWish::default()
-        });
-    };
-    if rotation.strategy == RotationStrategy::DualUser && user.spec.username.len() + 2 > NAME_LIMIT {
-        return Err(Problem::permanent(
-            "InvalidSpec",
-            "username too long: with DualUser the logins have two characters more, and postgres limit is 63 chars",
-        ));
-    }
-    Ok(RotationWish {
-        interval: rotation.interval.as_deref().map(interval).transpose()?,
-        strategy: rotation.strategy,
-        grace: interval(&rotation.grace_period)?,
-        terminate_sessions: rotation.terminate_sessions,
-        at: rotation.at,
-        requested,
-    })
-}
-
-fn interval(text: &str) -> Result<Duration, Problem> {
-    duration::parse(text).ok_or_else(|| {
-        Problem::permanent(
-            "InvalidSpec",
-            format!("{text:?} is not a duration such as 10m or 24h"),
-        )
-    })
 }
 
 /// The memberships of the spec, and the one that lets a cloud identity log in.
@@ -222,6 +121,7 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseWish>, 
         for schema in &database.schemas {
             let new = SchemaWish {
                 create: schema.create == Some(true),
+                own_words: !schema.privileges.is_empty(),
                 default_for: schema.default_privileges_for_roles.clone(),
                 ..SchemaWish::default()
             };
@@ -264,7 +164,7 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseWish>, 
 }
 
 /// A generated password needs a place where the application finds it.
-fn credentials(user: &PostgresUser) -> Option<CredentialsSecret> {
+fn credentials_secret(user: &PostgresUser) -> Option<CredentialsSecret> {
     let generated = user
         .spec
         .password
@@ -288,11 +188,17 @@ fn before(user: &PostgresUser) -> Before {
         return Before::default();
     };
     let password = status.password.unwrap_or_default();
+    // Only a pass that came to its end speaks of drift: a new spec whose application failed is not settled.
+    let applied =
+        find(&status.conditions, condition::DRIFTED).and_then(|drifted| drifted.observed_generation);
+    let made = status
+        .role_oid
+        .filter(|_| status.adopted == Some(false))
+        .and_then(|oid| u32::try_from(oid).ok());
     Before {
         username: status.provisioned_username,
         database: status.provisioned_database,
-        settled: status.created == Some(true) && status.observed_generation == user.metadata.generation,
-        generation: status.observed_generation,
+        settled: status.created == Some(true) && applied == user.metadata.generation,
         grants: status.grants,
         databases: status.databases,
         password_mark: status.applied_secret_hash,
@@ -300,5 +206,7 @@ fn before(user: &PostgresUser) -> Before {
         active_login: password.active_login,
         retiring_logins: password.retiring_logins,
         rotation_request: status.rotated_at_request,
+        made,
+        credentials_secret: status.credentials_secret_name,
     }
 }

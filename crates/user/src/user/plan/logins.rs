@@ -1,0 +1,77 @@
+//! The two logins of `DualUser`: members of the role that act as it, so that what they make belongs to the role.
+
+use std::collections::BTreeMap;
+
+use stanchion_api::user::{ExistingRolePolicy, Role};
+use stanchion_kernel::Problem;
+use stanchion_postgres::Statement;
+
+use super::ownership::{Claimant, claim};
+use super::role::RoleWish;
+use super::{Change, parameters, role};
+use crate::user::mark::Mark;
+use crate::user::passwords::Login;
+use crate::user::target::Wanted;
+
+/// What differs of one login. One that nobody may use is not made.
+pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, Problem> {
+    let claimant = Claimant {
+        name: &login.name,
+        identity: &wanted.identity,
+        policy: ExistingRolePolicy::Fail,
+        made: None,
+    };
+    let facts = login.catalog.role.as_ref();
+    let origin = match (claim(&claimant, &login.catalog), dual) {
+        (claimed, true) => claimed?,
+        (Ok(origin), false) => origin,
+        // Once there were two logins; a role of that name which is not ours is none of our business now.
+        (Err(_), false) => return Ok(Vec::new()),
+    };
+    if !login.enabled && facts.is_none() {
+        return Ok(Vec::new());
+    }
+    // Limits and settings hold for who logs in, and that is not the role itself.
+    let attributes = Role {
+        connection_limit: wanted.role.connection_limit,
+        valid_until: wanted.role.valid_until,
+        ..Role::default()
+    };
+    let wish = RoleWish {
+        name: &login.name,
+        login: login.enabled && wanted.role.login,
+        attributes: &attributes,
+        password: login.change.clone(),
+        mark: Mark {
+            owner: wanted.identity.clone(),
+            origin,
+        },
+    };
+    let mut changes = role::diff(&wish, facts);
+    for change in &mut changes {
+        if facts.is_some() {
+            change.what = format!("{} of login {}", change.what, login.name);
+        }
+    }
+    if !login.enabled {
+        return Ok(changes);
+    }
+    if !login.catalog.memberships.contains_key(&wanted.username) {
+        let grant = Statement::new("GRANT ")
+            .ident(&wanted.username)
+            .sql(" TO ")
+            .ident(&login.name);
+        changes.push(Change::privilege(format!("membership of {}", login.name), grant));
+    }
+    let mut settings = wanted.role.parameters.clone();
+    settings.insert("role".to_owned(), wanted.username.clone());
+    let none = BTreeMap::new();
+    let stored = facts.map_or(&none, |facts| &facts.parameters);
+    changes.extend(parameters::diff(
+        &login.name,
+        &settings,
+        stored,
+        &wanted.before.grants,
+    ));
+    Ok(changes)
+}

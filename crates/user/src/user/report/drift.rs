@@ -1,0 +1,125 @@
+//! What was changed by hand since the spec was applied, and what became of it.
+
+use jiff::Timestamp;
+use stanchion_api::user::{DriftMode, DriftStatus, PostgresUserStatus, condition};
+use stanchion_kernel::condition::{Conditions, Truth, find};
+
+use super::Seen;
+use crate::user::observe::Present;
+use crate::user::plan::{self, About, Change};
+use crate::user::target::Wanted;
+
+/// The reason of a condition that is not True because somebody changed something by hand.
+pub(super) const DRIFTED: &str = "Drifted";
+const CORRECTED: &str = "Corrected";
+
+/// What was changed by hand.
+pub(super) struct Drift {
+    mode: DriftMode,
+    /// Found, and left as it is.
+    pub(super) left: Vec<Change>,
+    /// Found, and put right, in the words of the spec.
+    pub(super) corrected: Vec<String>,
+}
+
+impl Drift {
+    pub(super) fn of(wanted: &Wanted, present: &Present, outcome: &Seen<'_>) -> Self {
+        let left = if plan::is_left_alone(wanted, present) {
+            plan::differences(wanted, present).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        // Before the spec was applied there was nothing to drift from; and a new password is no drift.
+        let drifting = wanted.before.settled && !present.passwords.is_moving();
+        let corrected = if drifting {
+            outcome.applied.changed.clone()
+        } else {
+            Vec::new()
+        };
+        Self {
+            mode: wanted.drift,
+            left,
+            corrected,
+        }
+    }
+
+    /// Whether the role itself is not there, and stays so.
+    pub(super) fn is_role_gone(&self, present: &Present) -> bool {
+        !self.left.is_empty() && present.catalog.role.is_none()
+    }
+
+    /// Whether something of this kind is not as the spec says.
+    pub(super) fn concerns(&self, about: About) -> bool {
+        self.left.iter().any(|change| change.about == about)
+    }
+
+    pub(super) fn report(
+        &self,
+        status: &mut PostgresUserStatus,
+        conditions: &mut Conditions,
+        now: Timestamp,
+    ) {
+        let (truth, reason) = match (self.concerns(About::Privileges), self.mode) {
+            (false, _) => (Truth::True, "Granted"),
+            (true, DriftMode::Ignore) => (Truth::Unknown, "Ignored"),
+            (true, _) => (Truth::False, DRIFTED),
+        };
+        let privileges = self.words(|change| change.about == About::Privileges);
+        conditions.set(
+            condition::PRIVILEGES_SYNCED,
+            truth,
+            reason,
+            &privileges.join("; "),
+        );
+        self.drifted(status, conditions, now);
+    }
+
+    fn drifted(&self, status: &mut PostgresUserStatus, conditions: &mut Conditions, now: Timestamp) {
+        if self.mode == DriftMode::Ignore {
+            status.drift = None;
+            let message = "driftPolicy.mode is Ignore: nobody looks";
+            conditions.set(condition::DRIFTED, Truth::Unknown, "Ignored", message);
+            return;
+        }
+        let left = self.words(|_| true);
+        if !left.is_empty() {
+            record(status, &left, now, true);
+            let message = format!("changed by hand: {}", left.join("; "));
+            conditions.set(condition::DRIFTED, Truth::True, "ChangedByHand", &message);
+        } else if !self.corrected.is_empty() {
+            record(status, &self.corrected, now, false);
+            let message = format!("changed by hand and put right: {}", self.corrected.join("; "));
+            conditions.set(condition::DRIFTED, Truth::False, CORRECTED, &message);
+        } else {
+            let last = find(&status.conditions, condition::DRIFTED);
+            // What was put right last is kept to be read, until the spec changes.
+            let kept = last.filter(|last| {
+                last.reason == CORRECTED && last.observed_generation == status.observed_generation
+            });
+            if let Some(message) = kept.map(|last| last.message.clone()) {
+                conditions.set(condition::DRIFTED, Truth::False, CORRECTED, &message);
+            } else {
+                status.drift = None;
+                conditions.set(condition::DRIFTED, Truth::False, "InSync", "");
+            }
+        }
+    }
+
+    fn words(&self, chosen: impl Fn(&Change) -> bool) -> Vec<String> {
+        let chosen = self.left.iter().filter(|change| chosen(change));
+        chosen.map(|change| change.what.clone()).collect()
+    }
+}
+
+/// `since` keeps the time of the first look at the same drift.
+fn record(status: &mut PostgresUserStatus, detected: &[String], now: Timestamp, since: bool) {
+    let before = status
+        .drift
+        .as_ref()
+        .filter(|before| since && before.detected == detected);
+    let found = before.and_then(|before| before.last_checked).unwrap_or(now);
+    status.drift = Some(DriftStatus {
+        last_checked: Some(found),
+        detected: detected.to_vec(),
+    });
+}

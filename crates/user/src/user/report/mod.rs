@@ -1,0 +1,157 @@
+//! How it went, as a status.
+
+mod drift;
+mod notices;
+mod password;
+mod present;
+
+use jiff::Timestamp;
+use stanchion_api::PostgresUser;
+use stanchion_api::status::Status;
+use stanchion_api::user::{AppliedDatabase, Phase, PostgresUserStatus, condition};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
+use stanchion_kernel::{Outcome, Problem, Report};
+
+use super::UserController;
+use super::observe::Observed;
+use super::plan::{self, grants};
+use super::target::Target;
+
+type Seen<'a> = Outcome<'a, UserController>;
+
+/// The status after a pass.
+pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report<PostgresUserStatus> {
+    let status = user.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(status.conditions(), user.metadata.generation, now);
+    connected(&mut conditions, outcome);
+    let mut report = match (outcome.problem, outcome.target) {
+        (Some(problem), _) => failed(user, status, &mut conditions, problem),
+        (None, Some(Target::Suspended)) => suspended(status),
+        (None, Some(Target::Present(wanted))) => {
+            present::report(status, &mut conditions, wanted, outcome, now)
+        }
+        // An object whose role is gone has nothing more to say.
+        (None, _) => Report::new(status),
+    };
+    report.status.conditions = conditions.finish();
+    report
+}
+
+/// The status before the work begins: what a deletion must know, should this pass be the last.
+pub fn announce(
+    user: &PostgresUser,
+    target: &Target,
+    observed: &Observed,
+    plan: &plan::Plan,
+) -> Option<PostgresUserStatus> {
+    let mut status = user.status.clone().unwrap_or_default();
+    match (target, observed, plan) {
+        (Target::Present(wanted), Observed::Present(present), plan::Plan::Make(_)) => {
+            if status.created != Some(true) {
+                status.phase = Some(Phase::Creating);
+                status.message = Some("Creating postgres user...".into());
+            }
+            status.provisioned_username = Some(wanted.username.clone());
+            status
+                .provisioned_database
+                .get_or_insert_with(|| wanted.database.clone());
+            status.instance = Some(present.server.target.to_string());
+            if let Some(active) = &present.passwords.active {
+                status
+                    .password
+                    .get_or_insert_default()
+                    .active_login
+                    .get_or_insert_with(|| active.clone());
+            }
+            // Before it is given: what is given and forgotten would never be taken back.
+            status.grants = grants::union(&status.grants, &plan::holdings(wanted, present));
+            if wanted.create_database.is_some() && !present.catalog.databases.contains_key(&wanted.database) {
+                // Recorded before it is made: a database that we made and forgot would never be cleaned up.
+                remember_database(&mut status, &wanted.database);
+            }
+        }
+        (Target::Absent(_), Observed::Leaving(_), plan::Plan::Remove(_)) => {
+            status.phase = Some(Phase::Deleting);
+        }
+        _ => return None,
+    }
+    Some(status)
+}
+
+/// Notes a database that we make.
+fn remember_database(status: &mut PostgresUserStatus, name: &str) {
+    let known = status.databases.iter_mut().find(|database| database.name == name);
+    match known {
+        Some(database) => database.created = true,
+        None => status.databases.push(AppliedDatabase {
+            name: name.into(),
+            created: true,
+        }),
+    }
+}
+
+/// `DatabaseConnected` is True only when a query came back in this pass, and False only when none did.
+fn connected(conditions: &mut Conditions, outcome: &Seen<'_>) {
+    let server = match outcome.observed {
+        Some(Observed::Present(present)) => Some(present.server.target.to_string()),
+        Some(Observed::Leaving(left)) => Some(left.server.target.to_string()),
+        _ => None,
+    };
+    match (outcome.problem, server) {
+        (Some(problem), _)
+            if [CONNECTION_FAILED, AUTHENTICATION_FAILED, "TlsFailed"].contains(&problem.reason) =>
+        {
+            conditions.set(
+                condition::DATABASE_CONNECTED,
+                Truth::False,
+                problem.reason,
+                &problem.message,
+            );
+        }
+        (_, Some(server)) => {
+            let message = format!("connected to {server}");
+            conditions.set(condition::DATABASE_CONNECTED, Truth::True, "Connected", &message);
+        }
+        _ => {}
+    }
+}
+
+fn failed(
+    user: &PostgresUser,
+    mut status: PostgresUserStatus,
+    conditions: &mut Conditions,
+    problem: &Problem,
+) -> Report<PostgresUserStatus> {
+    let deleting = user.metadata.deletion_timestamp.is_some();
+    status.phase = Some(match (deleting, problem.reaction().failed, status.created) {
+        (true, ..) => Phase::Deleting,
+        (false, true, _) => Phase::Failed,
+        // What passes by itself is no reason to call a working role failed.
+        (false, false, Some(true)) => status
+            .phase
+            .filter(|phase| *phase == Phase::Ready)
+            .unwrap_or(Phase::Creating),
+        (false, false, _) => Phase::Creating,
+    });
+    status.message = Some(problem.message.clone());
+    conditions.set(condition::READY, Truth::False, problem.reason, &problem.message);
+    let synced = match problem.reason {
+        "SecretNotFound" | "SecretKeyMissing" | "SecretInvalid" => Some(condition::PASSWORD_SYNCED),
+        "InsufficientPrivilege" | "RoleNotFound" | "DatabaseNotFound" => Some(condition::PRIVILEGES_SYNCED),
+        _ => None,
+    };
+    if let Some(synced) = synced {
+        conditions.set(synced, Truth::False, problem.reason, &problem.message);
+    }
+    Report::new(status)
+}
+
+fn suspended(mut status: PostgresUserStatus) -> Report<PostgresUserStatus> {
+    status.phase = Some(Phase::Suspended);
+    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
+    Report {
+        settled: "Suspended",
+        ..Report::new(status)
+    }
+}

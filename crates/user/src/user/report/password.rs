@@ -1,0 +1,76 @@
+//! The life of the password, as it is told.
+
+use jiff::Timestamp;
+use stanchion_api::user::{DriftMode, PasswordStatus, PostgresUserStatus, annotation, condition};
+use stanchion_kernel::condition::{Conditions, Truth};
+
+use super::Seen;
+use super::drift::{DRIFTED, Drift};
+use crate::user::observe::Present;
+use crate::user::plan::About;
+use crate::user::target::{PasswordWish, Wanted};
+
+pub(super) fn report(
+    status: &mut PostgresUserStatus,
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    present: &Present,
+    outcome: &Seen<'_>,
+    drift: &Drift,
+    now: Timestamp,
+) {
+    let passwords = &present.passwords;
+    let (truth, reason, message) = match &passwords.unavailable {
+        Some((reason, message)) => (Truth::False, *reason, message.clone()),
+        None if drift.concerns(About::Password) && wanted.drift == DriftMode::Ignore => {
+            (Truth::Unknown, "Ignored", String::new())
+        }
+        None if drift.concerns(About::Password) => {
+            (Truth::False, DRIFTED, "the password was changed by hand".into())
+        }
+        None => (
+            Truth::True,
+            "Synced",
+            unreadable_request(wanted).unwrap_or_default(),
+        ),
+    };
+    conditions.set(condition::PASSWORD_SYNCED, truth, reason, &message);
+    if passwords.unavailable.is_some() {
+        return;
+    }
+    status.applied_secret_hash.clone_from(&passwords.mark);
+    status.rotated_at_request = passwords.request.clone().or(status.rotated_at_request.take());
+    let before = status.password.take().unwrap_or_default();
+    let set = outcome.applied.password_set;
+    // A generated password has the time at which it was made; any other, that at which it was set.
+    let changed = match (&wanted.password, set) {
+        (PasswordWish::Generated(..), _) => passwords.changed,
+        (_, true) => Some(now),
+        (_, false) => before.last_changed,
+    };
+    let retiring = passwords
+        .logins()
+        .iter()
+        .filter(|login| login.catalog.role.is_some() && Some(&login.name) != passwords.active.as_ref());
+    status.password = Some(PasswordStatus {
+        last_changed: changed,
+        next_rotation: passwords.next,
+        expires_at: wanted.role.valid_until,
+        active_login: passwords.active.clone(),
+        retiring_logins: retiring.map(|login| login.name.clone()).collect(),
+    });
+}
+
+/// A request that is no time is not acted on, and must not be overlooked either.
+fn unreadable_request(wanted: &Wanted) -> Option<String> {
+    let PasswordWish::Generated(_, rotation) = &wanted.password else {
+        return None;
+    };
+    let request = rotation.requested.as_ref()?;
+    request.parse::<Timestamp>().is_err().then(|| {
+        format!(
+            "the annotation {} is no RFC 3339 time, so nothing is done about it",
+            annotation::ROTATE_AT
+        )
+    })
+}

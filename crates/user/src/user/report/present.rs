@@ -1,0 +1,177 @@
+//! A role that is there, or would be.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use stanchion_api::user::{AppliedDatabase, DriftMode, Phase, PlanStatus, PostgresUserStatus, condition};
+use stanchion_kernel::Report;
+use stanchion_kernel::condition::{Conditions, Truth};
+
+use super::drift::Drift;
+use super::{Seen, drift, notices, password, remember_database};
+use crate::user::observe::{Observed, Present};
+use crate::user::plan::{self, ownership};
+use crate::user::target::Wanted;
+
+/// The guide's words.
+const CREATED: &str = "User created successfully";
+const READY: &str = "Postgres user created successfully";
+const USER_CREATED: &str = "UserCreated";
+
+/// The status of a role that shall be there, after a pass without a problem.
+pub(super) fn report(
+    mut status: PostgresUserStatus,
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    outcome: &Seen<'_>,
+    now: Timestamp,
+) -> Report<PostgresUserStatus> {
+    let Some(Observed::Present(present)) = outcome.observed else {
+        return Report::new(status);
+    };
+    let mut notices = Vec::new();
+    if let Some(sql) = &outcome.applied.shown {
+        planned(&mut status, conditions, sql);
+    } else {
+        let drift = Drift::of(wanted, present, outcome);
+        notices = notices::of(&status, wanted, present, outcome, &drift);
+        made(&mut status, conditions, wanted, present, outcome, &drift, now);
+    }
+    Report {
+        notices,
+        again: again(wanted, present, now),
+        ..Report::new(status)
+    }
+}
+
+/// `mode: Plan`: nothing was run, so nothing is ready.
+fn planned(status: &mut PostgresUserStatus, conditions: &mut Conditions, sql: &[String]) {
+    let count = sql.iter().filter(|line| !line.starts_with("--")).count();
+    status.message = Some(format!("{count} statements would be run; see status.plan"));
+    status.plan = Some(PlanStatus {
+        sql: sql.to_vec(),
+        hash: Some(hash(sql)),
+    });
+    conditions.set(
+        condition::READY,
+        Truth::False,
+        "Planned",
+        "mode is Plan: nothing is run",
+    );
+}
+
+/// Two plans with one hash do the same. Secrets are blanked out in what is shown, so their salts do not count.
+fn hash(sql: &[String]) -> String {
+    use std::fmt::Write as _;
+    let mut hasher = Sha256::new();
+    for line in sql {
+        hasher.update(line.as_bytes());
+        hasher.update([0]);
+    }
+    hasher
+        .finalize()
+        .iter()
+        .take(16)
+        .fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+fn made(
+    status: &mut PostgresUserStatus,
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    present: &Present,
+    outcome: &Seen<'_>,
+    drift: &Drift,
+    now: Timestamp,
+) {
+    let applied = outcome.applied;
+    let first = status.created != Some(true);
+    if first || !applied.changed.is_empty() || applied.credentials_written {
+        status.last_updated = Some(now);
+    }
+    status.plan = None;
+    status.created = Some(true);
+    status.created_at.get_or_insert(now);
+    status.provisioned_username = Some(wanted.username.clone());
+    status.provisioned_database = Some(wanted.database.clone());
+    status.instance = Some(present.server.target.to_string());
+    let role = present.catalog.role.as_ref();
+    if let Some(oid) = applied.oid.or(role.map(|role| role.oid)) {
+        status.role_oid = Some(oid.into());
+    }
+    status.adopted = Some(ownership::is_adopted(wanted, &present.catalog));
+    status.credentials_secret_name = wanted.credentials.as_ref().map(|secret| secret.name.clone());
+    match &applied.grants {
+        Some(grants) => status.grants.clone_from(grants),
+        // Everything was as it should be: what the spec says is held, and may be taken back when it no longer says so.
+        None if drift.left.is_empty() => status.grants = plan::holdings(wanted, present),
+        None => {}
+    }
+    databases(status, wanted, outcome);
+    password::report(status, conditions, wanted, present, outcome, drift, now);
+    if drift.is_role_gone(present) {
+        let message = format!(
+            "role {:?} was dropped by hand; make it, or set driftPolicy.mode: Correct",
+            wanted.username
+        );
+        status.phase = Some(Phase::Failed);
+        conditions.set(condition::READY, Truth::False, drift::DRIFTED, &message);
+        status.message = Some(message);
+    } else {
+        status.phase = Some(Phase::Ready);
+        status.message = Some(CREATED.into());
+        conditions.set(condition::READY, Truth::True, USER_CREATED, READY);
+    }
+    drift.report(status, conditions, now);
+}
+
+fn databases(status: &mut PostgresUserStatus, wanted: &Wanted, outcome: &Seen<'_>) {
+    for name in wanted.databases.keys() {
+        if !status.databases.iter().any(|database| database.name == *name) {
+            status.databases.push(AppliedDatabase {
+                name: name.clone(),
+                created: false,
+            });
+        }
+    }
+    for made in &outcome.applied.created {
+        remember_database(status, &made.name);
+    }
+    // A database that we made stays on record: its deletion policy may be Delete.
+    status
+        .databases
+        .retain(|database| database.created || wanted.databases.contains_key(&database.name));
+}
+
+/// When to look again: for changes by hand, for a password that is due, for a login whose time is over.
+fn again(wanted: &Wanted, present: &Present, now: Timestamp) -> Option<Duration> {
+    let until = |time: Option<Timestamp>| {
+        time.map(|time| {
+            Duration::try_from(time.duration_since(now)).unwrap_or_default() + Duration::from_millis(50)
+        })
+    };
+    let drift = (wanted.drift != DriftMode::Ignore).then_some(wanted.drift_interval);
+    let passwords = &present.passwords;
+    [drift, until(passwords.next), until(passwords.grace_ends)]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_known_by_its_statements_and_their_order() {
+        let plan = |lines: &[&str]| hash(&lines.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(plan(&["a", "b"]), plan(&["a", "b"]));
+        assert_ne!(plan(&["a", "b"]), plan(&["b", "a"]));
+        assert_ne!(plan(&["ab"]), plan(&["a", "b"]));
+        assert_eq!(plan(&[]).len(), 32);
+    }
+}
