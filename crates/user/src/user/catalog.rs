@@ -134,14 +134,15 @@ WHERE r.rolname = $1 GROUP BY g.rolname";
 
 /// Who may run programs, or read and write files, as the server may make itself superuser.
 const EXISTING: &str = "\
-WITH RECURSIVE reach (name, oid) AS ( \
-  SELECT rolname, oid FROM pg_catalog.pg_roles WHERE rolname = ANY ($1) \
-  UNION SELECT reach.name, m.roleid FROM reach JOIN pg_catalog.pg_auth_members m ON m.member = reach.oid) \
-SELECT reach.name::pg_catalog.text, \
+SELECT found.name::pg_catalog.text, \
        pg_catalog.bool_or(r.rolsuper OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files', \
                                                       'pg_write_server_files')), \
        pg_catalog.bool_or(r.rolreplication), pg_catalog.bool_or(r.rolbypassrls), pg_catalog.bool_or(r.rolcreaterole) \
-FROM reach JOIN pg_catalog.pg_roles r ON r.oid = reach.oid GROUP BY reach.name";
+FROM (WITH RECURSIVE reach (name, oid) AS ( \
+        SELECT rolname, oid FROM pg_catalog.pg_roles WHERE rolname = ANY ($1) \
+        UNION SELECT reach.name, m.roleid FROM reach JOIN pg_catalog.pg_auth_members m ON m.member = reach.oid) \
+      SELECT name, oid FROM reach) found \
+JOIN pg_catalog.pg_roles r ON r.oid = found.oid GROUP BY found.name";
 
 /// An owner's own privileges stand in the ACL only once somebody has changed it; `acldefault` fills them in.
 const DATABASES: &str = "\

@@ -6,6 +6,17 @@
     clippy::indexing_slicing
 )]
 
+mod admission;
+mod adoption;
+mod around;
 mod bed;
+mod credentials;
+mod drift;
 mod goodbye;
+mod instances;
 mod life;
+mod modes;
+mod passwords;
+mod privileges;
+mod roles;
+mod webhook;

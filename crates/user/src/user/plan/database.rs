@@ -68,10 +68,7 @@ pub fn diff(
     if wish.revoke_public {
         changes.extend(revoke_public(name, facts, contents));
     }
-    for extension in wish.extensions.difference(&contents.extensions) {
-        let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
-        changes.push(Change::privilege(format!("extension {extension}"), statement));
-    }
+    changes.extend(extensions(wish, contents));
     for schema in wish
         .schemas
         .iter()
@@ -105,6 +102,23 @@ pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Cont
         .into_iter()
         .map(|change| change.within(name))
         .collect()
+}
+
+/// Extensions that do not say where they belong go where people look for them, and not into `pg_catalog`, where our
+/// sessions are.
+fn extensions(wish: &DatabaseWish, contents: &Contents) -> Vec<Change> {
+    let missing: Vec<&String> = wish.extensions.difference(&contents.extensions).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let path = |text| Change::privilege("the way to extensions", Statement::new(text));
+    let mut changes = vec![path("SET LOCAL search_path TO \"public\"")];
+    changes.extend(missing.into_iter().map(|extension| {
+        let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
+        Change::privilege(format!("extension {extension}"), statement)
+    }));
+    changes.push(path("SET LOCAL search_path TO pg_catalog, pg_temp"));
+    changes
 }
 
 fn revoke_public(name: &str, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {

@@ -171,7 +171,11 @@ pub fn holdings(wanted: &Wanted, present: &Present) -> Vec<AppliedGrant> {
     let mut all = Vec::new();
     for (name, wish) in &wanted.databases {
         let fresh = database::fresh(&present.catalog);
-        let here = present.catalog.databases.get(name).zip(present.contents.get(name));
+        let here = present
+            .catalog
+            .databases
+            .get(name)
+            .zip(present.contents.get(name));
         let (facts, contents) = here.unwrap_or((&fresh.0, &fresh.1));
         let here = grants::wanted(name, &wanted.username, wish, facts, contents);
         all.extend(if adopted {

@@ -1,0 +1,161 @@
+//! Servers by name: who may use them, how they are reached, and what is said about them.
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use stanchion_api::PostgresInstance;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls, Version};
+use stanchion_testkit::wait;
+
+use super::bed::{Bed, PATIENCE, message, role_name};
+
+fn connected(instance: &PostgresInstance) -> Option<(String, String)> {
+    let conditions = &instance.status.as_ref()?.conditions;
+    let found = conditions
+        .iter()
+        .find(|condition| condition.type_ == "Connected")?;
+    Some((found.status.clone(), found.reason.clone()))
+}
+
+async fn becomes(bed: &Bed, name: &str, status: &str, reason: &str) -> PostgresInstance {
+    wait::until(&bed.instances(), name, PATIENCE, |instance: &PostgresInstance| {
+        connected(instance) == Some((status.into(), reason.into()))
+    })
+    .await
+}
+
+/// The status is what the server says of itself; a rotated admin Secret is followed by instance and users.
+#[tokio::test]
+async fn an_instance_says_what_it_is() {
+    let bed = Bed::new(Version::V16).await;
+    let (role, _operator) = (role_name(), bed.operator().await);
+    bed.instance("main", json!({})).await;
+    let instance = becomes(&bed, "main", "True", "Connected").await;
+    let status = instance.status.unwrap();
+    let system = bed.one("SELECT system_identifier FROM pg_control_system()").await;
+    assert_eq!(status.system_identifier, Some(system));
+    let version = bed.one("SHOW server_version").await;
+    assert_eq!(status.version.as_deref(), version.split_whitespace().next());
+
+    bed.keys("main-admin", &[("username", ADMIN), ("password", "wrong")])
+        .await;
+    becomes(&bed, "main", "False", "AuthenticationFailed").await;
+    bed.password("alice", "p").await;
+    bed.user("alice", &role, json!({ "instanceRef": { "name": "main" } }))
+        .await;
+    let user = bed
+        .condition("alice", "DatabaseConnected", "False", "AuthenticationFailed")
+        .await;
+    assert!(!message(&user, "DatabaseConnected").contains("wrong"));
+    bed.keys("main-admin", &[("username", ADMIN), ("password", ADMIN_PASSWORD)])
+        .await;
+    bed.ready("alice").await;
+    becomes(&bed, "main", "True", "Connected").await;
+
+    // What is missing is named, and comes.
+    bed.user("bob", &role_name(), json!({ "instanceRef": { "name": "later" } }))
+        .await;
+    bed.password("bob", "p").await;
+    bed.condition("bob", "Ready", "False", "InstanceNotFound").await;
+    bed.instance("later", json!({ "maxConnections": 1, "adminSecretRef": { "name": "keys", "usernameKey": "u", "passwordKey": "p" } }))
+        .await;
+    bed.condition("bob", "Ready", "False", "AdminSecretNotFound")
+        .await;
+    bed.keys("keys", &[("u", ADMIN)]).await;
+    bed.condition("bob", "Ready", "False", "AdminSecretKeyMissing")
+        .await;
+    bed.keys("keys", &[("u", ADMIN), ("p", ADMIN_PASSWORD)]).await;
+    bed.ready("bob").await;
+}
+
+/// `tls.mode: verify-full` with a CA from a Secret: the right one connects, another one does not.
+#[tokio::test]
+async fn a_server_is_trusted_by_its_authority() {
+    let server = Postgres::builder(Version::V15).tls(Tls::default()).start().await;
+    let bed = Bed::new(Version::V15).await;
+    let (role, _operator) = (role_name(), bed.operator().await);
+    server
+        .execute("postgres", "CREATE ROLE tls_admin LOGIN SUPERUSER PASSWORD 'a'")
+        .await;
+    bed.keys("tls-keys", &[("username", "tls_admin"), ("password", "a")])
+        .await;
+    bed.keys("ca", &[("ca.crt", server.authority().unwrap().pem())])
+        .await;
+    let spec = |tls: Value| json!({ "host": "localhost", "port": server.port(), "adminSecretRef": { "name": "tls-keys" }, "tls": tls });
+    bed.instance(
+        "tls",
+        spec(json!({ "mode": "verify-full", "caSecretRef": { "name": "ca" } })),
+    )
+    .await;
+    becomes(&bed, "tls", "True", "Connected").await;
+    bed.password("alice", "p").await;
+    let wish = json!({
+        "instanceRef": { "name": "tls" }, "database": "postgres", "credentialsSecret": { "name": "out" },
+    });
+    bed.user("alice", &role, wish).await;
+    bed.ready("alice").await;
+    assert_eq!(bed.values("out").await["PGSSLMODE"], "verify-full");
+    let encrypted = server
+        .log()
+        .entries()
+        .iter()
+        .any(|entry| entry.user == "tls_admin" && entry.message.contains("SSL enabled"));
+    assert!(encrypted);
+    let other = stanchion_testkit::certificates::Authority::new();
+    bed.keys("ca", &[("ca.crt", other.pem())]).await;
+    becomes(&bed, "tls", "False", "TlsFailed").await;
+    // Without TLS the server lets nobody in but the superuser of the test.
+    bed.instance("tls", spec(json!({ "mode": "disable" }))).await;
+    wait::until(
+        &bed.instances(),
+        "tls",
+        PATIENCE,
+        |instance: &PostgresInstance| {
+            connected(instance).is_some_and(|(status, reason)| status == "False" && reason != "TlsFailed")
+        },
+    )
+    .await;
+}
+
+/// `allowedNamespaces`: nobody else by default, then by name, then by label, as the labels change.
+#[tokio::test]
+async fn an_instance_chooses_its_namespaces() {
+    let home = Bed::new(Version::V15).await;
+    let guest = Bed {
+        namespace: home.cluster.namespace("guest").await,
+        ..Bed::new(Version::V15).await
+    };
+    let (role, _operator) = (role_name(), guest.operator().await);
+    home.instance("main", json!({})).await;
+    guest.password("alice", "p").await;
+    let wish = json!({ "instanceRef": { "name": "main", "namespace": home.namespace } });
+    guest.user("alice", &role, wish).await;
+    let user = guest
+        .condition("alice", "Ready", "False", "NamespaceNotAllowed")
+        .await;
+    assert!(message(&user, "Ready").contains("allowedNamespaces"));
+    assert!(!guest.has_role(&role).await);
+
+    let allow = async |allowed: Value| {
+        home.instance("main", json!({ "allowedNamespaces": allowed }))
+            .await;
+        // The guest's operator watches its own namespace only; a person asks it to look.
+        guest
+            .annotate("alice", "db.example.com/reconcile-at", &allowed.to_string())
+            .await;
+    };
+    allow(json!({ "names": [guest.namespace] })).await;
+    guest.ready("alice").await;
+    allow(json!({ "selector": { "matchLabels": { "team": "a" } } })).await;
+    guest
+        .condition("alice", "Ready", "False", "NamespaceNotAllowed")
+        .await;
+    let namespaces: Api<Namespace> = Api::all(home.client.clone());
+    let label = json!({ "metadata": { "labels": { "team": "a" } } });
+    namespaces
+        .patch(&guest.namespace, &PatchParams::default(), &Patch::Merge(&label))
+        .await
+        .unwrap();
+    guest.ready("alice").await;
+}

@@ -1,0 +1,171 @@
+//! Suspend, plan, annotations, and what `kubectl` shows.
+
+use serde_json::json;
+use stanchion_api::user::Phase;
+use stanchion_testkit::postgres::Version;
+
+use super::bed::{Bed, condition, role_name};
+
+/// `mode: Plan` shows redacted statements and runs none; the same plan has the same hash, whatever the salts.
+#[tokio::test]
+async fn a_plan_is_shown_and_not_run() {
+    let bed = Bed::new(Version::V15).await;
+    let (role, operator) = (role_name(), bed.operator().await);
+    let made = format!("{role}_db");
+    bed.password("alice", "canary-in-a-plan").await;
+    let wish = |mode: &str| {
+        json!({
+            "mode": mode, "database": made, "privileges": ["CONNECT", "READ"],
+            "createDatabase": { "enabled": true, "schemas": ["app"] }, "role": { "parameters": { "work_mem": "1MB" } },
+        })
+    };
+    bed.user("alice", &role, wish("Plan")).await;
+    let user = bed.condition("alice", "Ready", "False", "Planned").await;
+    let plan = user.status.clone().unwrap().plan.unwrap();
+    let sql: Vec<String> = plan.sql.iter().map(|line| line.replace(&role, "ROLE")).collect();
+    let sql = sql
+        .join("\n")
+        .replace(&bed.namespace, "NS")
+        .replace(&user.metadata.uid.clone().unwrap(), "UID");
+    insta::assert_snapshot!(sql, @r#"
+    CREATE ROLE "ROLE" LOGIN PASSWORD '[redacted]'
+    COMMENT ON ROLE "ROLE" IS '[stanchion PostgresUser NS/alice UID created]'
+    ALTER ROLE "ROLE" SET "work_mem" TO '1MB'
+    CREATE DATABASE "ROLE_db"
+    -- in database "ROLE_db"
+    CREATE SCHEMA IF NOT EXISTS "app"
+    GRANT CONNECT ON DATABASE "ROLE_db" TO "ROLE"
+    GRANT USAGE ON SCHEMA "app" TO "ROLE"
+    GRANT SELECT ON ALL TABLES IN SCHEMA "app" TO "ROLE"
+    ALTER DEFAULT PRIVILEGES FOR ROLE "postgres" IN SCHEMA "app" GRANT SELECT ON TABLES TO "ROLE"
+    GRANT SELECT ON ALL SEQUENCES IN SCHEMA "app" TO "ROLE"
+    ALTER DEFAULT PRIVILEGES FOR ROLE "postgres" IN SCHEMA "app" GRANT SELECT ON SEQUENCES TO "ROLE"
+    "#);
+    let hash = plan.hash.unwrap();
+    assert_eq!(hash.len(), 32);
+    assert!(!bed.has_role(&role).await);
+    assert_eq!(bed.sql_writes(), [] as [String; 0]);
+    let before = bed.users().get("alice").await.unwrap().metadata.resource_version;
+    bed.look_again(&operator, "alice").await;
+    let again = bed.users().get("alice").await.unwrap();
+    assert_eq!(again.status.unwrap().plan.unwrap().hash, Some(hash));
+    assert_ne!(before, None);
+
+    bed.user("alice", &role, wish("Apply")).await;
+    let user = bed.ready("alice").await;
+    assert_eq!(user.status.unwrap().plan, None);
+    bed.user("alice", &role, wish("Plan")).await;
+    let user = bed.condition("alice", "Ready", "False", "Planned").await;
+    assert_eq!(user.status.unwrap().plan.unwrap().sql, [] as [String; 0]);
+}
+
+/// `suspend` touches nothing, says so, and does not stand in the way of a deletion.
+#[tokio::test]
+async fn a_suspended_object_is_left_alone() {
+    let bed = Bed::new(Version::V15).await;
+    let (role, operator) = (role_name(), bed.operator().await);
+    bed.password("alice", "p").await;
+    bed.user("alice", &role, json!({})).await;
+    bed.ready("alice").await;
+    let writes = bed.sql_writes().len();
+    let wish = json!({ "suspend": true, "privileges": ["ALL"], "role": { "connectionLimit": 1 } });
+    bed.user("alice", &role, wish.clone()).await;
+    let user = bed.condition("alice", "Reconciling", "False", "Suspended").await;
+    assert_eq!(user.status.unwrap().phase, Some(Phase::Suspended));
+    bed.password("alice", "other").await;
+    bed.look_again(&operator, "alice").await;
+    assert_eq!(bed.sql_writes().len(), writes);
+    assert!(bed.logs_in(&role, "p").await);
+    let mut awake = wish;
+    awake["suspend"] = json!(false);
+    bed.user("alice", &role, awake.clone()).await;
+    let user = bed.ready("alice").await;
+    assert_eq!(user.status.unwrap().phase, Some(Phase::Ready));
+    assert_eq!(bed.attribute(&role, "rolconnlimit").await, "1");
+    awake["suspend"] = json!(true);
+    bed.user("alice", &role, awake).await;
+    bed.condition("alice", "Reconciling", "False", "Suspended").await;
+    bed.delete("alice").await;
+    bed.gone("alice").await;
+    assert!(!bed.has_role(&role).await);
+}
+
+/// `db.example.com/force-release` lets an object go and leaves the role as it is.
+#[tokio::test]
+async fn a_role_can_be_given_up() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let operator = bed.operator().await;
+    bed.password("alice", "p").await;
+    bed.user("alice", &role, json!({})).await;
+    bed.ready("alice").await;
+    operator.kill().await;
+    let nowhere = stanchion_postgres::Target::new("127.0.0.1", 1, "postgres", "nobody").unwrap();
+    let _operator = bed
+        .operator_with(nowhere, &stanchion_testkit::faults::Faults::new())
+        .await;
+    bed.delete("alice").await;
+    bed.until("alice", |user| {
+        user.status.as_ref().unwrap().phase == Some(Phase::Deleting)
+    })
+    .await;
+    bed.annotate("alice", "db.example.com/force-release", "true")
+        .await;
+    bed.gone("alice").await;
+    assert!(bed.logs_in(&role, "p").await);
+}
+
+/// A24: `kubectl wait` returns only when the change is live, and `kubectl get pguser` shows what the guide names.
+#[tokio::test]
+async fn kubectl_understands_it() {
+    let bed = Bed::new(Version::V15).await;
+    let (role, _operator) = (role_name(), bed.operator().await);
+    let database = bed.database.name();
+    bed.password("alice", "p").await;
+    for limit in 1..=3 {
+        bed.user("alice", &role, json!({ "role": { "connectionLimit": limit } }))
+            .await;
+        let wait = [
+            "wait",
+            "-n",
+            &bed.namespace,
+            "pguser/alice",
+            "--for=condition=Ready",
+            "--timeout=60s",
+        ];
+        bed.cluster.kubectl(&wait).await.unwrap();
+        assert_eq!(bed.attribute(&role, "rolconnlimit").await, limit.to_string());
+    }
+    let table = bed
+        .cluster
+        .kubectl(&["get", "-n", &bed.namespace, "pguser", "-o", "wide"])
+        .await
+        .unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        rows[0],
+        [
+            "NAME",
+            "USERNAME",
+            "DATABASE",
+            "PHASE",
+            "READY",
+            "CONNECTED",
+            "MESSAGE",
+            "AGE"
+        ]
+    );
+    assert_eq!(
+        rows[1][..6],
+        ["alice", role.as_str(), database, "Ready", "True", "True"]
+    );
+    let user = bed.users().get("alice").await.unwrap();
+    assert_eq!(
+        condition(&user, "Stalled"),
+        Some(("False".into(), "Settled".into()))
+    );
+    bed.event("alice", "UserCreated").await;
+}
