@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use kube::Client;
 use kube::core::ApiResource;
 use stanchion_api::{PostgresInstance, PostgresUser};
-use stanchion_kernel::admission::{Webhook, validation};
+use stanchion_kernel::admission::Webhook;
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::scope::Scope;
@@ -22,7 +23,7 @@ pub(crate) struct Controller {
     /// All rights that it needs.
     pub(crate) rules: fn() -> Vec<Rule>,
     /// The rules that are checked when somebody applies an object.
-    pub(crate) webhooks: fn() -> Vec<Webhook>,
+    pub(crate) webhooks: fn(&Client, &[Scope]) -> Vec<Webhook>,
     /// Adds it to the operator, once for each scope.
     pub(crate) add: fn(&Setup, &[Scope], &mut Operator),
 }
@@ -37,7 +38,7 @@ pub(crate) const ALL: &[Controller] = &[Controller {
         ]
     },
     rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
-    webhooks: || vec![validation::<UserController>()],
+    webhooks: stanchion_user::webhooks,
     add: |setup, scopes, operator| {
         let setup = stanchion_user::Setup {
             default_instance: setup.default_instance.clone(),

@@ -7,6 +7,7 @@ use stanchion_kernel::admission::{
     Admission, AdmissionError, CertificateSource, Endpoint, FailurePolicy, Mounted, Registration,
     RegistrationSettings, SelfMade, Webhook,
 };
+use stanchion_kernel::scope::Scope;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -39,10 +40,11 @@ pub(super) async fn serve(
     servers: &mut JoinSet<()>,
     shutdown: &CancellationToken,
 ) -> Result<Option<Served>, AdmissionError> {
+    let scopes = Scope::from_namespaces(&arguments.namespace);
     let webhooks: Arc<[Webhook]> = arguments
         .controllers
         .rows()
-        .flat_map(|row| (row.webhooks)())
+        .flat_map(|row| (row.webhooks)(&client, &scopes))
         .collect();
     let flags = &arguments.admission;
     if flags.no_webhooks || webhooks.is_empty() {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams};
 use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use stanchion_api::{PostgresInstance, PostgresUser};
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};

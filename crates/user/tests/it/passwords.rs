@@ -21,7 +21,7 @@ fn password(user: &PostgresUser) -> PasswordStatus {
         .unwrap_or_default()
 }
 
-fn generated(rotation: Value) -> Value {
+fn generated(rotation: &Value) -> Value {
     json!({ "passwordSecretRef": null, "password": { "generate": {}, "rotation": rotation } })
 }
 
@@ -188,7 +188,7 @@ async fn sessions_end_with_their_password() {
     let bed = Bed::new(Version::V15).await;
     let (role, _operator) = (role_name(), bed.operator().await);
     let rotation = json!({ "terminateSessions": true });
-    bed.user("alice", &role, generated(rotation)).await;
+    bed.user("alice", &role, generated(&rotation)).await;
     bed.ready("alice").await;
     let secret = bed.values("alice-credentials").await["password"].clone();
     let session = bed.database.connect(&role, &secret).await.unwrap();
@@ -197,14 +197,14 @@ async fn sessions_end_with_their_password() {
     wait::eventually(PATIENCE, "the end of the session", async || session.is_closed()).await;
 }
 
-/// DualUser: an open session of the old login goes on, new ones work until the grace period ends, what either makes
+/// `DualUser`: an open session of the old login goes on, new ones work until the grace period ends, what either makes
 /// belongs to the role; and with one login again, no other is left.
 #[tokio::test]
 async fn two_logins_take_turns() {
     let bed = Bed::new(Version::V17).await;
     let (role, operator) = (role_name(), bed.operator().await);
     let mut wish =
-        generated(json!({ "strategy": "DualUser", "gracePeriod": "24h", "terminateSessions": true }));
+        generated(&json!({ "strategy": "DualUser", "gracePeriod": "24h", "terminateSessions": true }));
     wish["role"] = json!({ "connectionLimit": 4, "parameters": { "search_path": "app" }, "validUntil": "2999-01-01T00:00:00Z" });
     wish["privileges"] = json!(["CONNECT", "OWNER"]);
     bed.user("alice", &role, wish.clone()).await;
@@ -245,7 +245,7 @@ async fn two_logins_take_turns() {
     let user = bed
         .until("alice", |user| password(user).active_login.as_ref() == Some(&b))
         .await;
-    assert_eq!(password(&user).retiring_logins, [a.clone()]);
+    assert_eq!(password(&user).retiring_logins, std::slice::from_ref(&a));
     let second = bed.values("alice-credentials").await;
     assert_eq!(second["username"], b);
     assert!(bed.logs_in(&b, &second["password"]).await);

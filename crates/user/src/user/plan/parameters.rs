@@ -85,11 +85,17 @@ fn is_same(name: &str, wanted: &str, stored: &str) -> bool {
     }
 }
 
-/// The items of a list as PostgreSQL reads them: separated by commas, in double quotes where they must be.
+/// The items of a list as PostgreSQL reads them: separated by commas, in double quotes where they must be. White
+/// space around an item is not part of it, unless it stands in the quotes.
 fn items(list: &str) -> Vec<String> {
     let mut items = Vec::new();
-    let mut item = String::new();
-    let mut quoted = false;
+    let (mut item, mut kept, mut quoted) = (String::new(), 0, false);
+    let end = |item: &mut String, kept: &mut usize| {
+        let length = item.trim_end().len().max(*kept);
+        item.truncate(length);
+        *kept = 0;
+        std::mem::take(item)
+    };
     let mut characters = list.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
@@ -97,14 +103,17 @@ fn items(list: &str) -> Vec<String> {
                 characters.next();
                 item.push('"');
             }
-            '"' => quoted = !quoted,
-            ',' if !quoted => items.push(std::mem::take(&mut item)),
+            '"' => {
+                quoted = !quoted;
+                kept = item.len();
+            }
+            ',' if !quoted => items.push(end(&mut item, &mut kept)),
             c if c.is_whitespace() && !quoted && item.is_empty() => {}
             c => item.push(c),
         }
     }
-    items.push(item);
-    items.into_iter().map(|item| item.trim_end().to_owned()).collect()
+    items.push(end(&mut item, &mut kept));
+    items
 }
 
 #[cfg(test)]
@@ -114,6 +123,7 @@ mod tests {
     #[test]
     fn a_list_is_compared_item_by_item() {
         assert_eq!(items(r#"a, "b c" ,"d""e""#), ["a", "b c", "d\"e"]);
+        assert_eq!(items("\"a\t\" , b\t"), ["a\t", "b"]);
         assert!(is_same("search_path", r#""$user",public"#, r#""$user", public"#));
         assert!(!is_same("work_mem", "64MB", "64 MB"));
     }

@@ -1,0 +1,256 @@
+//! Inputs that mean harm: nothing but the intended statements runs, and a password is found nowhere.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+use stanchion_testkit::operator_log::OperatorLog;
+use stanchion_testkit::postgres::{Postgres, Version};
+use stanchion_testkit::wait;
+use tracing::instrument::WithSubscriber;
+
+use super::bed::{Bed, PATIENCE, role_name};
+
+/// What no password, name or comment may contain by chance.
+const CANARY: &str = "cAnArY";
+
+/// As odd as the rules allow.
+const DATABASE: &str = "a$$--b";
+
+/// How many of each kind are generated.
+const EACH: usize = 30;
+
+/// Text that breaks out of quotes where there is a way out.
+fn hostile() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "'",
+        "''",
+        "\"",
+        "\"\"",
+        "\\",
+        "\\'",
+        "$$",
+        "$x$",
+        ";",
+        "--",
+        "/*",
+        "*/",
+        "%s",
+        "%I",
+        "{}",
+        "{{",
+        "\u{e9}",
+        "\u{1f600}",
+        " ",
+        "\t",
+        "x",
+        "0",
+        "SUPERUSER",
+        "VALID UNTIL 'infinity'",
+        "DROP ROLE victim",
+        "PASSWORD NULL",
+        "' SUPERUSER VALID UNTIL 'infinity",
+        "\"; DROP ROLE victim; --",
+        "'; DROP ROLE victim; --",
+        "E'\\x27",
+        "U&\"",
+    ]);
+    prop::collection::vec(pieces, 1..6).prop_map(|pieces| pieces.concat())
+}
+
+fn generate(count: usize) -> Vec<String> {
+    let mut runner = TestRunner::deterministic();
+    let mut found = BTreeSet::new();
+    while found.len() < count {
+        let text = hostile().new_tree(&mut runner).unwrap().current();
+        found.insert(text);
+    }
+    found.into_iter().collect()
+}
+
+/// No longer than PostgreSQL's limit for names.
+fn name(text: &str) -> String {
+    let mut end = text.len().min(63);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+/// All roles with what makes them dangerous, and all databases: what an injected statement would change.
+async fn census(server: &Postgres) -> Vec<Vec<Option<String>>> {
+    server
+        .query(
+            "postgres",
+            "SELECT rolname, rolsuper, rolcreaterole, rolbypassrls, rolvaliduntil::text FROM pg_roles \
+             UNION ALL SELECT datname, datallowconn, false, false, NULL FROM pg_database ORDER BY 1, 2, 3",
+        )
+        .await
+}
+
+/// Applies a user that is made of this text, and looks whether everything is exactly as it was written.
+async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &str) {
+    let password = format!("{CANARY}{text}");
+    bed.password("alice", &password).await;
+    let schema = name(schema);
+    let wish = json!({
+        "database": DATABASE,
+        "role": { "comment": text, "parameters": { "application_name": text, "search_path": format!("\"{}\"", text.replace('"', "\"\"")) } },
+        "databases": [{ "name": DATABASE, "schemas": [{ "name": schema, "create": true, "privileges": ["SELECT"] }] }],
+        "credentialsSecret": { "name": "out", "template": { "T": format!("{{{{ .Password | conninfo }}}} {}", text.replace("{{", "")) } },
+    });
+    bed.user("alice", role, wish).await;
+    bed.ready("alice").await;
+    let session = wait::eventually(PATIENCE, "the password", async || {
+        server.connect(role, &password, DATABASE).await
+    })
+    .await;
+    let row = "SELECT shobj_description(oid, 'pg_authid'), rolsuper::text FROM pg_roles WHERE rolname = current_user";
+    let row = session.query_one(row, &[]).await.unwrap();
+    let comment: String = row.get(0);
+    assert!(comment.starts_with(&format!("{text} [stanchion ")), "{comment}");
+    assert_eq!(row.get::<_, String>(1), "false");
+    let there = "SELECT count(*) FROM pg_namespace WHERE nspname = $1";
+    assert_eq!(
+        session
+            .query_one(there, &[&schema])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        1,
+        "{schema}"
+    );
+    let path = session
+        .query_one("SELECT current_setting('search_path')", &[])
+        .await
+        .unwrap();
+    let (path, quoted) = (
+        path.get::<_, String>(0),
+        format!("\"{}\"", text.replace('"', "\"\"")),
+    );
+    assert!(path == text || path == quoted, "{path} for {text}");
+    assert!(bed.values("out").await["T"].contains(CANARY));
+}
+
+/// C40, A18: no generated name of a user or a database gets in that could be more than a name.
+#[test]
+fn names_are_names() {
+    for text in &generate(EACH) {
+        for field in ["username", "database"] {
+            let mut spec =
+                json!({ "username": "a", "database": "app", "passwordSecretRef": { "name": "s" } });
+            spec[field] = json!(text);
+            let user = json!({
+                "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "x" }, "spec": spec,
+            });
+            let user: Result<stanchion_api::PostgresUser, _> = serde_json::from_value(user);
+            let check = user.map(|user| stanchion_user::check(&user).is_err());
+            // What is let in has no character that could end a quoted name.
+            let inert = text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_$-".contains(c));
+            assert!(inert || check.unwrap(), "{field}: {text}");
+        }
+    }
+}
+
+/// A18: passwords, comments, parameters, templates and the names inside of a database arrive exactly as they are, and
+/// nothing else happens. A server of its own, so that nobody else changes its catalog.
+#[tokio::test]
+async fn nothing_but_the_intended_statement_runs() {
+    let server = Postgres::start(Version::V15).await;
+    let bed = Bed::new(Version::V15).await;
+    server.execute("postgres", "CREATE ROLE victim SUPERUSER").await;
+    server
+        .execute("postgres", &format!("CREATE DATABASE \"{DATABASE}\""))
+        .await;
+    let log = OperatorLog::in_memory();
+    let target = stanchion_postgres::Target::parse(&server.url("postgres").into()).unwrap();
+    let (operator, _metrics) = bed.build(super::bed::How {
+        admin: target,
+        ..bed.how().await
+    });
+    let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
+    let texts = generate(EACH);
+
+    // Values: each arrives as it is, on a few users at a time.
+    let role = role_name();
+    let before = census(&server).await;
+    for (index, text) in texts.iter().enumerate() {
+        arrives(&bed, &server, &role, &format!("s{index}{text}"), text).await;
+    }
+    // Users, databases, passwords, comments, parameters, schemas, templates: more than two hundred in all.
+    assert!(texts.len() * 7 > 200);
+
+    let mut after = census(&server).await;
+    after.retain(|row| row[0].as_deref() != Some(&role));
+    assert_eq!(after, before);
+    // What ran, ran alone: no statement but those that are meant.
+    let meant = [
+        "SELECT",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SET",
+        "CREATE ROLE \"",
+        "ALTER ROLE \"",
+        "COMMENT ON ROLE \"",
+        "GRANT ",
+        "REVOKE ",
+        "CREATE SCHEMA IF NOT EXISTS \"",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE \"",
+        "CREATE DATABASE \"",
+        "CREATE ROLE victim",
+        "DISCARD",
+        "DEALLOCATE",
+        "ALTER SYSTEM",
+        "SHOW",
+    ];
+    for sql in server
+        .log()
+        .entries()
+        .iter()
+        .filter_map(|entry| entry.statement())
+    {
+        assert!(meant.iter().any(|word| sql.starts_with(word)), "{sql}");
+    }
+    // The canary: nowhere but in the Secrets.
+    assert!(!server.log().text().contains(CANARY));
+    let user = bed.users().get("alice").await.unwrap();
+    let told: Value = json!([serde_json::to_value(&user).unwrap(), bed.events("alice").await]);
+    assert!(!told.to_string().contains(CANARY), "{told}");
+    assert!(told.to_string().contains("managedFields"));
+    assert!(!log.text().is_empty() && !log.text().contains(CANARY));
+    operator.abort();
+}
+
+/// A18: a password that cannot be set, for a server that says no, is not told either. The server refuses what an
+/// administrator without the right sends, and logs what it refuses.
+#[tokio::test]
+async fn a_refused_password_is_not_told() {
+    let bed = Bed::new(Version::V16).await;
+    let server = Postgres::start(Version::V16).await;
+    server
+        .execute("postgres", "CREATE ROLE weak LOGIN PASSWORD 'w'")
+        .await;
+    let target = stanchion_postgres::Target::parse(&server.url_of("weak", "w", "postgres").into()).unwrap();
+    let log = OperatorLog::in_memory();
+    let (operator, _metrics) = bed.build(super::bed::How {
+        admin: target,
+        ..bed.how().await
+    });
+    let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
+    bed.password("alice", CANARY).await;
+    bed.user("alice", &role_name(), json!({ "database": "postgres" }))
+        .await;
+    let user = bed
+        .condition("alice", "Ready", "False", "InsufficientPrivilege")
+        .await;
+    let told = json!([serde_json::to_value(&user).unwrap(), bed.events("alice").await]).to_string();
+    assert!(!told.contains(CANARY) && !told.contains("SCRAM-SHA"), "{told}");
+    assert!(!server.log().text().contains(CANARY));
+    assert!(!log.text().contains(CANARY) && !log.text().contains("SCRAM-SHA"));
+    operator.abort();
+}

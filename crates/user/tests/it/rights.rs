@@ -1,0 +1,172 @@
+//! The rights that the operator asks for: enough for everything, and no more.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::ResourceExt;
+use serde_json::json;
+use stanchion_kernel::driver::rules;
+use stanchion_kernel::rbac::{Rule, merge};
+use stanchion_testkit::cluster::{Grant, User};
+use stanchion_testkit::postgres::Version;
+use stanchion_user::{InstanceController, UserController};
+
+use super::bed::{Bed, How, message, role_name};
+
+/// The operator's rights as `stanchion rbac` hands them out for one namespace.
+fn grants(bed: &Bed, keep: impl Fn(&Rule) -> bool) -> Vec<Grant> {
+    let all = [rules::<UserController>(), rules::<InstanceController>()].concat();
+    let (wide, narrow): (Vec<Rule>, Vec<Rule>) =
+        all.into_iter().filter(keep).partition(|rule| rule.cluster_wide);
+    vec![
+        Grant::Everywhere(merge(&wide)),
+        Grant::In(bed.namespace.clone(), merge(&narrow)),
+    ]
+}
+
+async fn operator(bed: &Bed, user: &User) -> super::bed::Running {
+    bed.start(How {
+        config: user.config().await,
+        ..bed.how().await
+    })
+}
+
+/// C42, A23, C24: the whole life of an object without one 403, and no write to anything but what is ours.
+#[tokio::test]
+async fn the_rights_are_enough_and_used() {
+    let bed = Bed::new(Version::V15).await;
+    let account = bed
+        .cluster
+        .user(&bed.namespace, "operator", &grants(&bed, |_| true))
+        .await;
+    let audit = bed.cluster.audit();
+    let (role, _operator) = (role_name(), operator(&bed, &account).await);
+    bed.instance("main", json!({})).await;
+    bed.password("alice", "p\n").await;
+    let wish =
+        |name: &str| json!({ "instanceRef": { "name": "main" }, "credentialsSecret": { "name": name } });
+    bed.user("alice", &role, wish("out")).await;
+    bed.ready("alice").await;
+    bed.user("alice", &role, wish("moved")).await;
+    bed.ready("alice").await;
+    let other = role_name();
+    bed.user(
+        "bob",
+        &other,
+        json!({ "passwordSecretRef": null, "password": { "generate": {} } }),
+    )
+    .await;
+    bed.ready("bob").await;
+    bed.event("alice", "PasswordTrimmed").await;
+    for name in ["alice", "bob"] {
+        bed.delete(name).await;
+        bed.gone(name).await;
+    }
+    let requests = audit.requests().await.of_user(account.name());
+    assert!(requests.count() > 0);
+    assert_eq!(requests.clone().forbidden().list(), []);
+    for write in requests.writes().list() {
+        let ours = match write.resource.as_str() {
+            "postgresusers" => write.verb == "patch",
+            "postgresinstances" => write.verb == "patch" && write.subresource == "status",
+            "events" => ["create", "patch"].contains(&write.verb.as_str()),
+            "secrets" => ["out", "moved", "bob-credentials"].contains(&write.name.as_str()),
+            _ => false,
+        };
+        assert!(ours, "{write:?}");
+    }
+}
+
+/// C41: nobody's objects are created or deleted, no wildcard, nothing cluster-wide but what has no namespace.
+#[tokio::test]
+async fn the_rights_are_no_more_than_needed() {
+    let bed = Bed::new(Version::V15).await;
+    for grant in grants(&bed, |_| true) {
+        let (rules, cluster_wide): (Vec<PolicyRule>, bool) = match grant {
+            Grant::Everywhere(rules) => (rules, true),
+            Grant::In(_, rules) => (rules, false),
+        };
+        for rule in rules {
+            let words = [
+                rule.api_groups.clone(),
+                rule.resources.clone(),
+                Some(rule.verbs.clone()),
+            ];
+            assert!(
+                !words
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .any(|word| word.contains('*')),
+                "{rule:?}"
+            );
+            let resources = rule.resources.unwrap_or_default();
+            if cluster_wide {
+                assert_eq!(
+                    (resources, rule.verbs),
+                    (
+                        vec!["namespaces".to_owned()],
+                        vec!["get".into(), "list".into(), "watch".into()]
+                    )
+                );
+            } else if resources.iter().any(|name| name.starts_with("postgres")) {
+                assert!(
+                    !rule
+                        .verbs
+                        .iter()
+                        .any(|verb| ["create", "delete", "deletecollection"].contains(&verb.as_str())),
+                    "{resources:?}"
+                );
+            }
+        }
+    }
+    let account = bed
+        .cluster
+        .user(&bed.namespace, "operator", &grants(&bed, |_| true))
+        .await;
+    let asked = [
+        ("create", "postgresusers.db.example.com", true),
+        ("delete", "postgresusers.db.example.com", true),
+        ("update", "secrets", true),
+        ("list", "secrets", false),
+        ("get", "configmaps", true),
+        ("create", "pods", true),
+    ];
+    for (verb, resource, inside) in asked {
+        let place = if inside { bed.namespace.as_str() } else { "default" };
+        let arguments = [
+            "auth",
+            "can-i",
+            verb,
+            resource,
+            "-n",
+            place,
+            "--as",
+            account.name(),
+        ];
+        let answer = bed.cluster.kubectl(&arguments).await;
+        assert!(
+            answer.is_err_and(|error| error.to_string().contains("no")),
+            "{verb} {resource}"
+        );
+    }
+}
+
+/// C43, A23: a right that is missing is seen where people look.
+#[tokio::test]
+async fn a_missing_right_is_visible() {
+    let bed = Bed::new(Version::V15).await;
+    let no_secrets = |rule: &Rule| !rule.resources.iter().any(|name| name == "secrets");
+    let account = bed
+        .cluster
+        .user(&bed.namespace, "operator", &grants(&bed, no_secrets))
+        .await;
+    let (role, _operator) = (role_name(), operator(&bed, &account).await);
+    bed.password("alice", "p").await;
+    bed.user("alice", &role, json!({})).await;
+    let user = bed
+        .until("alice", |user| message(user, "Ready").contains("secrets"))
+        .await;
+    let said = message(&user, "Ready");
+    assert!(said.contains("cannot get resource \"secrets\""), "{said}");
+    assert!(!bed.has_role(&role).await);
+    assert_eq!(user.finalizers(), ["db.example.com/postgresuser"]);
+}
