@@ -46,7 +46,7 @@ pub(super) async fn run(
         } => {
             if source.file.is_none() && source.bundle.is_none() {
                 return Err(Failure::new(
-                    "--scope managed needs --file or --bundle; --scope all draws everything",
+                    "--file or --bundle is required when --scope=managed; --scope all draws everything",
                 ));
             }
             let source = Source::read(source, strictness, console)?;

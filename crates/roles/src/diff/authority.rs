@@ -50,10 +50,24 @@ pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
                     ));
                 }
             }
+            Change::SetDefaultPrivilege(default) | Change::RevokeDefaultPrivilege(default)
+                if !acts_as(&default.owner, facts) =>
+            {
+                blockers.push(format!(
+                    "UnsatisfiableDefaultPrivilegeChange: \"{}\" may not change the default privileges of \"{}\": it is not a \
+                     member of that role",
+                    facts.server.user, default.owner
+                ));
+            }
             _ => {}
         }
     }
     plan.blockers.append(&mut blockers);
+}
+
+/// Whether the executor has the privileges of a role.
+fn acts_as(role: &str, facts: &Facts) -> bool {
+    role == facts.server.user || facts.server.acts_as.contains(role)
 }
 
 /// The object, named with its owner, if the executor has no right to its privileges.
@@ -66,8 +80,7 @@ fn refused(
 ) -> Option<String> {
     let object = view.find(target, kind)?;
     let owner = view.names.name(object.owner);
-    let acts_as = |role: &str| role == facts.server.user || facts.server.acts_as.contains(role);
-    if acts_as(owner) || may_pass_on(object, privileges, view, &acts_as) {
+    if acts_as(owner, facts) || may_pass_on(object, privileges, view, facts) {
         return None;
     }
     let place: Vec<_> = object
@@ -83,17 +96,12 @@ fn refused(
     ))
 }
 
-fn may_pass_on(
-    object: &Object,
-    privileges: Privileges,
-    view: &View<'_>,
-    acts_as: &dyn Fn(&str) -> bool,
-) -> bool {
+fn may_pass_on(object: &Object, privileges: Privileges, view: &View<'_>, facts: &Facts) -> bool {
     let own = object
         .acl
         .iter()
         .flatten()
-        .filter(|entry| acts_as(view.names.name(entry.grantee)))
+        .filter(|entry| acts_as(view.names.name(entry.grantee), facts))
         .fold(Privileges::NONE, |all, entry| all.union(entry.grantable));
     privileges.without(own).is_empty()
 }

@@ -34,7 +34,7 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "database grant target \"{target}\" does not match connected database \"{connected}\"; \
-     privileges are managed only on the connected database"
+     this program reconciles database ACLs only for the connected database"
 )]
 pub struct WrongDatabase {
     target: String,
@@ -86,9 +86,20 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
     plan.changes = options.mode.filter(changes, &schemas.transfers);
     block_transfers(options, desired, &mut plan);
     block_unknown(&mut plan);
+    warn_of_absence(options, desired, &mut plan);
     members::block_circles(facts, &mut plan);
     authority::check(facts, &view, &mut plan);
     Ok(plan)
+}
+
+/// Additive mode takes nothing, also where the manifest says so.
+fn warn_of_absence(options: &Options, desired: &Desired, plan: &mut Plan) {
+    let mut rules = desired.grants.values().chain(desired.default_privileges.values());
+    if options.mode == Mode::Additive && rules.any(|rule| !rule.absent.is_empty()) {
+        let text = "additive reconciliation ignores every absence assertion (`ensure: absent`); use adopt or \
+                    authoritative mode to enforce them";
+        plan.warnings.push(text.to_owned());
+    }
 }
 
 /// Older servers do not know MAINTAIN, and would only say that the syntax is wrong.

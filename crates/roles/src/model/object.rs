@@ -103,7 +103,7 @@ static FOREIGN_TABLE: KindSpec = relation("foreign_table");
 static FUNCTION: KindSpec = KindSpec {
     in_schema: true,
     public: EXECUTE,
-    defaults: Some("FUNCTIONS"),
+    defaults: Some("ROUTINES"),
     ..kind("function", "ROUTINE", EXECUTE)
 };
 static LANGUAGE: KindSpec = KindSpec {
