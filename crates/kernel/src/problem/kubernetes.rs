@@ -42,7 +42,7 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
             "Conflict",
             format!("the object changed meanwhile: {said}"),
         ),
-        // A JSON patch whose `test` failed answers 422 and not 409: another controller touched the finalizers.
+        // A JSON patch whose `test` failed is answered with 422 and not 409: somebody else touched the finalizers.
         422 if is_lost_race(status) => (
             Class::Transient,
             "Conflict",
@@ -122,12 +122,14 @@ fn said(status: &Status) -> String {
 
 /// Whether a 422 says that somebody else was faster, rather than that the object is wrong.
 fn is_lost_race(status: &Status) -> bool {
-    status.message.contains("testing value")
-        || status.message.contains("test operation")
+    // All that a server says of a JSON patch whose `test` failed; an object that is wrong has causes.
+    const UNTOLD: &str = "the server rejected our request due to an error in our request";
+    (status.message == UNTOLD && causes(status).next().is_none())
+        // Meant for an object of this name that is no longer this one.
+        || causes(status).any(|(_, field)| field == "metadata.uid")
         || status
             .message
             .contains("no new finalizers can be added if the object is being deleted")
-        || (status.message.contains("remove operation") && status.message.contains("/metadata/finalizers"))
 }
 
 fn is_terminating(status: &Status) -> bool {
@@ -136,15 +138,16 @@ fn is_terminating(status: &Status) -> bool {
 
 /// The fields that the server will not change, from its own list of causes.
 fn immutable_fields(status: &Status) -> Option<String> {
-    let fields: Vec<&str> = status
+    // Each kind has its own words for it.
+    const WORDS: [&str; 3] = ["immutable", "Forbidden: updates to", "may not change once set"];
+    let mut fields: Vec<&str> = status
         .details
         .iter()
         .flat_map(|details| &details.causes)
-        .filter(|cause| {
-            cause.message.contains("immutable") || cause.message.contains("Forbidden: updates to")
-        })
+        .filter(|cause| WORDS.iter().any(|words| cause.message.contains(words)))
         .map(|cause| cause.field.as_str())
         .collect();
+    fields.dedup();
     (!fields.is_empty()).then(|| fields.join(", "))
 }
 
@@ -211,9 +214,9 @@ mod tests {
                 "Conflict",
             ),
             (
-                named(
+                status(
                     422,
-                    "the server rejected our request: testing value /metadata/finalizers/0 failed",
+                    "the server rejected our request due to an error in our request",
                 ),
                 Class::Transient,
                 "Conflict",

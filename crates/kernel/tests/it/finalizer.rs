@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
-use stanchion_kernel::Class;
+use stanchion_kernel::{Class, finalizer};
 
 use crate::toy::{Bed, FINALIZER, Widget, WidgetSpec};
 
@@ -146,4 +146,46 @@ async fn a_namespace_with_objects_in_it_can_be_deleted() {
         .unwrap();
     operator.wait().gone(&namespaces, &bed.namespace).await;
     assert!(bed.world.things().is_empty(), "{:?}", bed.world.things());
+}
+
+/// Both writes are guarded: by what was read, so that nobody's entry is overwritten, and by the uid.
+#[tokio::test]
+async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
+    let bed = Bed::new("finalizer").await;
+    let api: Api<Widget> = bed.api();
+    let read = bed.widget("one", sized(1)).await;
+    let theirs = |entries: &[&str]| json!({ "metadata": { "finalizers": entries } });
+    bed.merge::<Widget>("one", theirs(&["example.com/theirs"])).await;
+    let lost = finalizer::add(&api, &read, FINALIZER, "toy").await.unwrap_err();
+    assert_eq!(
+        (lost.class, lost.reason),
+        (Class::Transient, "Conflict"),
+        "{lost:?}"
+    );
+
+    let read = api.get("one").await.unwrap();
+    let added = finalizer::add(&api, &read, FINALIZER, "toy").await.unwrap();
+    assert_eq!(finalizers(&added), ["example.com/theirs", FINALIZER]);
+    // Ours has another place in the list by the time it is removed.
+    bed.merge::<Widget>("one", theirs(&[FINALIZER, "example.com/other"]))
+        .await;
+    finalizer::remove(&api, &added, FINALIZER, "toy").await.unwrap();
+    assert_eq!(finalizers(&api.get("one").await.unwrap()), ["example.com/other"]);
+
+    bed.delete::<Widget>("one").await;
+    let late = finalizer::add(&api, &api.get("one").await.unwrap(), FINALIZER, "toy")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (late.class, late.reason),
+        (Class::Transient, "Conflict"),
+        "{late:?}"
+    );
+
+    // Another object of the same name is not ours to touch.
+    bed.merge::<Widget>("one", theirs(&[])).await;
+    bed.widget("one", sized(1)).await;
+    bed.merge::<Widget>("one", theirs(&[FINALIZER])).await;
+    finalizer::remove(&api, &added, FINALIZER, "toy").await.unwrap();
+    assert_eq!(finalizers(&api.get("one").await.unwrap()), [FINALIZER]);
 }

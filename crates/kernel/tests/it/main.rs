@@ -13,6 +13,7 @@ mod driver;
 mod events;
 mod finalizer;
 mod lease;
+mod problem;
 mod status;
 mod telemetry;
 mod toy;
