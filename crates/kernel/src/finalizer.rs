@@ -43,18 +43,17 @@ pub async fn add<O: Object>(
     patch(api, object, add, field_manager).await
 }
 
-/// Removes the finalizer and returns the object without it. Done when it is gone, by whomever; an object that
-/// is gone is fine, too.
+/// Removes the finalizer. Done when it is gone, by whomever; an object that is gone is fine, too.
 pub async fn remove<O: Object>(
     api: &Api<O>,
     object: &O,
     finalizer: &str,
     field_manager: &str,
-) -> Result<Option<O>, Problem> {
+) -> Result<(), Problem> {
     let mut current = object.clone();
     for attempt in 1.. {
         let Some(index) = current.finalizers().iter().position(|entry| entry == finalizer) else {
-            return Ok(Some(current));
+            return Ok(());
         };
         let index = index.to_string();
         let entry = ["metadata", "finalizers", index.as_str()];
@@ -65,19 +64,19 @@ pub async fn remove<O: Object>(
             }),
         ];
         match patch(api, &current, removal, field_manager).await {
-            Ok(released) => return Ok(Some(released)),
-            Err(problem) if problem.reason == "NotFound" => return Ok(None),
+            Ok(_) => return Ok(()),
+            Err(problem) if problem.reason == "NotFound" => return Ok(()),
             Err(problem) if problem.reason == "Conflict" && attempt < ATTEMPTS => {
                 match api.get_opt(&object.name_any()).await? {
                     Some(newer) if newer.uid() == object.uid() => current = newer,
                     // Gone, or gone and made again: this one is no longer ours to touch.
-                    _ => return Ok(None),
+                    _ => return Ok(()),
                 }
             }
             Err(problem) => return Err(problem),
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 async fn patch<O: Object>(

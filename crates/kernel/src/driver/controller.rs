@@ -7,7 +7,8 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::{self, Action};
-use kube::runtime::reflector::{self, ObjectRef};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{WatchStreamExt, applier};
 use kube::{Client, Resource, ResourceExt};
@@ -44,11 +45,21 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) references: Arc<References>,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
+    store: Store<Guarded<R>>,
     pub(super) field_manager: String,
     pub(super) fence: Fence,
 }
 
 impl<R: Reconciler> Shared<R> {
+    /// The object as it is now, which may be newer than when its pass was begun, or gone.
+    pub(super) fn newest(&self, key: &Key) -> Option<Arc<R::Object>> {
+        let cached = || {
+            let cached = self.store.get(&reference::<R>(key))?;
+            cached.0.clone().ok().map(Arc::new)
+        };
+        self.memory.newest(key, cached)
+    }
+
     /// A pass may end after its object has: what it noted then would be kept for ever.
     pub(super) fn forget_if_gone(&self, key: &Key) {
         if !self.fingerprints.has(key) {
@@ -62,6 +73,10 @@ impl<R: Reconciler> Shared<R> {
         self.references.forget(key);
         self.queue.forget(key);
     }
+}
+
+fn reference<R: Reconciler>(key: &Key) -> ObjectRef<Guarded<R>> {
+    ObjectRef::new(&key.name).within(&key.namespace)
 }
 
 /// A controller that is not running yet, and how watches of other kinds reach it.
@@ -82,6 +97,7 @@ pub(super) fn new<R: Reconciler>(
     let metrics = metrics.controller(R::NAME);
     metrics.set_max_concurrent(settings.concurrency.into());
     let (queue, requests) = Queue::new(metrics.clone());
+    let (store, writer) = reflector::store();
     let shared = Arc::new(Shared {
         reconciler,
         recorder: Recorder::new(client.clone(), format!("stanchion/{}", R::NAME), &instance),
@@ -92,6 +108,7 @@ pub(super) fn new<R: Reconciler>(
         references: Arc::default(),
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
+        store,
         field_manager: format!("stanchion-{}", R::NAME),
         fence,
     });
@@ -101,17 +118,21 @@ pub(super) fn new<R: Reconciler>(
         wake: Arc::new(move |key| queue.wake(key)),
     };
     let listed = synced.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
-    (run(shared, requests, scope.clone(), listed, shutdown), subscriber)
+    (
+        run(shared, writer, requests, scope.clone(), listed, shutdown),
+        subscriber,
+    )
 }
 
 async fn run<R: Reconciler>(
     shared: Arc<Shared<R>>,
+    writer: Writer<Guarded<R>>,
     requests: mpsc::UnboundedReceiver<Key>,
     scope: Scope,
     listed: impl Fn(Option<String>),
     shutdown: CancellationToken,
 ) {
-    let (store, writer) = reflector::store();
+    let store = shared.store.clone();
     let events = watcher(scope.api::<Guarded<R>>(&shared.client), shared.settings.watcher())
         .default_backoff()
         // Four fifths of a small object are managedFields, and nobody here reads them.
@@ -120,8 +141,15 @@ async fn run<R: Reconciler>(
     let mut primary = Primary::<R>::new(shared.fingerprints.clone());
     let hearing = Arc::clone(&shared);
     let listening = attend(R::NAME, events, listed, move |event| {
-        if let Event::InitApply(object) | Event::Apply(object) = &event {
-            hearing.memory.saw(object.meta());
+        match &event {
+            Event::Apply(object) => hearing.memory.saw(object.meta()),
+            // Only now the cache has what was listed.
+            Event::InitDone => hearing
+                .store
+                .state()
+                .iter()
+                .for_each(|object| hearing.memory.saw(object.meta())),
+            _ => {}
         }
         for news in primary.hear(&event) {
             match news {
@@ -134,7 +162,7 @@ async fn run<R: Reconciler>(
     let backstop = shared.settings.backoff.most;
     let config = controller::Config::default().concurrency(shared.settings.concurrency);
     let requests = requests
-        .map(|key| Ok::<_, Infallible>(ObjectRef::<Guarded<R>>::new(&key.name).within(&key.namespace)))
+        .map(|key| Ok::<_, Infallible>(reference::<R>(&key)))
         .take_until(shutdown.cancelled_owned());
     let passes = applier(
         // A task of its own, so that passes use all cores; dropped with the controller, so that a lost

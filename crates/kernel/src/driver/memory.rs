@@ -21,10 +21,12 @@ struct Slot<O> {
     /// Failures in a row, and the generation that they were failures of: a new spec starts from zero.
     failures: u32,
     generation: Option<i64>,
-    /// The newest version that the watch has told of.
+    /// The version that the cache has.
     seen: Option<u64>,
-    /// The object as our own last write returned it, until the watch has told of it.
+    /// The object as our own last write returned it, until the cache has it.
     written: Option<Arc<O>>,
+    /// Our finalizer is removed. A removal that ends the object has no version of its own to know it by.
+    released: bool,
     /// What the last pass ended with.
     ended: Ended,
 }
@@ -37,6 +39,7 @@ impl<O> Slot<O> {
             generation: meta.generation,
             seen: None,
             written: None,
+            released: false,
             ended,
         }
     }
@@ -51,14 +54,14 @@ impl<O> Default for Memory<O> {
 impl<O: Object> Memory<O> {
     /// The newest known state: the cache's, or what our own write returned while the watch lags behind it.
     /// Without this a pass right after a status write would decide on the status before it.
-    pub fn newest(&self, cached: Arc<O>) -> Arc<O> {
-        let memory = self.lock();
-        let written = memory
-            .get(&key(cached.meta()))
-            .and_then(|slot| slot.written.as_ref());
+    ///
+    /// The cache is asked last, for it has what is forgotten here; what it does not have is gone.
+    pub fn newest(&self, key: &Key, cached: impl FnOnce() -> Option<Arc<O>>) -> Option<Arc<O>> {
+        let written = self.lock().get(key).and_then(|slot| slot.written.clone());
+        let cached = cached()?;
         match written {
-            Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Arc::clone(written),
-            _ => cached,
+            Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Some(written),
+            _ => Some(cached),
         }
     }
 
@@ -74,7 +77,7 @@ impl<O: Object> Memory<O> {
         });
     }
 
-    /// The watch has told of this version.
+    /// The cache has this version.
     pub fn saw(&self, meta: &ObjectMeta) {
         self.slot(meta, |slot| {
             slot.seen = version(meta);
@@ -84,6 +87,16 @@ impl<O: Object> Memory<O> {
                 slot.written = None;
             }
         });
+    }
+
+    /// Remembers that our part in this object is over.
+    pub fn released(&self, object: &O) {
+        self.slot(object.meta(), |slot| slot.released = true);
+    }
+
+    /// Whether our part in this object is over.
+    pub fn is_released(&self, object: &O) -> bool {
+        self.slot(object.meta(), |slot| slot.released)
     }
 
     /// Counts a failure and returns how many there were in a row.

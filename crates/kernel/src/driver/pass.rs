@@ -38,13 +38,13 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guar
         meta.generation,
     );
     async move {
-        let running = shared.queue.started(&key(guarded.meta()));
+        let key = key(guarded.meta());
+        let running = shared.queue.started(&key);
         let (action, finish) = match &guarded.0 {
-            Ok(object) => {
-                Pass::new(&shared, shared.memory.newest(Arc::new(object.clone())))
-                    .run()
-                    .await
-            }
+            Ok(_) => match shared.newest(&key) {
+                Some(object) => Pass::new(&shared, object).run().await,
+                None => (Action::await_change(), Finish::Success),
+            },
             Err(invalid) => {
                 // The schema keeps such objects out; an older schema may have let one in. It stops nothing else.
                 let notice = Notice::warning("Malformed", "Read", &invalid.error);
@@ -58,7 +58,7 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guar
             }
         };
         running.finish(finish);
-        shared.forget_if_gone(&key(guarded.meta()));
+        shared.forget_if_gone(&key);
         action
     }
     .instrument(span)
@@ -90,8 +90,8 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     }
 
     async fn run(mut self) -> (Action, Finish) {
-        if self.is_deleting() && !self.has_finalizer() {
-            // Our part is done, or was never begun; others may still hold the object.
+        if self.is_deleting() && (!self.has_finalizer() || self.shared.memory.is_released(&self.object)) {
+            // Our part is done, or was never begun; others may still hold the object, or the watch may lag.
             return (Action::await_change(), Finish::Success);
         }
         let mut problem = self.guarded_steps().await.err();
@@ -172,17 +172,14 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             return Ok(());
         };
         self.step = "removing the finalizer";
-        let released = finalizer::remove(
+        finalizer::remove(
             &self.api,
             self.object.as_ref(),
             finalizer,
             &self.shared.field_manager,
         )
         .await?;
-        if let Some(object) = released {
-            // Whatever wakes it before the watch has told of its end finds nothing left to clean up.
-            self.shared.memory.wrote(&object);
-        }
+        self.shared.memory.released(self.object.as_ref());
         info!("cleaned up; the finalizer is removed");
         Ok(())
     }

@@ -21,8 +21,8 @@ fn widget(uid: &str, generation: i64, version: u64) -> Widget {
 
 /// The version that a pass would see, with this one in the cache.
 fn newest(memory: &Memory<Widget>, cached: &Widget) -> String {
-    let newest = memory.newest(Arc::new(cached.clone()));
-    newest.metadata.resource_version.clone().unwrap()
+    let newest = memory.newest(&key(&cached.metadata), || Some(Arc::new(cached.clone())));
+    newest.unwrap().metadata.resource_version.clone().unwrap()
 }
 
 #[test]
@@ -32,9 +32,12 @@ fn our_own_write_is_known_until_the_watch_tells_of_it() {
     memory.wrote(&widget("a", 1, 6));
     assert_eq!(newest(&memory, &stale), "6");
     // It is a second copy of the object, so it is as small as the first, and not kept.
+    let known = memory.newest(&key(&stale.metadata), || Some(Arc::new(stale.clone())));
+    assert_eq!(known.unwrap().metadata.managed_fields, None);
     assert_eq!(
-        memory.newest(Arc::new(stale.clone())).metadata.managed_fields,
-        None
+        memory.newest(&key(&stale.metadata), || None),
+        None,
+        "what is gone is gone"
     );
     memory.saw(&widget("a", 1, 6).metadata);
     assert_eq!(newest(&memory, &stale), "5", "it is forgotten");
@@ -46,6 +49,27 @@ fn a_watch_that_was_faster_than_the_answer_leaves_nothing_to_keep() {
     memory.saw(&widget("a", 1, 6).metadata);
     memory.wrote(&widget("a", 1, 6));
     assert_eq!(newest(&memory, &widget("a", 1, 5)), "5");
+}
+
+/// The cache is newer by the time it is asked, because what is forgotten here is there.
+#[test]
+fn the_cache_is_asked_after_our_own_write() {
+    let memory = Memory::default();
+    memory.wrote(&widget("a", 1, 6));
+    let newest = memory.newest(&key(&widget("a", 1, 5).metadata), || {
+        memory.saw(&widget("a", 1, 6).metadata);
+        Some(Arc::new(widget("a", 1, 5)))
+    });
+    assert_eq!(newest.unwrap().metadata.resource_version.as_deref(), Some("6"));
+}
+
+#[test]
+fn an_object_that_was_released_stays_so_and_its_successor_is_not() {
+    let memory = Memory::default();
+    assert!(!memory.is_released(&widget("a", 1, 1)));
+    memory.released(&widget("a", 1, 1));
+    assert!(memory.is_released(&widget("a", 2, 3)));
+    assert!(!memory.is_released(&widget("b", 1, 4)));
 }
 
 #[test]
