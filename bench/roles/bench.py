@@ -67,7 +67,7 @@ class Server:
             shutil.chown(folder, "postgres", "postgres")
         run = lambda *command: subprocess.run([*self.drop, *command], check=True, stdout=subprocess.DEVNULL)
         run(self.bin / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-sync")
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_locks_per_transaction=1024"
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_locks_per_transaction=1024 -c fsync=off"
         run(self.bin / "pg_ctl", "-D", self.data, "-w", "-l", folder / "log", "-o", options, "start")
 
     def stop(self):
