@@ -132,11 +132,13 @@ JOIN pg_catalog.pg_roles g ON g.oid = m.roleid \
 JOIN pg_catalog.pg_roles r ON r.oid = m.member \
 WHERE r.rolname = $1 GROUP BY g.rolname";
 
-/// Who may run programs, or read and write files, as the server may make itself superuser.
+/// Who may run programs, or read and write files, as the server may make itself superuser; a managed service has its
+/// own superusers.
 const EXISTING: &str = "\
 SELECT found.name::pg_catalog.text, \
-       pg_catalog.bool_or(r.rolsuper OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files', \
-                                                      'pg_write_server_files')), \
+       pg_catalog.bool_or(r.rolsuper OR r.rolname IN ( \
+         'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'rds_superuser', \
+         'cloudsqlsuperuser', 'alloydbsuperuser', 'azure_pg_admin', 'neon_superuser')), \
        pg_catalog.bool_or(r.rolreplication), pg_catalog.bool_or(r.rolbypassrls), pg_catalog.bool_or(r.rolcreaterole) \
 FROM (WITH RECURSIVE reach (name, oid) AS ( \
         SELECT rolname, oid FROM pg_catalog.pg_roles WHERE rolname = ANY ($1) \

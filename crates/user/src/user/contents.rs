@@ -8,7 +8,7 @@ use stanchion_postgres::{Query, Row};
 use super::catalog::Unexpected;
 
 /// What there is inside one database.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The schemas among those asked for that exist.
     pub schemas: BTreeMap<String, SchemaFacts>,

@@ -180,6 +180,8 @@ async fn a_database_of_its_own() {
         assert!(database.unwrap().created, "{version}");
         let owner = format!("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{made}'");
         assert_eq!(bed.one(&owner).await, role);
+        let schema = "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'app'";
+        assert_eq!(server.scalar(&made, schema).await.as_ref(), Some(&role));
         let there = server.connect(&role, "p", &made).await.unwrap();
         there
             .batch_execute("CREATE TABLE app.t (n int); SELECT gen_random_bytes(1)")

@@ -74,7 +74,10 @@ pub fn diff(
         .iter()
         .filter(|(name, wish)| wish.create && !contents.schemas.contains_key(*name))
     {
-        let statement = Statement::new("CREATE SCHEMA IF NOT EXISTS ").ident(schema.0);
+        // Who owns the database owns what is made in it.
+        let statement = Statement::new("CREATE SCHEMA IF NOT EXISTS ")
+            .ident(schema.0)
+            .when(wish.owner, |sql| sql.sql(" AUTHORIZATION ").ident(role));
         changes.push(Change::privilege(format!("schema {}", schema.0), statement));
     }
     let asked = grants::wanted(name, role, wish, facts, contents);

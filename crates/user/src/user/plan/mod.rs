@@ -13,6 +13,8 @@ pub mod memberships;
 pub mod ownership;
 pub mod parameters;
 pub mod role;
+#[cfg(test)]
+mod tests;
 
 use kube::core::ObjectMeta;
 use stanchion_api::user::{AppliedGrant, DriftMode, GrantKind};

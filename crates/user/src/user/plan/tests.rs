@@ -1,0 +1,345 @@
+//! From a spec and a catalog to statements, without a server.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use stanchion_api::PostgresUser;
+use stanchion_api::instance::Endpoints;
+use stanchion_api::user::{AppliedGrant, GrantKind};
+use stanchion_postgres::server::{Attributes, Powers, SelfGrant};
+use stanchion_postgres::{Target as Address, TlsMode};
+
+use super::*;
+use crate::server::Server;
+use crate::user::catalog::{DatabaseFacts, MembershipFacts, Reach, RoleFacts, Stored};
+use crate::user::contents::{Contents, Held, SchemaFacts};
+use crate::user::passwords::{Login, Passwords};
+use crate::user::plan::role::PasswordChange;
+use crate::user::validate::validate;
+
+const MARK: &str = "[stanchion PostgresUser ns/alice uid created]";
+
+/// What a manifest asks for.
+fn wanted(more: &Value) -> Wanted {
+    let mut spec = json!({ "username": "alice", "database": "app", "passwordSecretRef": { "name": "s" } });
+    for (key, value) in more.as_object().cloned().unwrap_or_default() {
+        spec[key] = value;
+    }
+    let user: PostgresUser = serde_json::from_value(json!({
+        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
+        "metadata": { "name": "alice", "namespace": "ns", "uid": "uid" }, "spec": spec,
+    }))
+    .unwrap();
+    match validate(&user) {
+        Ok(Target::Present(wanted)) => *wanted,
+        _ => panic!("a role"),
+    }
+}
+
+fn server(version: u32, superuser: bool) -> stanchion_postgres::Server {
+    stanchion_postgres::Server {
+        version,
+        in_recovery: false,
+        role: "admin".into(),
+        login: "admin".into(),
+        attributes: Attributes {
+            superuser,
+            create_role: true,
+            ..Attributes::default()
+        },
+        cloud_admin_of: Vec::new(),
+        self_grant: SelfGrant::default(),
+    }
+}
+
+fn role(comment: &str) -> RoleFacts {
+    RoleFacts {
+        oid: 1,
+        login: true,
+        inherit: true,
+        create_database: false,
+        create_role: false,
+        replication: false,
+        bypass_rls: false,
+        superuser: false,
+        connection_limit: -1,
+        valid_until: None,
+        comment: comment.into(),
+        parameters: BTreeMap::new(),
+        stored: Stored::Unreadable,
+    }
+}
+
+/// A server with the database `app`, without the role.
+fn empty(version: u32, superuser: bool) -> Catalog {
+    let app = DatabaseFacts {
+        owner: "admin".into(),
+        open: true,
+        acting: true,
+        granted: BTreeSet::new(),
+        public: ["CONNECT".to_owned(), "TEMPORARY".to_owned()].into(),
+    };
+    Catalog {
+        server: server(version, superuser),
+        role: None,
+        memberships: BTreeMap::new(),
+        existing: [
+            ("readers".to_owned(), Reach::default()),
+            ("writers".to_owned(), Reach::default()),
+        ]
+        .into(),
+        databases: [("app".to_owned(), app)].into(),
+        powers: Powers::default(),
+    }
+}
+
+/// The same with the role as we made it.
+fn made(version: u32) -> Catalog {
+    let mut catalog = empty(version, true);
+    catalog.role = Some(role(MARK));
+    if let Some(app) = catalog.databases.get_mut("app") {
+        app.granted.insert("CONNECT".into());
+    }
+    catalog
+}
+
+fn present(catalog: Catalog, contents: &Contents) -> Present {
+    let target = Address::new("db", 5432, "postgres", "admin").unwrap();
+    let names = catalog.databases.keys();
+    Present {
+        contents: names.map(|name| (name.clone(), contents.clone())).collect(),
+        catalog,
+        server: Server {
+            target,
+            allowed: Vec::new(),
+            endpoints: Endpoints::default(),
+            tls: TlsMode::Prefer,
+        },
+        passwords: Passwords::default(),
+        credentials: None,
+        stale_secret: None,
+    }
+}
+
+/// A schema with an owner.
+fn schema(name: &str, owner: &str) -> Contents {
+    let facts = SchemaFacts {
+        owner: owner.into(),
+        acting: true,
+    };
+    Contents {
+        schemas: [(name.to_owned(), facts)].into(),
+        ..Contents::default()
+    }
+}
+
+fn held(kind: GrantKind, schema: &str, owner: Option<&str>, word: &str) -> Held {
+    Held {
+        kind,
+        schema: schema.into(),
+        owner: owner.map(Into::into),
+        word: word.into(),
+    }
+}
+
+fn shown(wanted: &Wanted, present: &Present) -> String {
+    let changes = differences(wanted, present).unwrap();
+    let lines: Vec<String> = changes
+        .iter()
+        .map(|change| change.statement.to_string())
+        .collect();
+    lines.join("\n")
+}
+
+#[test]
+fn a_role_is_made_with_everything_it_needs() {
+    let wish = wanted(&json!({
+        "privileges": ["CONNECT", "READ"], "memberOf": [{ "role": "readers" }],
+        "role": { "connectionLimit": 3, "validUntil": "2030-01-01T00:00:00Z", "comment": "it's", "parameters": { "search_path": "a, b" } },
+    }));
+    let mut there = present(empty(150_000, true), &schema("public", "pg_database_owner"));
+    there.passwords.main = Some(PasswordChange::Set("SCRAM-SHA-256$secret".into()));
+    insta::assert_snapshot!(shown(&wish, &there), @r#"
+    CREATE ROLE "alice" LOGIN CONNECTION LIMIT 3 VALID UNTIL '2030-01-01T00:00:00Z' PASSWORD '[redacted]'
+    COMMENT ON ROLE "alice" IS 'it''s [stanchion PostgresUser ns/alice uid created]'
+    ALTER ROLE "alice" SET "search_path" TO 'a', 'b'
+    GRANT "readers" TO "alice"
+    GRANT CONNECT ON DATABASE "app" TO "alice"
+    GRANT USAGE ON SCHEMA "public" TO "alice"
+    GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "alice"
+    ALTER DEFAULT PRIVILEGES FOR ROLE "admin" IN SCHEMA "public" GRANT SELECT ON TABLES TO "alice"
+    GRANT SELECT ON ALL SEQUENCES IN SCHEMA "public" TO "alice"
+    ALTER DEFAULT PRIVILEGES FOR ROLE "admin" IN SCHEMA "public" GRANT SELECT ON SEQUENCES TO "alice"
+    "#);
+}
+
+#[test]
+fn only_what_differs_is_named() {
+    let wish =
+        wanted(&json!({ "role": { "connectionLimit": 3, "createDatabase": true, "superuser": false } }));
+    let mut there = present(made(150_000), &Contents::default());
+    insta::assert_snapshot!(shown(&wish, &there), @r#"
+    ALTER ROLE "alice" CREATEDB CONNECTION LIMIT 3
+    "#);
+    if let Some(role) = &mut there.catalog.role {
+        role.connection_limit = 3;
+        role.create_database = true;
+    }
+    assert_eq!(shown(&wish, &there), "");
+}
+
+#[test]
+fn words_that_leave_the_spec_are_taken_from_whatever_still_has_them() {
+    let mut wish = wanted(&json!({ "privileges": ["CONNECT", "SELECT"] }));
+    let grant = |kind, owner: Option<&str>, words: &[&str]| AppliedGrant {
+        kind,
+        database: Some("app".into()),
+        schema: Some("public".into()),
+        name: owner.map(Into::into),
+        privileges: words.iter().map(ToString::to_string).collect(),
+    };
+    wish.before.grants = vec![
+        grant(GrantKind::Tables, None, &["SELECT", "INSERT"]),
+        grant(GrantKind::DefaultTables, Some("admin"), &["SELECT", "INSERT"]),
+        grant(GrantKind::Functions, None, &["EXECUTE"]),
+    ];
+    let mut contents = schema("public", "pg_database_owner");
+    contents.held = [
+        held(GrantKind::Schema, "public", None, "USAGE"),
+        held(GrantKind::Tables, "public", None, "SELECT"),
+        held(GrantKind::Sequences, "public", None, "SELECT"),
+        held(GrantKind::DefaultTables, "public", Some("admin"), "SELECT"),
+        held(GrantKind::DefaultTables, "public", Some("admin"), "INSERT"),
+        held(GrantKind::DefaultSequences, "public", Some("admin"), "SELECT"),
+    ]
+    .into();
+    contents.partly = [
+        held(GrantKind::Tables, "public", None, "SELECT"),
+        held(GrantKind::Tables, "public", None, "INSERT"),
+    ]
+    .into();
+    insta::assert_snapshot!(shown(&wish, &present(made(150_000), &contents)), @r#"
+    REVOKE INSERT ON ALL TABLES IN SCHEMA "public" FROM "alice"
+    ALTER DEFAULT PRIVILEGES FOR ROLE "admin" IN SCHEMA "public" REVOKE INSERT ON TABLES FROM "alice"
+    "#);
+}
+
+#[test]
+fn memberships_by_version() {
+    let wish = wanted(&json!({
+        "memberOf": [{ "role": "readers", "admin": true }], "membershipPolicy": "Authoritative",
+    }));
+    let facts = MembershipFacts {
+        grantors: vec!["admin".into(), "somebody".into()],
+        ..MembershipFacts::default()
+    };
+    let mut lines = Vec::new();
+    for version in [150_000, 160_000] {
+        let mut catalog = made(version);
+        catalog.memberships.insert("writers".into(), facts.clone());
+        lines.push(shown(&wish, &present(catalog, &Contents::default())));
+    }
+    insta::assert_snapshot!(lines.join("\n---\n"), @r#"
+    REVOKE "writers" FROM "alice"
+    GRANT "readers" TO "alice" WITH ADMIN OPTION
+    ---
+    REVOKE "writers" FROM "alice" GRANTED BY "admin"
+    REVOKE "writers" FROM "alice" GRANTED BY "somebody"
+    GRANT "readers" TO "alice" WITH ADMIN TRUE
+    "#);
+}
+
+#[test]
+fn a_database_of_its_own_without_a_superuser() {
+    let wish = wanted(&json!({
+        "database": "own", "privileges": ["OWNER"],
+        "createDatabase": { "enabled": true, "owner": true, "extensions": ["pgcrypto"], "schemas": ["app"], "revokePublic": true },
+    }));
+    insta::assert_snapshot!(shown(&wish, &present(empty(160_000, false), &Contents::default())), @r#"
+    CREATE ROLE "alice" LOGIN
+    COMMENT ON ROLE "alice" IS '[stanchion PostgresUser ns/alice uid created]'
+    GRANT "alice" TO CURRENT_USER WITH INHERIT TRUE, SET TRUE
+    CREATE DATABASE "own"
+    ALTER DATABASE "own" OWNER TO "alice"
+    REVOKE CONNECT, TEMPORARY ON DATABASE "own" FROM PUBLIC
+    SET LOCAL search_path TO "public"
+    CREATE EXTENSION IF NOT EXISTS "pgcrypto"
+    SET LOCAL search_path TO pg_catalog, pg_temp
+    CREATE SCHEMA IF NOT EXISTS "app" AUTHORIZATION "alice"
+    GRANT CONNECT, CREATE, TEMPORARY ON DATABASE "own" TO "alice"
+    GRANT CREATE, USAGE ON SCHEMA "app" TO "alice"
+    GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON ALL TABLES IN SCHEMA "app" TO "alice"
+    GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA "app" TO "alice"
+    GRANT EXECUTE ON ALL ROUTINES IN SCHEMA "app" TO "alice"
+    "#);
+}
+
+#[test]
+fn a_login_that_takes_turns_has_the_limits_of_the_role() {
+    let wish = wanted(&json!({
+        "passwordSecretRef": null, "password": { "generate": {}, "rotation": { "strategy": "DualUser" } },
+        "role": { "connectionLimit": 2, "parameters": { "work_mem": "1MB" } },
+    }));
+    let mut there = present(made(160_000), &Contents::default());
+    let login = |name: &str, enabled, facts: Option<RoleFacts>, change| Login {
+        name: name.into(),
+        catalog: Catalog {
+            role: facts,
+            ..empty(160_000, true)
+        },
+        enabled,
+        change,
+    };
+    there.passwords = Passwords {
+        active: Some("alice_b".into()),
+        dual: vec![
+            login("alice_a", false, Some(role(MARK)), PasswordChange::Clear),
+            login("alice_b", true, None, PasswordChange::Set("x".into())),
+        ],
+        ..Passwords::default()
+    };
+    insta::assert_snapshot!(shown(&wish, &there), @r#"
+    ALTER ROLE "alice" NOLOGIN CONNECTION LIMIT 2
+    ALTER ROLE "alice" SET "work_mem" TO '1MB'
+    ALTER ROLE "alice_a" NOLOGIN CONNECTION LIMIT 2 PASSWORD NULL
+    CREATE ROLE "alice_b" LOGIN CONNECTION LIMIT 2 PASSWORD '[redacted]'
+    COMMENT ON ROLE "alice_b" IS '[stanchion PostgresUser ns/alice uid created]'
+    GRANT "alice" TO "alice_b"
+    ALTER ROLE "alice_b" SET "role" TO 'alice'
+    ALTER ROLE "alice_b" SET "work_mem" TO '1MB'
+    "#);
+}
+
+#[test]
+fn what_an_adopted_role_held_stays_its_own() {
+    let wish =
+        wanted(&json!({ "privileges": ["CONNECT", "TEMPORARY"], "memberOf": [{ "role": "readers" }] }));
+    let mut catalog = made(150_000);
+    catalog.role = Some(role("by hand"));
+    catalog
+        .memberships
+        .insert("readers".into(), MembershipFacts::default());
+    let given = holdings(&wish, &present(catalog, &Contents::default()));
+    let words: Vec<&Vec<String>> = given.iter().map(|grant| &grant.privileges).collect();
+    assert_eq!(words, [&vec!["TEMPORARY".to_owned()]]);
+}
+
+#[test]
+fn a_change_by_hand_is_left_alone_only_after_the_spec_was_applied() {
+    for (mode, settled, left) in [
+        ("Correct", true, false),
+        ("Report", true, true),
+        ("Ignore", true, true),
+        ("Report", false, false),
+    ] {
+        let mut wish = wanted(&json!({ "driftPolicy": { "mode": mode } }));
+        wish.before.settled = settled;
+        let mut there = present(made(150_000), &Contents::default());
+        assert_eq!(is_left_alone(&wish, &there), left, "{mode}");
+        there.passwords.rotated = Some(jiff::Timestamp::UNIX_EPOCH);
+        assert!(
+            !is_left_alone(&wish, &there),
+            "a new password is applied in every mode"
+        );
+    }
+}
