@@ -76,6 +76,13 @@ pub(crate) fn apply(
 /// Does one step. The original replaces what is not there, which the standard does not.
 fn lenient(operation: &json_patch::PatchOperation, object: &mut Value) -> Result<(), ()> {
     let mut operation = operation.clone();
+    // A field that is not there is null for a test.
+    if let json_patch::PatchOperation::Test(test) = &operation
+        && test.value.is_null()
+        && object.pointer(test.path.as_str()).is_none()
+    {
+        return Ok(());
+    }
     if let json_patch::PatchOperation::Replace(replace) = &operation
         && object.pointer(replace.path.as_str()).is_none()
     {

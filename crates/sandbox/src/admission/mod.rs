@@ -108,11 +108,7 @@ pub(crate) async fn mutate(
         else {
             continue;
         };
-        if let Some(patch) = response
-            .get("patch")
-            .and_then(Value::as_str)
-            .filter(|patch| !patch.is_empty())
-        {
+        if let Some(patch) = response.get("patch").filter(|patch| !patch.is_null()) {
             object = rules::patched(&object, patch).map_err(|why| {
                 ApiError::internal(format!("failed calling webhook \"{}\": {why}", webhook.name))
             })?;

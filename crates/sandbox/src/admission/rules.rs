@@ -174,11 +174,32 @@ pub(crate) fn review(
     json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
 }
 
-/// Applies the patch of a mutating webhook.
-pub(crate) fn patched(object: &Value, patch: &str) -> Result<Value, String> {
-    let patch = STANDARD.decode(patch).map_err(|error| error.to_string())?;
+/// Applies the patch of a mutating webhook: bytes, which JSON writes in base64 or as a list of numbers.
+pub(crate) fn patched(object: &Value, patch: &Value) -> Result<Value, String> {
+    let patch = match patch {
+        Value::String(text) => STANDARD.decode(text).map_err(|error| error.to_string())?,
+        other => serde_json::from_value(other.clone()).map_err(|error| error.to_string())?,
+    };
+    if patch.is_empty() {
+        return Ok(object.clone());
+    }
     let patch: json_patch::Patch = serde_json::from_slice(&patch).map_err(|error| error.to_string())?;
     let mut object = object.clone();
     json_patch::patch(&mut object, &patch).map_err(|error| error.to_string())?;
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_comes_as_text_or_as_numbers() {
+        let patch = json!([{"op": "add", "path": "/a", "value": 1}]).to_string();
+        let text = json!(STANDARD.encode(&patch));
+        let numbers = json!(patch.as_bytes());
+        for form in [text, numbers] {
+            assert_eq!(patched(&json!({}), &form).unwrap(), json!({"a": 1}));
+        }
+    }
 }
