@@ -1,9 +1,11 @@
 //! The command line: which commands there are, and how any of them fails.
 
 use std::fmt;
+use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use stanchion_roles::cli as roles;
 
 use crate::{crds, generate, rbac, run};
 
@@ -24,20 +26,24 @@ pub(crate) enum Command {
     Crds(crds::Arguments),
     /// Print the least rights that the operator needs as YAML
     Rbac(rbac::Arguments),
+    /// Access control as code: validate, diff, apply, inspect and generate role policies
+    Roles(Box<roles::Args>),
     /// Write the files of this repository that are made from the types
     #[command(hide = true)]
     Generate(generate::Arguments),
 }
 
 impl Command {
-    /// Does it.
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    /// Does it. Roles alone has codes of its own: scripts tell drift from failure by them.
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Self::Run(arguments) => run::run(&arguments),
-            Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of),
-            Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of),
-            Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of),
+            Self::Roles(arguments) => return Ok(roles::main(*arguments, roles::Name::Stanchion)),
+            Self::Run(arguments) => run::run(&arguments)?,
+            Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of)?,
+            Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of)?,
+            Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of)?,
         }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -91,7 +97,15 @@ pub(crate) fn parse() -> Result<Command, Failure> {
         if asked_for_text {
             error.exit();
         }
-        Failure::usage(first_part(&error.render().to_string()))
+        let mut failure = Failure::usage(first_part(&error.render().to_string()));
+        if std::env::args_os()
+            .nth(1)
+            .is_some_and(|command| command == "roles")
+        {
+            // 2 means drift there.
+            failure.code = roles::usage_code(&error);
+        }
+        failure
     })
 }
 
@@ -132,12 +146,13 @@ mod tests {
         );
     }
 
-    /// Every option can also be given as an environment variable, and its name follows from the option's.
+    /// Every option can also be given as an environment variable, and its name follows from the option's. The
+    /// options of `roles` are those of pgroles.
     #[test]
     fn every_option_is_an_environment_variable() {
         for command in Cli::command()
             .get_subcommands()
-            .filter(|command| !command.is_hide_set())
+            .filter(|command| !command.is_hide_set() && command.get_name() != "roles")
         {
             for argument in command.get_arguments() {
                 let long = argument.get_long().unwrap();
