@@ -326,7 +326,12 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
     options(manifest, findings);
     for (index, entry) in manifest.default_privileges.iter().enumerate() {
         for (position, grant) in entry.grant.iter().enumerate() {
-            let clash = entry.grant.iter().any(|other| {
+            // A second entry for the same place speaks of the same privileges.
+            let here = manifest
+                .default_privileges
+                .iter()
+                .filter(|other| place(manifest, other) == place(manifest, entry));
+            let clash = here.flat_map(|other| &other.grant).any(|other| {
                 other.role == grant.role
                     && other.on_type.default_kind() == grant.on_type.default_kind()
                     && other.ensure != grant.ensure
@@ -346,6 +351,19 @@ fn contradictions(manifest: &Manifest, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// Whose new objects an entry is about, and in which schema; none for everywhere.
+fn place<'a>(
+    manifest: &'a Manifest,
+    entry: &'a DefaultPrivilege,
+) -> (Option<&'a String>, Option<&'a String>) {
+    let schema = entry.schema.as_ref();
+    let scoped = entry.scope.as_ref().and_then(|scope| scope.schema.as_ref());
+    (
+        entry.owner.as_ref().or(manifest.default_owner.as_ref()),
+        schema.or(scoped),
+    )
 }
 
 /// One rule wants a privilege with the grant option, another without it.
