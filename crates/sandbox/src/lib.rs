@@ -40,6 +40,7 @@ mod lifecycle;
 mod nonresource;
 mod openapi;
 mod patch;
+mod private;
 mod protobuf;
 mod request;
 mod resource;

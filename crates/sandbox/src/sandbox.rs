@@ -15,6 +15,7 @@ use crate::auth::tokens::Tokens;
 use crate::clock::Clock;
 use crate::controllers::{self, Workloads};
 use crate::faults::Faults;
+use crate::private;
 use crate::resource::Registry;
 use crate::server::Server;
 use crate::service::Door;
@@ -223,24 +224,11 @@ impl Sandbox {
 
     /// Writes the administrator's kubeconfig, readable by its owner only.
     pub fn write_kubeconfig(&self, path: &Path) -> Result<(), StartError> {
-        let file = |source| StartError::File {
+        let config = self.kubeconfig(User::admin()).unwrap_or_default();
+        private::write(path, &config).map_err(|source| StartError::File {
             path: path.to_owned(),
             source,
-        };
-        let config = self.kubeconfig(User::admin()).unwrap_or_default();
-        #[cfg(unix)]
-        {
-            use std::io::Write as _;
-            use std::os::unix::fs::OpenOptionsExt as _;
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            options
-                .open(path)
-                .and_then(|mut out| out.write_all(config.as_bytes()))
-                .map_err(file)
-        }
-        #[cfg(not(unix))]
-        std::fs::write(path, config).map_err(file)
+        })
     }
 }
 

@@ -7,6 +7,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use stanchion_roles::cli as roles;
 
+#[cfg(feature = "sandbox")]
+use crate::sandbox;
 use crate::{crds, generate, rbac, run};
 
 /// One operator for the platforms that stand on PostgreSQL.
@@ -22,6 +24,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the operator on a cluster: the one of KUBECONFIG, or the one that it is in
     Run(Box<run::Arguments>),
+    /// Try it without a cluster: an API server, PostgreSQL, the operator and its examples, until Ctrl-C. Never for
+    /// production
+    #[cfg(feature = "sandbox")]
+    Sandbox(sandbox::Arguments),
     /// Print all custom resource definitions as YAML
     Crds(crds::Arguments),
     /// Print the least rights that the operator needs as YAML
@@ -39,6 +45,8 @@ impl Command {
         match self {
             Self::Roles(arguments) => return Ok(roles::main(*arguments, roles::Name::Stanchion)),
             Self::Run(arguments) => run::run(&arguments)?,
+            #[cfg(feature = "sandbox")]
+            Self::Sandbox(arguments) => sandbox::run(&arguments).map_err(Failure::of)?,
             Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of)?,
             Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of)?,
             Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of)?,

@@ -10,6 +10,8 @@ mod generate;
 mod output;
 mod rbac;
 mod run;
+#[cfg(feature = "sandbox")]
+mod sandbox;
 mod yaml;
 
 use std::io::Write as _;

@@ -48,11 +48,16 @@ struct Account {
     name: String,
 }
 
+/// The namespace of the operator unless it is told another one.
+pub(crate) const NAMESPACE: &str = "stanchion-system";
+/// Its service account there.
+pub(crate) const SERVICE_ACCOUNT: &str = "stanchion";
+
 impl Default for Account {
     fn default() -> Self {
         Self {
-            namespace: "stanchion-system".into(),
-            name: "stanchion".into(),
+            namespace: NAMESPACE.into(),
+            name: SERVICE_ACCOUNT.into(),
         }
     }
 }
@@ -100,20 +105,21 @@ pub(crate) enum RbacError {
 
 /// Prints them.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), RbacError> {
-    Ok(output::print(&manifest(arguments)?)?)
+    Ok(output::print(&yaml::stream(&objects(arguments)?)?)?)
 }
 
 /// The rights of all controllers on the whole cluster.
 pub(crate) fn everything() -> Result<String, RbacError> {
-    manifest(&Arguments {
-        controllers: Choice::everything(),
+    Ok(yaml::stream(&cluster_wide(Choice::everything())?)?)
+}
+
+/// The rights of some controllers on the whole cluster, as objects.
+pub(crate) fn cluster_wide(controllers: Choice) -> Result<Vec<Value>, serde_json::Error> {
+    objects(&Arguments {
+        controllers,
         namespace: Vec::new(),
         service_account: Account::default(),
     })
-}
-
-fn manifest(arguments: &Arguments) -> Result<String, RbacError> {
-    Ok(yaml::stream(&objects(arguments)?)?)
 }
 
 fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{Expect, Store};
+use crate::private;
 
 impl Store {
     /// All objects and the revision, as one value.
@@ -26,9 +27,7 @@ impl Store {
 
     /// Writes the state, so that a crash leaves the old file or the new one.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
-        let draft = path.with_extension("draft");
-        std::fs::write(&draft, self.export().to_string())?;
-        std::fs::rename(draft, path)
+        private::write(path, &self.export().to_string())
     }
 
     /// Reads a state that was saved. Revisions go on from where they were, so no client sees one twice.

@@ -72,6 +72,18 @@ pub(crate) struct Arguments {
     pub(super) otlp_endpoint: Option<String>,
 }
 
+impl Arguments {
+    /// What these words mean on a command line, whatever the environment says. For whoever runs the operator beside
+    /// something else.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn of_words(words: &[String]) -> Result<Self, clap::Error> {
+        use clap::{Args as _, FromArgMatches as _, builder::Resettable};
+        let command = Self::augment_args(clap::Command::new("run").no_binary_name(true))
+            .mut_args(|argument| argument.env(Resettable::Reset));
+        Self::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
+}
+
 /// How mistakes are refused at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Admission {

@@ -14,8 +14,9 @@ use super::instance::InstanceError;
 use super::preflight::PreflightError;
 use crate::cli::Failure;
 
+/// Why the operator did not go on.
 #[derive(Debug, Error)]
-pub(super) enum RunError {
+pub(crate) enum RunError {
     #[error(transparent)]
     Instance(#[from] InstanceError),
     #[error(transparent)]

@@ -28,13 +28,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use self::error::RunError;
 use self::preflight::Ground;
 use self::replica::Replica;
 use self::serve::Doors;
 use crate::cli::Failure;
 
 pub(crate) use self::arguments::Arguments;
+pub(crate) use self::error::RunError;
+pub(crate) use self::signals::shutdown;
 pub(crate) use self::webhooks::{CERTIFICATE, registration_name};
 
 /// The Lease that replicas share.
@@ -61,8 +62,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .build()
         .map_err(RunError::from)?;
     let ended = runtime.block_on(async {
+        let shutdown = shutdown()?;
         let telemetry = telemetry::start(arguments)?;
-        let ended = operate(arguments).await;
+        let ended = operate(arguments, None, shutdown).await;
         telemetry.finish().await;
         ended
     });
@@ -71,12 +73,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(ended?)
 }
 
-async fn operate(arguments: &Arguments) -> Result<(), RunError> {
-    let shutdown = signals::shutdown()?;
+/// Runs the operator until shutdown, on a cluster that the caller names or that of the environment.
+pub(crate) async fn operate(
+    arguments: &Arguments,
+    cluster: Option<Config>,
+    shutdown: CancellationToken,
+) -> Result<(), RunError> {
     // Probes, metrics and webhooks are answered until the last reconcile is done.
     let closing = CancellationToken::new();
     let mut servers = JoinSet::new();
-    let starting = start(arguments, &shutdown, &mut servers, &closing);
+    let starting = Box::pin(start(arguments, cluster, &shutdown, &mut servers, &closing));
     let Some(replica) = shutdown.run_until_cancelled(starting).await else {
         return Ok(());
     };
@@ -92,6 +98,7 @@ async fn operate(arguments: &Arguments) -> Result<(), RunError> {
 /// Does everything that can fail, and starts to answer.
 async fn start<'a>(
     arguments: &'a Arguments,
+    cluster: Option<Config>,
     shutdown: &CancellationToken,
     servers: &mut JoinSet<()>,
     closing: &CancellationToken,
@@ -103,9 +110,12 @@ async fn start<'a>(
     let ready = health.ready.add("caches", "the operator is starting");
     let doors = Doors::bind(arguments, health, metrics.clone()).await?;
 
-    let config = Config::infer()
-        .await
-        .map_err(|error| RunError::NoCluster(Box::new(error)))?;
+    let config = match cluster {
+        Some(config) => config,
+        None => Config::infer()
+            .await
+            .map_err(|error| RunError::NoCluster(Box::new(error)))?,
+    };
     let unfenced = client::build(config.clone(), &metrics, &Options::new("operator"))?;
     let kinds: Vec<_> = arguments
         .controllers

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 /// A token that SIGTERM or SIGINT cancels. Called first: the first process of a container has no default action
 /// for a signal, and would ignore it until somebody listens.
-pub(super) fn shutdown() -> io::Result<CancellationToken> {
+pub(crate) fn shutdown() -> io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let token = CancellationToken::new();

@@ -14,6 +14,8 @@ mod installation;
 mod operator;
 mod replicas;
 mod rights;
+#[cfg(feature = "sandbox")]
+mod sandbox;
 mod start;
 mod users;
 

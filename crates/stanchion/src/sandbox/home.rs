@@ -1,0 +1,100 @@
+//! The sandbox's directory: thrown away at the end, or the user's own and kept.
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use stanchion_local::scratch::Scratch;
+
+use super::error::SandboxError;
+
+/// A directory and the promise that nobody else uses it.
+pub(super) struct Home {
+    path: PathBuf,
+    kept: bool,
+    // Held for their ends.
+    _lock: Option<File>,
+    _scratch: Option<Scratch>,
+}
+
+impl Home {
+    /// The user's directory, or one that goes away with this process, however it ends.
+    pub(super) fn open(chosen: Option<&Path>) -> Result<Self, SandboxError> {
+        let home = match chosen {
+            None => {
+                let scratch = Scratch::new("stanchion-demo-")?;
+                Self {
+                    path: scratch.path().to_owned(),
+                    kept: false,
+                    _lock: None,
+                    _scratch: Some(scratch),
+                }
+            }
+            Some(folder) => {
+                let unusable = |source| SandboxError::File {
+                    path: folder.to_owned(),
+                    source,
+                };
+                fs::create_dir_all(folder).map_err(unusable)?;
+                // PostgreSQL does not run in our working directory.
+                let path = folder.canonicalize().map_err(unusable)?;
+                let lock = File::create(path.join("lock")).map_err(unusable)?;
+                match lock.try_lock() {
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => return Err(SandboxError::InUse(path)),
+                    Err(TryLockError::Error(source)) => return Err(unusable(source)),
+                }
+                Self {
+                    path,
+                    kept: true,
+                    _lock: Some(lock),
+                    _scratch: None,
+                }
+            }
+        };
+        // As root we run PostgreSQL under another account, which must find its own directory in here and need not
+        // see what else there is.
+        fs::set_permissions(&home.path, Permissions::from_mode(0o711)).map_err(|source| {
+            SandboxError::File {
+                path: home.path.clone(),
+                source,
+            }
+        })?;
+        Ok(home)
+    }
+
+    /// The file that keeps the API server's objects between runs, if they are kept.
+    pub(super) fn state(&self) -> Option<PathBuf> {
+        self.kept.then(|| self.path.join("objects.json"))
+    }
+
+    /// Whether it is there again next time.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// The log of the operator and the API server.
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    /// Where the kubeconfig is, unless the user says another place.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.path.join("kubeconfig")
+    }
+
+    /// PostgreSQL's own directory, which is made where it is not there.
+    pub(super) fn postgres(&self) -> Result<PathBuf, SandboxError> {
+        let path = self.path.join("postgres");
+        fs::create_dir_all(&path).map_err(|source| SandboxError::File {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(path)
+    }
+
+    /// A file that only we can read.
+    pub(super) fn private(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}

@@ -1,0 +1,67 @@
+//! Applying objects of any kind.
+
+use kube::api::{DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::discovery::{self, Scope};
+use kube::runtime::{conditions, wait::await_condition};
+use kube::{Api, Client};
+use serde_json::Value;
+use stanchion_kernel::problem::chain;
+
+use super::error::SandboxError;
+
+/// The owner of the fields that the sandbox sets.
+const MANAGER: &str = "stanchion-sandbox";
+
+/// The documents of a manifest.
+pub(super) fn documents(text: &str) -> Result<Vec<Value>, SandboxError> {
+    serde_saphyr::from_multiple(text).map_err(|error| SandboxError::Manifest(error.to_string()))
+}
+
+/// Applies the definitions of all kinds, and waits until they are served.
+pub(super) async fn define(client: &Client) -> Result<(), SandboxError> {
+    let definitions = Api::all(client.clone());
+    for crd in stanchion_api::crds() {
+        let crd = serde_json::to_value(crd).map_err(|error| SandboxError::Manifest(error.to_string()))?;
+        apply(client, &crd).await?;
+        let name = crd.pointer("/metadata/name").and_then(Value::as_str);
+        let served = await_condition(
+            definitions.clone(),
+            name.unwrap_or_default(),
+            conditions::is_crd_established(),
+        );
+        served.await.map_err(|error| refused(&crd, &error))?;
+    }
+    Ok(())
+}
+
+/// Applies one object as `kubectl apply --server-side` does it; its namespace is `default` if it names none.
+pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), SandboxError> {
+    let mut parsed: DynamicObject =
+        serde_json::from_value(object.clone()).map_err(|error| refused(object, &error))?;
+    let types = parsed.types.clone().unwrap_or_default();
+    let kind = GroupVersionKind::try_from(&types).map_err(|error| refused(object, &error))?;
+    let (resource, capabilities) = discovery::pinned_kind(client, &kind)
+        .await
+        .map_err(|error| refused(object, &error))?;
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+        Scope::Namespaced => {
+            let namespace = parsed.metadata.namespace.get_or_insert_with(|| "default".into());
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+    };
+    let name = parsed.metadata.name.clone().unwrap_or_default();
+    let params = PatchParams::apply(MANAGER).force();
+    api.patch(&name, &params, &Patch::Apply(&parsed))
+        .await
+        .map_err(|error| refused(object, &error))?;
+    Ok(())
+}
+
+fn refused(object: &Value, error: &dyn std::error::Error) -> SandboxError {
+    let word = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("?");
+    SandboxError::Apply {
+        object: format!("{}/{}", word("/kind"), word("/metadata/name")),
+        why: chain(error),
+    }
+}

@@ -1,0 +1,50 @@
+//! How a scene is shown: drawn again and again in a terminal, told line by line elsewhere.
+
+mod lines;
+mod picture;
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use super::scene::Scene;
+use crate::output::{self, OutputError};
+
+/// Prints lines.
+pub(super) fn say(lines: &[String]) -> Result<(), OutputError> {
+    output::print(&format!("{}\n", lines.join("\n")))
+}
+
+/// One way to show a scene that changes.
+pub(super) enum View {
+    /// The picture in the terminal, which is replaced as a whole; how many lines it has.
+    Picture(usize),
+    /// What has changed.
+    Lines,
+}
+
+impl View {
+    /// A picture where there is a terminal to draw it in.
+    pub(super) fn new() -> Self {
+        if std::io::stdout().is_terminal() {
+            Self::Picture(0)
+        } else {
+            Self::Lines
+        }
+    }
+
+    /// Shows what is, after what was.
+    pub(super) fn show(&mut self, before: &Scene, now: &Scene, elapsed: Duration) -> Result<(), OutputError> {
+        match self {
+            Self::Picture(height) => {
+                let lines = picture::draw(now, elapsed);
+                let text = picture::over(*height, &lines);
+                *height = lines.len();
+                output::print(&text)
+            }
+            Self::Lines => {
+                let lines = lines::tell(before, now, elapsed);
+                if lines.is_empty() { Ok(()) } else { say(&lines) }
+            }
+        }
+    }
+}
