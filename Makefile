@@ -22,6 +22,10 @@ help: ## List the targets
 setup: ## Install what is missing to build and test (PostgreSQL's server, a C compiler)
 	@tools/setup
 
+.PHONY: demo
+demo: setup ## Try it without a cluster, in this terminal (ARGS=--once ends when all is ready)
+	cargo run --locked --all-features --bin stanchion -- sandbox $(ARGS)
+
 # One cluster for all test binaries of a run. `--all-features` on both sides of it: nothing is compiled twice.
 TEST := cargo run --locked --all-features --bin test-bed -- cargo test --no-fail-fast --locked --all-features $(ARGS)
 
