@@ -1,0 +1,97 @@
+//! What many objects cost when nothing happens: the operator as a user starts it, on a real control plane and a
+//! real PostgreSQL server, with N `PostgresUser`s that are as they should be.
+//!
+//!     cargo run -p stanchion-bench-idle -- --binary target/release/stanchion [--objects 1000] [--seconds 60]
+//!
+//! Counted are the operator's requests in the API server's audit log and its statements in PostgreSQL's log, so
+//! that nothing depends on what the operator says of itself. A write, or a statement, is a broken promise: the
+//! program then ends with 1. How long anything took is a figure and never a failure.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a bench that does not stand up says so and ends"
+)]
+
+mod bed;
+mod usage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bed::Bed;
+use clap::Parser;
+use tokio::time::sleep;
+use usage::Usage;
+
+/// What to measure.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The operator
+    #[arg(long, value_name = "FILE")]
+    binary: PathBuf,
+    /// How many objects
+    #[arg(long, default_value_t = 1000)]
+    objects: usize,
+    /// For how long nothing happens
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments {
+        binary,
+        objects,
+        seconds,
+    } = Arguments::parse();
+    let bed = Bed::new().await;
+    bed.create(objects).await;
+
+    let start = Instant::now();
+    let operator = bed.operator(&binary);
+    bed.converge(objects).await;
+    let took = start.elapsed().as_secs_f64();
+    row("objects", &objects.to_string());
+    let rate = f64::from(u32::try_from(objects).unwrap_or(u32::MAX)) / took;
+    row(
+        "made from nothing in",
+        &format!("{took:.1} s ({rate:.0} a second)"),
+    );
+    bed.quiet().await;
+
+    let (mark, before) = (bed.mark(), Usage::of(operator.pid()));
+    sleep(Duration::from_secs(seconds)).await;
+    let after = Usage::of(operator.pid());
+    let counted = bed.count(&mark).await;
+    let cpu = after.cpu.saturating_sub(before.cpu).as_secs_f64();
+    row("nothing happened for", &format!("{seconds} s"));
+    row("API writes", &counted.writes.to_string());
+    row("API reads", &counted.reads.to_string());
+    row("SQL statements", &counted.statements.to_string());
+    row("CPU", &format!("{cpu:.2} s"));
+    row(
+        "memory",
+        &format!(
+            "{:.1} MiB ({:.1} MiB at most)",
+            after.resident_mib(),
+            after.peak_mib()
+        ),
+    );
+    if counted.writes == 0 && counted.statements == 0 {
+        ExitCode::SUCCESS
+    } else {
+        println!(
+            "an idle operator must neither write nor ask: {:#?}",
+            counted.examples
+        );
+        ExitCode::FAILURE
+    }
+}
+
+fn row(what: &str, figure: &str) {
+    println!("{what:<24}{figure}");
+}

@@ -1,0 +1,56 @@
+//! What a process has used, as the kernel counts it.
+
+use std::fs;
+use std::time::Duration;
+
+/// The kernel's unit of CPU time (`USER_HZ`), the same on every Linux that there is.
+const TICKS_A_SECOND: u64 = 100;
+const KIB_A_MIB: f64 = 1024.0;
+
+/// Time and memory of a process.
+pub(crate) struct Usage {
+    /// In user and kernel mode, all threads.
+    pub(crate) cpu: Duration,
+    resident_kib: u32,
+    peak_kib: u32,
+}
+
+impl Usage {
+    /// So far.
+    pub(crate) fn of(pid: u32) -> Self {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the operator runs");
+        let (stat, status) = (read("stat"), read("status"));
+        // The name of the program, in parentheses, may contain anything; what follows it is fields.
+        let fields = stat.rsplit_once(')').expect("a name in parentheses").1;
+        let ticks: u64 = fields
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .map(number::<u64>)
+            .sum();
+        let kib = |name: &str| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .expect("a line of status");
+            number(line.trim_start_matches(':').trim().trim_end_matches(" kB"))
+        };
+        Self {
+            cpu: Duration::from_millis(ticks * 1000 / TICKS_A_SECOND),
+            resident_kib: kib("VmRSS"),
+            peak_kib: kib("VmHWM"),
+        }
+    }
+
+    pub(crate) fn resident_mib(&self) -> f64 {
+        f64::from(self.resident_kib) / KIB_A_MIB
+    }
+
+    pub(crate) fn peak_mib(&self) -> f64 {
+        f64::from(self.peak_kib) / KIB_A_MIB
+    }
+}
+
+fn number<N: std::str::FromStr>(text: &str) -> N {
+    text.parse().ok().expect("a number")
+}
