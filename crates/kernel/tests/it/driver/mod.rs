@@ -7,6 +7,7 @@ mod deadline;
 mod memory;
 mod panics;
 mod readiness;
+mod shutdown;
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const LONG: Duration = Duration::from_mins(20);
 /// An operator that runs until it is dropped.
 struct Operator {
     synced: Synced,
-    _task: AbortOnDropHandle<()>,
+    task: AbortOnDropHandle<()>,
 }
 
 /// Starts the toy on a server.
@@ -32,7 +33,7 @@ fn start(server: &Server, settings: Settings) -> Operator {
     let operator = server.operator(settings);
     let synced = operator.synced();
     let task = AbortOnDropHandle::new(tokio::spawn(operator.run()));
-    Operator { synced, _task: task }
+    Operator { synced, task }
 }
 
 /// A widget of this size and nothing else.

@@ -14,8 +14,9 @@ use kube::client::{Body, Client};
 use serde_json::{Value, json};
 use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, ApiResponse, Options};
-use stanchion_kernel::driver::{Operator, Settings};
+use stanchion_kernel::driver::{Environment, Operator, Settings};
 use stanchion_kernel::telemetry::Metrics;
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, ServiceExt as _};
 
 use super::{POKE, Toy, Widget, WidgetSpec, World, environment};
@@ -29,6 +30,8 @@ pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     pub(crate) world: World,
     pub(crate) metrics: Metrics,
+    /// Ends the operators that were started on this server.
+    pub(crate) shutdown: CancellationToken,
 }
 
 #[derive(Default)]
@@ -47,6 +50,7 @@ impl Default for Server {
             state: Arc::default(),
             world: World::default(),
             metrics: Metrics::new("test"),
+            shutdown: CancellationToken::new(),
         }
     }
 }
@@ -116,9 +120,12 @@ impl Server {
         self.state().calls.iter().filter(is_such).count()
     }
 
-    /// An operator of the toy on this server, and the client that it uses.
+    /// An operator of the toy on this server.
     pub(crate) fn operator(&self, settings: Settings) -> Operator {
-        let environment = environment(self.client(), &self.metrics, settings);
+        let environment = Environment {
+            shutdown: self.shutdown.clone(),
+            ..environment(self.client(), &self.metrics, settings)
+        };
         let mut operator = Operator::new(environment);
         let world = self.world.clone();
         operator.add(Toy { world }, &Scope::Namespace(NAMESPACE.into()));
