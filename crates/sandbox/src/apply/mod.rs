@@ -176,14 +176,15 @@ impl Writer<'_> {
 
     /// Takes out what this manager applied before, no longer applies, and nobody else owns.
     fn prune(&self, merged: &Value, last: &Entry, mine: &Entry, others: &[Entry]) -> Value {
-        let named = |set: &Set| set.with_named_parents(self.schema);
+        // The metadata as a whole is nobody's to drop.
+        let named = |set: &Set| set.with_named_parents(self.schema).without_member("metadata");
         let without = |set: &Set| walk::remove(self.schema, merged, set).unwrap_or_default();
         let all = named(&walk::fields(self.schema, merged));
         let owned = others
             .iter()
             .fold(mine.set.clone(), |owned, entry| owned.union(&entry.set));
 
-        let pruned = named(&walk::fields(self.schema, &without(&last.set)));
+        let pruned = named(&walk::fields(self.schema, &without(&named(&last.set))));
         let unowned = without(&all.minus(&pruned).minus(&named(&owned)));
         let kept = named(&walk::fields(self.schema, &unowned));
         without(&all.minus(&kept).intersection(&named(&last.set)))

@@ -318,6 +318,13 @@ pub(crate) fn mismatch(schema: Schema<'_>, value: &Value, path: &str) -> Option<
             let element = schema.items()?;
             let identified = list_type(Some(schema)) != ListType::Atomic;
             let names = elements(Some(schema), Some(value));
+            let twice = names
+                .iter()
+                .enumerate()
+                .find(|(index, (name, _))| names.iter().take(*index).any(|(known, _)| known == name));
+            if let Some((_, (name, _))) = twice.filter(|_| identified) {
+                return Some(format!("{path}: duplicate entries for key {}", name.shown()));
+            }
             list.iter().enumerate().find_map(|(index, item)| {
                 let mut at = format!("{path}[{index}]");
                 if let Some((name, _)) = names.get(index).filter(|_| identified) {

@@ -145,25 +145,33 @@ impl Custom {
     /// All rules of the schema that the object breaks, those that compare with its former state included.
     pub(crate) fn check(&self, resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let root = Schema::custom(&self.declared);
+        // What was wrong before and has not changed is let through.
+        let fresh = |error: &FieldError| old.is_none_or(|old| !is_unchanged(error, old, value));
         let mut errors: Vec<FieldError> = validate::check(root, value, "")
             .into_iter()
-            .map(|mut error| {
-                error.detail = error.detail.trim_start().to_owned();
-                error
-            })
+            .filter(fresh)
             .collect();
+        for error in &mut errors {
+            error.detail = error.detail.trim_start().to_owned();
+        }
         let blocking = errors.iter().any(|error| {
             matches!(
                 error.fault,
-                Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany
-            ) || error.fault == Fault::NotSupported
+                Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany | Fault::NotSupported
+            )
         });
-        if !blocking || errors.is_empty() {
-            errors.extend(validate::check_lists(root, value, ""));
-            errors.extend(self.check_rules(resource, value, old));
+        if !blocking {
+            errors.extend(validate::check_lists(root, value, "").into_iter().filter(fresh));
+            errors.extend(self.check_rules(resource, value, old).into_iter().filter(fresh));
         } else if self.has_rules {
-            errors.push(FieldError::new(Fault::Invalid, "<nil>", Some(Value::Null),
-                "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"));
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                          errors to complete validation";
+            errors.push(FieldError::new(
+                Fault::Invalid,
+                "<nil>",
+                Some(Value::Null),
+                detail,
+            ));
         }
         errors
     }
@@ -209,6 +217,15 @@ impl Custom {
             })
             .collect()
     }
+}
+
+/// Whether the part that an error is about is as it was. A missing field is about the object that it is missing in.
+fn is_unchanged(error: &FieldError, old: &Value, new: &Value) -> bool {
+    let path = match error.fault {
+        Fault::Required => error.field.rsplit_once('.').map_or("", |(parent, _)| parent),
+        _ => error.field.trim_start_matches("<nil>"),
+    };
+    at(old, path) == at(new, path)
 }
 
 /// The value at a path such as `spec.list[0].name`.

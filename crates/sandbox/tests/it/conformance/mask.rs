@@ -94,7 +94,21 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
             *map = entries.into_iter().collect();
             map.sort_keys();
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, texts)),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| walk(item, texts));
+            if items.iter().all(|item| item["fieldsType"].is_string()) {
+                // Managed fields are ordered by time, so by chance.
+                items.sort_by_key(|item| {
+                    [
+                        &item["operation"],
+                        &item["manager"],
+                        &item["subresource"],
+                        &item["apiVersion"],
+                    ]
+                    .map(Value::to_string)
+                });
+            }
+        }
         Value::String(text) => {
             *text = texts.iter().fold(text.clone(), |text, (from, to)| {
                 from.replace_all(&text, *to).into_owned()
