@@ -178,7 +178,7 @@ impl Writer<'_> {
     fn prune(&self, merged: &Value, last: &Entry, mine: &Entry, others: &[Entry]) -> Value {
         // The metadata as a whole is nobody's to drop.
         let named = |set: &Set| set.with_named_parents(self.schema).without_member("metadata");
-        let without = |set: &Set| walk::remove(self.schema, merged, set).unwrap_or_default();
+        let without = |set: &Set| walk::remove(self.schema, merged, set);
         let all = named(&walk::fields(self.schema, merged));
         let owned = others
             .iter()

@@ -257,41 +257,46 @@ fn merge_list(schema: At<'_>, old: &Value, new: &Value) -> Value {
     Value::Array(merged)
 }
 
-/// Takes the fields of a set out of a value; `None` if nothing is left of it.
-pub(crate) fn remove(schema: At<'_>, value: &Value, set: &Set) -> Option<Value> {
+/// Takes the fields of a set out of a value. A container that is emptied becomes null, which is still there.
+pub(crate) fn remove(schema: At<'_>, value: &Value, set: &Set) -> Value {
     if is_leaf(schema, value) {
-        return Some(value.clone());
+        return value.clone();
     }
     match value {
         Value::Object(map) => {
-            let mut left = Map::new();
-            for (key, inner) in map {
-                let element = Element::field(key);
-                if set.has(&element) {
-                    continue;
-                }
-                let kept = match set.below(&element) {
-                    Some(below) => remove(child(schema, key), inner, below),
-                    None => Some(inner.clone()),
-                };
-                if let Some(kept) = kept {
-                    left.insert(key.clone(), kept);
-                }
+            let kept: Map<String, Value> = map
+                .iter()
+                .map(|(key, inner)| (key, Element::field(key), inner))
+                .filter(|(_, element, _)| !set.has(element))
+                .map(|(key, element, inner)| {
+                    let below = set.below(&element);
+                    let inner =
+                        below.map_or_else(|| inner.clone(), |below| remove(child(schema, key), inner, below));
+                    (key.clone(), inner)
+                })
+                .collect();
+            if kept.is_empty() && !map.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(kept)
             }
-            (!left.is_empty() || map.is_empty()).then_some(Value::Object(left))
         }
         Value::Array(list) => {
             let kept: Vec<Value> = elements(schema, Some(value))
                 .into_iter()
                 .filter(|(element, _)| !set.has(element))
-                .filter_map(|(element, item)| match set.below(&element) {
-                    Some(below) => remove(items(schema), item, below),
-                    None => Some(item.clone()),
+                .map(|(element, item)| {
+                    let below = set.below(&element);
+                    below.map_or_else(|| item.clone(), |below| remove(items(schema), item, below))
                 })
                 .collect();
-            (!kept.is_empty() || list.is_empty()).then_some(Value::Array(kept))
+            if kept.is_empty() && !list.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(kept)
+            }
         }
-        _ => Some(value.clone()),
+        _ => value.clone(),
     }
 }
 
@@ -377,7 +382,7 @@ mod tests {
         );
         let set = fields(pods(), &new);
         assert_eq!(
-            remove(pods(), &merged, &set).unwrap()["spec"]["containers"],
+            remove(pods(), &merged, &set)["spec"]["containers"],
             json!([{"name": "a", "image": "1"}])
         );
     }
