@@ -95,7 +95,9 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
             map.sort_keys();
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| walk(item, texts));
+            for item in items.iter_mut() {
+                walk(item, texts);
+            }
             if items.iter().all(|item| item["fieldsType"].is_string()) {
                 // Managed fields are ordered by time, so by chance.
                 items.sort_by_key(|item| {
