@@ -9,6 +9,9 @@ pub use stanchion_api::status::Status;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 
+/// How often a write that others were faster than is tried again.
+const ATTEMPTS: usize = 5;
+
 /// Whether the object shows this status already. Conditions of types that are not `ours` belong to other
 /// writers: they are neither compared nor written.
 pub fn is_shown<O: Object>(object: &O, status: &O::Status, ours: &[&str]) -> bool {
@@ -26,9 +29,9 @@ fn owned_part<S: Status>(mut status: S, ours: &[&str]) -> S {
 
 /// Writes the status by server-side apply and returns the object as the server has it now.
 ///
-/// The uid in the patch makes it fail on an object that was deleted and made again meanwhile: a status
-/// never lands on another object of the same name. What a predecessor of ours wrote under another name into
-/// the same status, an apply leaves alone; it is taken away, or it would look like a change for ever.
+/// It is `NotFound` on an object that was deleted and made again meanwhile: a status never lands on another object
+/// of the same name. What a predecessor of ours wrote under another name into the same status, an apply leaves
+/// alone; it is taken away, or it would look like a change for ever.
 pub async fn write<O: Object>(
     api: &Api<O>,
     object: &O,
@@ -37,9 +40,7 @@ pub async fn write<O: Object>(
     field_manager: &str,
 ) -> Result<O, Problem> {
     let status = owned_part(status.clone(), ours);
-    let params = PatchParams::apply(field_manager).force();
-    let applied = Patch::Apply(patch(object, &status));
-    let written = api.patch_status(&object.name_any(), &params, &applied).await?;
+    let written = apply(api, object, &status, field_manager).await?;
     let shown = written.status().map(serde_json::to_value);
     let (Some(Ok(shown)), Ok(intended)) = (shown, serde_json::to_value(&status)) else {
         return Ok(written);
@@ -54,6 +55,36 @@ pub async fn write<O: Object>(
     let version = written.resource_version();
     let removed = Patch::Merge(json!({ "metadata": { "resourceVersion": version }, "status": removals }));
     Ok(api.patch_status(&object.name_any(), &params, &removed).await?)
+}
+
+/// Applies to this very object. The API server does not look at a uid in a patch of a status, but it does at a
+/// version; and where that has moved on, so may have who it belongs to.
+async fn apply<O: Object>(
+    api: &Api<O>,
+    object: &O,
+    status: &O::Status,
+    field_manager: &str,
+) -> Result<O, Problem> {
+    let name = object.name_any();
+    let params = PatchParams::apply(field_manager).force();
+    let mut version = object.resource_version();
+    let mut attempts = 1..=ATTEMPTS;
+    loop {
+        let applied = Patch::Apply(patch(object, version.as_deref(), status));
+        let last = attempts.next() == Some(ATTEMPTS);
+        match api
+            .patch_status(&name, &params, &applied)
+            .await
+            .map_err(Problem::from)
+        {
+            Err(problem) if problem.reason == "Conflict" && !last => {}
+            ended => return ended,
+        }
+        let found = api.get_metadata_opt(&name).await?;
+        let found = found.filter(|found| found.metadata.uid == object.uid());
+        let gone = || Problem::dependency("NotFound", format!("{} {name} is gone", O::kind(&())));
+        version = found.ok_or_else(gone)?.metadata.resource_version;
+    }
 }
 
 /// A merge patch that takes away the fields which are shown and not intended. Lists are left alone: the server
@@ -74,11 +105,11 @@ fn surplus(shown: &Value, intended: &Value) -> Option<Value> {
     (!removals.is_empty()).then_some(Value::Object(removals))
 }
 
-fn patch<O: Object>(object: &O, status: &O::Status) -> Value {
+fn patch<O: Object>(object: &O, version: Option<&str>, status: &O::Status) -> Value {
     json!({
         "apiVersion": O::api_version(&()),
         "kind": O::kind(&()),
-        "metadata": { "name": object.name_any(), "namespace": object.namespace(), "uid": object.uid() },
+        "metadata": { "name": object.name_any(), "namespace": object.namespace(), "resourceVersion": version },
         "status": status,
     })
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::object::HasStatus;
 use kube::runtime::controller::Action;
 use kube::{Api, Resource, ResourceExt};
-use tracing::{Instrument, debug, info, warn};
+use tokio::time::{Instant, sleep};
+use tracing::{Instrument, debug, error, info, warn};
 
 use super::backoff::jitter;
 use super::controller::{Guarded, Shared};
@@ -24,6 +26,9 @@ use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::Finish;
 use crate::watch::primary::key;
 use crate::{finalizer, status};
+
+/// The step that changes things.
+const APPLY: &str = "apply";
 
 /// The reason of a problem that is a defect of ours.
 const PANICKED: &str = "Panicked";
@@ -71,6 +76,8 @@ struct Pass<'a, R: Reconciler> {
     api: Api<R::Object>,
     object: Arc<R::Object>,
     step: &'static str,
+    /// The object is gone: there is no status to write.
+    gone: bool,
     target: Option<R::Target>,
     observed: Option<R::Observed>,
     applied: R::Applied,
@@ -83,6 +90,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             api: Api::namespaced(shared.client.clone(), &object.namespace().unwrap_or_default()),
             object,
             step: "validate",
+            gone: false,
             target: None,
             observed: None,
             applied: R::Applied::default(),
@@ -94,8 +102,11 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             // Our part is done, or was never begun; others may still hold the object, or the watch may lag.
             return (Action::await_change(), Finish::Success);
         }
+        // As it was when the steps were chosen. One that is deleted while they run is cleaned up by the next pass: this
+        // one has not, and may just have made what is to be cleaned up.
+        let leaving = self.is_deleting();
         let mut problem = self.guarded_steps().await.err();
-        if self.is_deleting() && problem.is_none() {
+        if leaving && problem.is_none() {
             match self.release().await {
                 Ok(()) => return (Action::await_change(), Finish::Success),
                 Err(failed) => problem = Some(failed),
@@ -130,6 +141,13 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             && !finalizer::has(self.object.as_ref(), finalizer)
         {
             self.step = "adding the finalizer";
+            // Before it is written: the watch may be faster than the answer.
+            let mut expected = self.object.meta().clone();
+            expected
+                .finalizers
+                .get_or_insert_default()
+                .push(finalizer.to_owned());
+            self.shared.fingerprints.expect::<R>(&expected);
             let object = finalizer::add(
                 &self.api,
                 self.object.as_ref(),
@@ -150,13 +168,13 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let observed = self.observed.insert(observed?);
         self.step = "plan";
         let plan = R::plan(target, observed)?;
-        if let Some(status) = R::announce(&self.object, target, observed, &plan) {
+        if let Some(status) = R::announce(&self.object, target, observed, &plan).filter(|_| !self.gone) {
             self.step = "announcing";
             if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
                 self.object = Arc::new(object);
             }
         }
-        self.step = "apply";
+        self.step = APPLY;
         let manager = self.shared.field_manager.clone();
         let fence = self.shared.fence.clone();
         let write = Writer::new(client.clone(), subject, Arc::clone(references), manager, fence);
@@ -191,7 +209,10 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         match self.publish(report).await {
             Ok(()) => {}
             // Nobody is left to tell.
-            Err(gone) if gone.reason == "NotFound" => debug!("the object is gone"),
+            Err(unwritten) if unwritten.reason == "NotFound" => {
+                debug!("the object is gone");
+                self.clean_up().await;
+            }
             // The first problem is the one to act on; but it is not shown yet, so it cannot rest.
             Err(unwritten) => {
                 let first = problem.map(|problem| problem.with_retry(Retry::Backoff));
@@ -237,6 +258,33 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             self.shared.recorder.publish(&regarding, notice).await;
         }
         Ok(())
+    }
+
+    /// Cleans up after an object that went although it has our finalizer. The API server decides by the finalizers that
+    /// it read when a DELETE came in: one that is added between that and the object's end does not hold it. Only this
+    /// pass knows by now what was made, so it stays at it for as long as a pass may take.
+    async fn clean_up(&self) {
+        if R::FINALIZER.is_none() || self.is_deleting() || self.step != APPLY {
+            return;
+        }
+        let mut object = self.object.as_ref().clone();
+        object.meta_mut().deletion_timestamp = Some(Time(Timestamp::now()));
+        let object = Arc::new(object);
+        let end = Instant::now() + self.shared.settings.deadline;
+        for failures in 1.. {
+            let mut pass = Pass::new(self.shared, Arc::clone(&object));
+            pass.gone = true;
+            let Err(problem) = pass.guarded_steps().await else {
+                info!("cleaned up after an object that was deleted while it was made");
+                return;
+            };
+            let delay = self.shared.settings.backoff.delay(failures);
+            if Instant::now() + delay > end {
+                error!(problem = ?problem, "the object is gone, and what was made for it is left behind");
+                return;
+            }
+            sleep(delay).await;
+        }
     }
 
     fn is_deleting(&self) -> bool {

@@ -50,10 +50,8 @@ fn reason(error: &Error) -> &'static str {
         Some("42501") => "InsufficientPrivilege",
         Some("2BP01") => "CleanupBlocked",
         _ if error.is_connectivity() => CONNECTION_FAILED,
+        _ if error.class() == Reaction::Permanent => "InvalidSpec",
         Some("42704") => "RoleNotFound",
-        _ => match error.class() {
-            Reaction::Permanent => "InvalidSpec",
-            _ => "DatabaseError",
-        },
+        _ => "DatabaseError",
     }
 }

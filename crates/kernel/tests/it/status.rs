@@ -8,7 +8,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use stanchion_kernel::Class;
 
-use crate::toy::{Bed, DEADLINE, FINALIZER, POKE, Running, Widget, WidgetSpec};
+use crate::toy::{Bed, DEADLINE, FINALIZER, POKE, Running, Widget, WidgetSpec, WidgetStatus};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -186,4 +186,24 @@ async fn a_conflict_storm_converges_and_loses_nothing() {
     assert_eq!(missing, [0; 0]);
     assert_eq!(widget.metadata.finalizers.unwrap(), [FINALIZER]);
     assert_eq!(bed.world.thing("one").unwrap().size, 5);
+}
+
+/// A status speaks of one object. Another one of the same name, made meanwhile, does not get it.
+#[tokio::test]
+async fn a_status_does_not_land_on_a_successor() {
+    let bed = Bed::new("status").await;
+    let gone = bed.widget("one", sized(1)).await;
+    bed.delete::<Widget>("one").await;
+    bed.widget("one", sized(1)).await;
+    let status = WidgetStatus::default();
+    let status = WidgetStatus {
+        observed_generation: Some(7),
+        ..status
+    };
+    let api: Api<Widget> = bed.api();
+    let problem = stanchion_kernel::status::write(&api, &gone, &status, &[], "toy")
+        .await
+        .unwrap_err();
+    assert_eq!(problem.reason, "NotFound", "{problem:?}");
+    assert_eq!(api.get("one").await.unwrap().status, None);
 }

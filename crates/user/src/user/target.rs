@@ -167,8 +167,6 @@ pub struct Leaving {
     pub instance: Option<InstanceRef>,
     /// The role; `None` when no pass ever came as far as the database.
     pub username: Option<String>,
-    /// Where to begin looking.
-    pub database: String,
     /// What becomes of the role.
     pub policy: DeletionPolicy,
     /// What becomes of what it owns.

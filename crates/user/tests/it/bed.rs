@@ -13,15 +13,19 @@ use stanchion_kernel::client::{self, ApiLayer, Options};
 use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::telemetry::Metrics;
-use stanchion_postgres::{PoolSettings, Pools, Target};
+use stanchion_postgres::{PoolSettings, Pools, Target, TlsMode};
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::faults::Faults;
+use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::wait::Wait;
 use stanchion_testkit::{unique, wait};
 use stanchion_user::{DefaultInstance, InstanceController, Setup, UserController};
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::instrument::WithSubscriber;
 
 /// How long anything may take: the machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -35,6 +39,8 @@ pub(crate) struct Bed {
     pub(crate) key: Arc<FingerprintKey>,
     /// The name of the operator's sessions, which tells them from those of other tests.
     pub(crate) application: String,
+    /// What the operators say, for the moment a test fails.
+    pub(crate) log: OperatorLog,
 }
 
 /// How an operator is started.
@@ -63,6 +69,7 @@ impl Bed {
             database: Database::of(version).await,
             key: Arc::new(FingerprintKey::generate()),
             application: unique::name("operator"),
+            log: OperatorLog::in_memory(),
         }
     }
 
@@ -86,6 +93,19 @@ impl Bed {
     fn target(&self, url: &str) -> Target {
         let target = Target::parse(&url.into()).unwrap();
         target.with_application_name(&self.application)
+    }
+
+    /// A proxy in front of the server, and the superuser's way through it.
+    pub(crate) async fn proxy(&self) -> (Proxy, Target) {
+        let server = self.database.server();
+        let proxy = Proxy::postgres(server.address()).await;
+        let direct = format!("127.0.0.1:{}", server.port());
+        let url = server
+            .url("postgres")
+            .replace(&direct, &proxy.address().to_string());
+        // Through TLS the proxy would see nothing.
+        let target = self.target(&url).with_tls(TlsMode::Disable, None);
+        (proxy, target)
     }
 
     /// As the operator usually is.
@@ -117,7 +137,7 @@ impl Bed {
     pub(crate) fn start(&self, how: How) -> Running {
         let (operator, metrics) = self.build(how);
         Running {
-            task: tokio::spawn(operator.run()),
+            task: tokio::spawn(operator.run().with_subscriber(self.log.dispatch())),
             metrics,
         }
     }
@@ -149,6 +169,11 @@ impl Bed {
         operator.add(UserController::new(setup.clone()), &scope);
         operator.add(InstanceController::new(setup), &scope);
         (operator, metrics)
+    }
+
+    /// A wait that shows the operator's log when it fails.
+    pub(crate) fn wait(&self) -> Wait<'_> {
+        wait::within(PATIENCE).showing(&self.log)
     }
 
     pub(crate) fn users(&self) -> Api<PostgresUser> {
@@ -192,18 +217,20 @@ impl Bed {
 
     /// Waits until the object is ready for its present generation.
     pub(crate) async fn ready(&self, name: &str) -> PostgresUser {
-        wait::until(&self.users(), name, PATIENCE, |user: &PostgresUser| {
-            condition(user, "Ready") == Some(("True".into(), "UserCreated".into()))
-        })
-        .await
+        self.wait()
+            .until(&self.users(), name, |user: &PostgresUser| {
+                condition(user, "Ready") == Some(("True".into(), "UserCreated".into()))
+            })
+            .await
     }
 
     /// Waits until a condition has this status and reason for the present generation.
     pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> PostgresUser {
-        wait::until(&self.users(), name, PATIENCE, |user: &PostgresUser| {
-            condition(user, kind) == Some((status.into(), reason.into()))
-        })
-        .await
+        self.wait()
+            .until(&self.users(), name, |user: &PostgresUser| {
+                condition(user, kind) == Some((status.into(), reason.into()))
+            })
+            .await
     }
 
     pub(crate) async fn delete(&self, name: &str) {
@@ -211,7 +238,7 @@ impl Bed {
     }
 
     pub(crate) async fn gone(&self, name: &str) {
-        wait::gone(&self.users(), name, PATIENCE).await;
+        self.wait().gone(&self.users(), name).await;
     }
 
     /// Merges a patch into an object, as a person would.
@@ -301,6 +328,14 @@ pub(crate) fn message(user: &PostgresUser, kind: &str) -> String {
         .next()
         .map(|found| found.message.clone())
         .unwrap_or_default()
+}
+
+/// A backoff that is as steep as the usual one and much shorter.
+pub(crate) fn quick() -> Backoff {
+    Backoff {
+        first: Duration::from_millis(50),
+        most: Duration::from_millis(1600),
+    }
 }
 
 /// A condition's status and reason, if it speaks of the present generation.

@@ -48,7 +48,7 @@ impl Removal<'_> {
     /// ours any more.
     async fn look(&self) -> Result<Option<(Pooled, LeavingRole)>, Problem> {
         let session = self.setup.pools.get(&self.left.server.target).await?;
-        let role = observe::look(&session, self.name).await?;
+        let role = observe::look(&session, self.name, self.leaving).await?;
         Ok(role
             .filter(|role| goodbye::end(self.leaving, role).is_some())
             .map(|role| (session, role)))
@@ -63,6 +63,14 @@ impl Removal<'_> {
             .await?;
         if self.leaving.on_delete.terminate_sessions {
             terminate(&session, self.name).await?;
+        }
+        // Until now its sessions could make things.
+        let Some(role) = observe::look(&session, self.name, self.leaving).await? else {
+            return Ok(());
+        };
+        let handed_over = goodbye::hand_over(self.leaving, &role);
+        if !handed_over.is_empty() {
+            session.apply(&Batch::new(handed_over).locked(ROLES)).await?;
         }
         drop(session);
         for (database, here) in &role.dependencies {
@@ -151,5 +159,5 @@ fn blocked(role: &str, error: &Error) -> Problem {
         "role {role} cannot be dropped (2BP01): {}",
         detail.replace('\n', "; ")
     );
-    Problem::human("CleanupBlocked", message).caused_by(error.clone())
+    goodbye::blocked(message).caused_by(error.clone())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{Query, Row, Session};
 
-use super::{Observed, connect};
+use super::Observed;
 use crate::server::{self, Server};
 use crate::setup::Setup;
 use crate::user::catalog::{Catalog, Question, Unexpected};
@@ -30,6 +30,8 @@ pub struct LeavingRole {
     pub catalog: Catalog,
     /// What depends on it, by database; the shared objects (databases themselves) are under `""`.
     pub dependencies: BTreeMap<String, Dependency>,
+    /// The databases that it owns.
+    pub databases: Vec<String>,
 }
 
 /// What a role has in one database.
@@ -49,10 +51,16 @@ const DEPENDENCIES: &str = "\
 SELECT coalesce(d.datname::pg_catalog.text, ''), pg_catalog.count(*) FILTER (WHERE s.deptype = 'o'), \
        coalesce(pg_catalog.bool_and(d.datallowconn), true), \
        coalesce(pg_catalog.max(pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text), ''), \
-       coalesce(pg_catalog.bool_and(pg_catalog.pg_has_role(d.datdba, 'USAGE')), false) \
+       coalesce(pg_catalog.bool_and(pg_catalog.pg_has_role(d.datdba, 'USAGE') \
+         AND pg_catalog.pg_has_role(d.datdba, CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 \
+             >= 160000 THEN 'SET' ELSE 'MEMBER' END)), false) \
 FROM pg_catalog.pg_shdepend s JOIN pg_catalog.pg_roles r ON r.oid = s.refobjid AND r.rolname = $1 \
 LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid \
 WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass GROUP BY d.datname";
+
+const OWNED_DATABASES: &str = "\
+SELECT d.datname::pg_catalog.text FROM pg_catalog.pg_database d \
+JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
 
 const DATABASES: &str =
     "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = ANY ($1)";
@@ -63,15 +71,22 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
     let (Some(username), false) = (&leaving.username, leaving.released) else {
         return Ok(Observed::Nothing);
     };
-    let server = server::resolve(read, setup, leaving.instance.as_ref()).await?;
-    let session = connect(setup, &server, &leaving.database).await?;
+    let server = match server::resolve(read, setup, leaving.instance.as_ref()).await {
+        // There is no server that anything could have been made on.
+        Err(problem) if leaving.before.username.is_none() && problem.reason == "InstanceNotFound" => {
+            return Ok(Observed::Nothing);
+        }
+        other => other?,
+    };
+    // The administrator's database: the object's own one may be gone, or let nobody in.
+    let session = setup.pools.get(&server.target).await?;
     let mut roles = Vec::new();
     // The logins go first: they are members of the role.
     let logins = rotation::login_names(username);
     let before = &leaving.before;
     let dual = before.active_login.is_some() || !before.retiring_logins.is_empty();
     for name in logins.iter().filter(|_| dual).chain(std::iter::once(username)) {
-        roles.extend(look(&session, name).await?);
+        roles.extend(look(&session, name, leaving).await?);
     }
     let made = leaving
         .before
@@ -80,28 +95,29 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
         .filter(|database| database.created);
     let made: Vec<String> = made.map(|database| database.name.clone()).collect();
     let rows = session.query(&Query::new(DATABASES).texts(made)).await?;
-    let databases = rows
-        .iter()
-        .map(|row| row.try_get(0))
-        .collect::<Result<_, _>>()
-        .map_err(Unexpected::from)?;
     Ok(Observed::Leaving(Box::new(Left {
         server,
         roles,
-        databases,
+        databases: names(&rows)?,
     })))
 }
 
+fn names(rows: &[Row]) -> Result<Vec<String>, Unexpected> {
+    let names = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    Ok(names)
+}
+
 /// Looks at one role; `None` when it is gone.
-pub async fn look(session: &Session, name: &str) -> Result<Option<LeavingRole>, Problem> {
+pub async fn look(session: &Session, name: &str, leaving: &Leaving) -> Result<Option<LeavingRole>, Problem> {
     let question = Question {
         role: name.to_owned(),
-        roles: Vec::new(),
+        roles: leaving.on_delete.reassign_to.iter().cloned().collect(),
         databases: Vec::new(),
     };
     let mut queries = question.queries();
-    queries.push(Query::new(DEPENDENCIES).text(name));
+    queries.extend([DEPENDENCIES, OWNED_DATABASES].map(|sql| Query::new(sql).text(name)));
     let mut results = session.snapshot(&queries).await?;
+    let databases = results.pop().unwrap_or_default();
     let dependencies = results.pop().unwrap_or_default();
     let catalog = question.answer(&results)?;
     if catalog.role.is_none() {
@@ -112,6 +128,7 @@ pub async fn look(session: &Session, name: &str) -> Result<Option<LeavingRole>, 
         name: name.to_owned(),
         catalog,
         dependencies,
+        databases: names(&databases)?,
     }))
 }
 

@@ -4,15 +4,20 @@
 //! end, and in every database where something depends on it that is handed over or revoked.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use stanchion_api::user::{AppliedGrant, DeletionPolicy, MembershipPolicy, OwnedObjects};
 use stanchion_kernel::Problem;
+use stanchion_kernel::problem::Retry;
 use stanchion_postgres::Statement;
 
 use super::{Plan, memberships, ownership, parameters};
 use crate::user::mark::{self, Origin};
 use crate::user::observe::{Dependency, LeavingRole, Left};
 use crate::user::target::Leaving;
+
+/// How often a blocked deletion is tried again.
+const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
 
 /// What a deletion does.
 #[derive(Debug, Default)]
@@ -43,6 +48,7 @@ pub fn plan(leaving: &Leaving, left: &Left) -> Result<Plan, Problem> {
         let Some(end) = end(leaving, role) else { continue };
         if end == End::Drop {
             check_owned(leaving, role, &left.databases)?;
+            check_heir(leaving, role)?;
         }
         goodbye.roles.push((role.name.clone(), end));
     }
@@ -75,27 +81,42 @@ fn check_owned(leaving: &Leaving, role: &LeavingRole, made: &[String]) -> Result
     if leaving.on_delete.owned_objects != OwnedObjects::Block {
         return Ok(());
     }
-    let goes = |database: &String| leaving.drop_databases && made.contains(database);
+    let goes = |database: &&String| leaving.drop_databases && made.contains(database);
+    let going = i64::try_from(role.databases.iter().filter(goes).count()).unwrap_or_default();
     let owning: Vec<String> = role
         .dependencies
         .iter()
-        .filter(|(database, facts)| facts.owned > 0 && !goes(database))
-        .map(|(database, facts)| match database.as_str() {
-            "" => format!("{} on the server itself", facts.owned),
-            name => format!("{} in database {name}", facts.owned),
+        .filter(|(database, _)| !goes(database))
+        .filter_map(|(database, facts)| match database.as_str() {
+            "" => (facts.owned > going).then(|| format!("{} on the server itself", facts.owned - going)),
+            name => (facts.owned > 0).then(|| format!("{} in database {name}", facts.owned)),
         })
         .collect();
     if owning.is_empty() {
         return Ok(());
     }
-    Err(Problem::human(
-        "CleanupBlocked",
-        format!(
-            "role {} owns objects ({}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them",
-            role.name,
-            owning.join(", ")
-        ),
-    ))
+    Err(blocked(format!(
+        "role {} owns objects ({}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them",
+        role.name,
+        owning.join(", ")
+    )))
+}
+
+/// Nothing is touched while the one who shall inherit is not there.
+fn check_heir(leaving: &Leaving, role: &LeavingRole) -> Result<(), Problem> {
+    match &leaving.on_delete.reassign_to {
+        Some(heir) if !role.catalog.existing.contains_key(heir) => Err(blocked(format!(
+            "role {} cannot be dropped: onDelete.reassignTo names role {heir:?}, which does not exist",
+            role.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Something is in the way. It is looked at again sooner than other things that take a person: whoever clears it
+/// away waits for the object to go.
+pub fn blocked(message: String) -> Problem {
+    Problem::human("CleanupBlocked", message).with_retry(Retry::After(BLOCKED_INTERVAL))
 }
 
 /// Before anything else the role can no longer log in; and we may act for it, which takes membership where we
@@ -109,15 +130,35 @@ pub fn seize(role: &LeavingRole) -> Vec<Statement> {
     statements
 }
 
+/// The databases that the role owns go to the heir, whatever becomes of the rest: REASSIGN OWNED, run in any database,
+/// would give them to that database's owner, who has no claim to them, and DROP OWNED leaves them in the way. It
+/// takes CREATEDB; without it REASSIGN is all there is.
+pub fn hand_over(leaving: &Leaving, role: &LeavingRole) -> Vec<Statement> {
+    let attributes = role.catalog.server.attributes;
+    if !(attributes.superuser || attributes.create_db) {
+        return Vec::new();
+    }
+    let hand_over = |name: &String| {
+        let statement = Statement::new("ALTER DATABASE ").ident(name).sql(" OWNER TO ");
+        to(statement, leaving.on_delete.reassign_to.as_deref())
+    };
+    role.databases.iter().map(hand_over).collect()
+}
+
+/// To this role, or to ourselves.
+fn to(statement: Statement, heir: Option<&str>) -> Statement {
+    match heir {
+        Some(heir) => statement.ident(heir),
+        None => statement.sql("CURRENT_USER"),
+    }
+}
+
 /// What is done in one database: hand over or drop what the role owns, revoke what it was given.
 pub fn empty(leaving: &Leaving, role: &LeavingRole, here: &Dependency) -> Vec<Statement> {
     let mut statements = Vec::new();
     if leaving.on_delete.owned_objects == OwnedObjects::Reassign {
         let statement = Statement::new("REASSIGN OWNED BY ").ident(&role.name).sql(" TO ");
-        statements.push(match heir(leaving, role, here) {
-            Some(heir) => statement.ident(heir),
-            None => statement.sql("CURRENT_USER"),
-        });
+        statements.push(to(statement, heir(leaving, role, here)));
     }
     statements.push(Statement::new("DROP OWNED BY ").ident(&role.name));
     statements

@@ -38,15 +38,16 @@ pub(super) fn report(
     if passwords.unavailable.is_some() {
         return;
     }
+    // Set in this pass, or in one that was killed before it could say so.
+    let set = outcome.applied.password_set || status.applied_secret_hash != passwords.mark;
     status.applied_secret_hash.clone_from(&passwords.mark);
     status.rotated_at_request = passwords.request.clone().or(status.rotated_at_request.take());
     let before = status.password.take().unwrap_or_default();
-    let set = outcome.applied.password_set;
     // A generated password has the time at which it was made; any other, that at which it was set.
     let changed = match (&wanted.password, set) {
         (PasswordWish::Generated(..), _) => passwords.changed,
-        (_, true) => Some(now),
-        (_, false) => before.last_changed,
+        (PasswordWish::From(..), true) => Some(now),
+        _ => before.last_changed,
     };
     let retiring = passwords
         .logins()

@@ -111,6 +111,8 @@ fn made(
         None if drift.left.is_empty() => status.grants = plan::holdings(wanted, present),
         None => {}
     }
+    // In one order, whichever pass found it out: another one would be a write that says nothing.
+    status.grants.sort();
     databases(status, wanted, outcome);
     password::report(status, conditions, wanted, present, outcome, drift, now);
     if drift.is_role_gone(present) {

@@ -62,6 +62,10 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
 pub fn farewell(user: &PostgresUser) -> Target {
     let spec = &user.spec;
     let before = before(user);
+    // Every pass leaves a status behind, and names the role in it before it makes it. An object without one was
+    // killed in its first pass, or has lost its status: what is on the server decides.
+    let status = user.status.as_ref();
+    let reported = status.is_some_and(|status| status.observed_generation.is_some());
     let released = user
         .annotations()
         .get(annotation::FORCE_RELEASE)
@@ -70,8 +74,10 @@ pub fn farewell(user: &PostgresUser) -> Target {
     Target::Absent(Box::new(Leaving {
         identity: identity(user),
         instance: spec.instance_ref.clone(),
-        username: before.username.clone(),
-        database: before.database.clone().unwrap_or_else(|| spec.database.clone()),
+        username: before
+            .username
+            .clone()
+            .or_else(|| (!reported).then(|| spec.username.clone())),
         policy: spec.deletion_policy,
         on_delete: spec.on_delete.clone().unwrap_or_default(),
         drop_databases: create.deletion_policy == DatabaseDeletion::Delete,

@@ -1,0 +1,70 @@
+//! Others write the object, too, all the time.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stanchion_testkit::postgres::Version;
+use tokio_util::sync::CancellationToken;
+
+use super::bed::{Bed, role_name};
+
+/// A21, C29: somebody annotates the object every few milliseconds while it is created, changed and deleted. It
+/// converges all the same, and neither writer loses a word.
+#[tokio::test]
+async fn a_storm_of_other_writers_is_survived() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let _operator = bed.operator().await;
+    bed.password("gil", "secret").await;
+    bed.user("gil", &role, json!({})).await;
+    let stop = CancellationToken::new();
+    let storm = {
+        let (users, stop) = (bed.users(), stop.clone());
+        tokio::spawn(async move {
+            let mut written = Vec::new();
+            for n in 0.. {
+                if stop.is_cancelled() {
+                    break;
+                }
+                let key = format!("storm-{}", n % 20);
+                let patch = json!({ "metadata": { "annotations": { key.clone(): n.to_string() } } });
+                let patch = kube::api::Patch::Merge(&patch);
+                match users
+                    .patch("gil", &kube::api::PatchParams::default(), &patch)
+                    .await
+                {
+                    Ok(_) => written.push((key, n.to_string())),
+                    Err(kube::Error::Api(status)) if status.code == 404 => break,
+                    Err(error) => panic!("{error}"),
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            written
+        })
+    };
+    bed.ready("gil").await;
+    for limit in 1..=10 {
+        bed.user("gil", &role, json!({ "role": { "connectionLimit": limit } }))
+            .await;
+        bed.ready("gil").await;
+        let sql = format!("SELECT rolconnlimit FROM pg_roles WHERE rolname = '{role}'");
+        assert_eq!(bed.server_one(&sql).await, limit.to_string());
+    }
+    let user = bed.users().get("gil").await.unwrap();
+    assert_eq!(user.metadata.generation, Some(11));
+    let status = user.status.unwrap();
+    assert_eq!(status.observed_generation, Some(11));
+    bed.delete("gil").await;
+    bed.gone("gil").await;
+    stop.cancel();
+    let written = storm.await.unwrap();
+    assert!(!bed.has_role(&role).await);
+    let annotations = user.metadata.annotations.unwrap();
+    assert!(written.len() > 20, "{}", written.len());
+    for n in 0..20 {
+        let key = format!("storm-{n}");
+        let shown = annotations.get(&key).unwrap();
+        let known = written.iter().any(|(name, value)| *name == key && value == shown);
+        assert!(known, "{key} is {shown}");
+    }
+}

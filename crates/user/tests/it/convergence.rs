@@ -1,0 +1,198 @@
+//! Any number of passes is one: what is so is left alone, by this operator and by the next.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use stanchion_testkit::faults::Faults;
+use stanchion_testkit::postgres::Version;
+use stanchion_testkit::wait;
+
+use super::bed::{Bed, PATIENCE, role_name};
+
+/// What can be said in a spec, each in a way that PostgreSQL stores differently from how it is said.
+fn specs(group: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("plain", json!({})),
+        (
+            "words",
+            json!({
+                "privileges": ["CONNECT", "TEMP", "READ", "WRITE"],
+                "role": {
+                    "parameters": { "search_path": "\"$user\",public", "Work_Mem": "64MB", "my.setting": "x" },
+                    "connectionLimit": 7, "validUntil": "2099-01-02T03:04:05.678Z", "comment": "it's a test",
+                },
+                "memberOf": [{ "role": group }],
+            }),
+        ),
+        (
+            "generated",
+            json!({
+                "passwordSecretRef": null, "password": { "generate": { "length": 40 } }, "privileges": ["OWNER"],
+                "credentialsSecret": { "name": "words-for-app", "keys": ["uri", "libpq"], "template": { "X": "{{ .Password }}" } },
+            }),
+        ),
+        (
+            "disabled",
+            json!({ "passwordSecretRef": null, "password": { "disabled": true } }),
+        ),
+    ]
+}
+
+/// C11, C14, A14, A15: a pass over what is ready, and a restart, write nothing: not to the API, not to the database.
+#[tokio::test]
+async fn what_is_so_is_not_written_again() {
+    let bed = Bed::new(Version::V15).await;
+    let (role, group) = (role_name(), role_name());
+    bed.database
+        .execute(&format!("CREATE ROLE {group}; CREATE TABLE public.t (n int)"))
+        .await;
+    let faults = Faults::new();
+    let first = bed.operator_with(bed.superuser(), &faults).await;
+    let specs = specs(&group);
+    for (name, spec) in &specs {
+        bed.password(name, "secret").await;
+        bed.user(name, &format!("{role}_{name}"), spec.clone()).await;
+    }
+    for (name, _) in &specs {
+        bed.ready(name).await;
+    }
+    faults.settled().await;
+    let state = format!(
+        "SELECT string_agg(oid || rolpassword || coalesce(rolvaliduntil::text, ''), ';' ORDER BY oid) \
+         FROM pg_authid WHERE rolname LIKE '{role}%'"
+    );
+    let roles = bed.server_one(&state).await;
+    let versions = versions(&bed).await;
+    let sql = bed.sql_writes();
+    let writes = faults.writes().len();
+    for (name, _) in &specs {
+        bed.look_again(&first, name).await;
+    }
+    assert_eq!(self::versions(&bed).await, versions);
+    assert_eq!(
+        faults.writes().len(),
+        writes,
+        "{:?}",
+        faults.writes()[writes..].to_vec()
+    );
+    first.kill().await;
+
+    let faults = Faults::new();
+    let second = bed.operator_with(bed.superuser(), &faults).await;
+    let all = specs.len() as u64;
+    wait::eventually(PATIENCE, "a pass over each", async || second.passes() >= all).await;
+    assert_eq!(faults.writes(), [], "a restart writes nothing to the API");
+    assert_eq!(bed.sql_writes(), sql, "nor to the database");
+    assert_eq!(bed.server_one(&state).await, roles);
+    assert_eq!(self::versions(&bed).await, versions);
+}
+
+/// The versions of what the operator may write, without the annotation by which a test asks for a pass.
+async fn versions(bed: &Bed) -> Vec<Option<String>> {
+    let list = kube::api::ListParams::default();
+    let secrets = bed.secrets().list(&list).await.unwrap().items;
+    let users = bed.users().list(&list).await.unwrap().items;
+    let status = users
+        .into_iter()
+        .map(|user| serde_json::to_string(&user.status).ok());
+    secrets
+        .into_iter()
+        .map(|secret| secret.metadata.resource_version)
+        .chain(status)
+        .collect()
+}
+
+/// C11, A15: labels and annotations that mean nothing cause no pass, and so not even a read.
+#[tokio::test]
+async fn touching_an_object_asks_the_database_nothing() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let operator = bed.operator().await;
+    bed.password("rob", "secret").await;
+    bed.user("rob", &role, json!({})).await;
+    bed.ready("rob").await;
+    operator.idle().await;
+    let before = bed.statements().len();
+    bed.look_again(&operator, "rob").await;
+    let one_pass = bed.statements().len() - before;
+    assert!(one_pass > 0);
+    let passes = operator.passes();
+    for n in 0..100 {
+        let value = n.to_string();
+        bed.patch(
+            "rob",
+            json!({ "metadata": { "labels": { "n": value }, "annotations": { "n": value } } }),
+        )
+        .await;
+    }
+    // Events come in order: once this one has had its effect, the others had theirs.
+    bed.look_again(&operator, "rob").await;
+    assert_eq!(operator.passes(), passes + 1);
+    assert_eq!(bed.statements().len(), before + 2 * one_pass);
+}
+
+/// C13: two operators at once, which no election keeps apart, end up with one role each and no error.
+#[tokio::test]
+async fn two_operators_at_once_do_not_harm() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let _operators = (bed.operator().await, bed.operator().await);
+    bed.password("sam", "secret").await;
+    let name = |n: usize| format!("sam-{n}");
+    let secret = json!({ "passwordSecretRef": { "name": "sam" } });
+    join_all((0..8).map(|n| {
+        let secret = secret.clone();
+        let (bed, name, username) = (&bed, name(n), format!("{role}_{n}"));
+        async move { bed.user(&name, &username, secret).await }
+    }))
+    .await;
+    for n in 0..8 {
+        let user = bed.ready(&name(n)).await;
+        assert_eq!(user.status.unwrap().adopted, Some(false));
+        assert!(bed.logs_in(&format!("{role}_{n}"), "secret").await);
+    }
+    join_all((0..8).map(async |n| bed.delete(&name(n)).await)).await;
+    for n in 0..8 {
+        bed.gone(&name(n)).await;
+    }
+    let left = format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'");
+    assert_eq!(bed.server_one(&left).await, "0");
+}
+
+/// A22: many objects on one database at once lose no grant, and use few connections.
+#[tokio::test]
+async fn many_objects_at_once_lose_no_grant() {
+    const MANY: usize = 40;
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let (proxy, admin) = bed.proxy().await;
+    let _operator = bed.operator_with(admin, &Faults::new()).await;
+    bed.password("tom", "secret").await;
+    let names: Vec<String> = (0..MANY).map(|n| format!("tom-{n}")).collect();
+    join_all(names.iter().enumerate().map(|(n, name)| {
+        let spec =
+            json!({ "passwordSecretRef": { "name": "tom" }, "privileges": ["CONNECT", "TEMPORARY", "READ"] });
+        let (bed, username) = (&bed, format!("{role}_{n}"));
+        async move { bed.user(name, &username, spec).await }
+    }))
+    .await;
+    for name in &names {
+        bed.ready(name).await;
+    }
+    let granted = format!(
+        "SELECT count(*) FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee \
+         WHERE d.datname = current_database() AND r.rolname LIKE '{role}%'"
+    );
+    assert_eq!(bed.one(&granted).await, (2 * MANY).to_string());
+    join_all(names.iter().map(async |name| bed.delete(name).await)).await;
+    for name in &names {
+        bed.gone(name).await;
+    }
+    let left = format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'");
+    assert_eq!(bed.server_one(&left).await, "0");
+    // Four, and each may be counted twice for a moment when it is replaced by one to another database.
+    assert!(
+        proxy.seen().most_open <= 8,
+        "{} connections",
+        proxy.seen().most_open
+    );
+}

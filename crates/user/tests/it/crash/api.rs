@@ -1,0 +1,72 @@
+//! A4: killed at every write to the API.
+
+use serde_json::Value;
+use stanchion_testkit::crash::{Scenario, crash_at_every_write};
+use stanchion_testkit::faults::Faults;
+
+use super::story::{Story, Told};
+use crate::bed::{How, quick};
+
+impl Scenario for Story {
+    type Run = Told;
+
+    async fn set_up(&self) -> Told {
+        Self::set_up(*self).await
+    }
+
+    async fn operate(&self, told: &Told, faults: Faults) {
+        let how = How {
+            faults,
+            backoff: quick(),
+            ..told.bed.how().await
+        };
+        told.bed.build(how).0.run().await;
+    }
+
+    async fn converge(&self, told: &Told) {
+        Self::converge(*self, told).await;
+    }
+
+    async fn end_state(&self, told: &Told) -> Value {
+        Self::end_state(*self, told).await
+    }
+
+    fn mask(&self, told: &Told, text: &str) -> String {
+        Self::mask(told, text)
+    }
+}
+
+/// A4, C3: between any two writes of a creation.
+#[tokio::test]
+async fn a_creation_killed_at_any_write_is_finished() {
+    let report = crash_at_every_write(&Story::Create).await;
+    assert_eq!(
+        report.writes, 3,
+        "the finalizer, the announcement, the status: {report}"
+    );
+}
+
+/// A4: a password that is in no Secret is lost with the process.
+#[tokio::test]
+async fn a_generated_password_survives_any_crash() {
+    let report = crash_at_every_write(&Story::Generate).await;
+    assert_eq!(report.writes, 4, "and the Secret: {report}");
+}
+
+/// A4, A9: between any two writes of a change.
+#[tokio::test]
+async fn a_change_killed_at_any_write_is_finished() {
+    crash_at_every_write(&Story::Update).await;
+}
+
+/// A4: between any two writes of a rotation.
+#[tokio::test]
+async fn a_new_password_killed_at_any_write_is_set() {
+    crash_at_every_write(&Story::Password).await;
+}
+
+/// A4: between any two writes of a deletion.
+#[tokio::test]
+async fn a_deletion_killed_at_any_write_is_finished() {
+    crash_at_every_write(&Story::Delete).await;
+}

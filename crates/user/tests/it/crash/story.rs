@@ -1,0 +1,154 @@
+//! What an operator may be in the middle of, and what must be so in the end.
+
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use stanchion_api::PostgresUser;
+use stanchion_api::user::FINALIZER;
+use stanchion_testkit::crash::objects;
+use stanchion_testkit::postgres::Version;
+use stanchion_testkit::{unique, wait};
+
+use crate::bed::{Bed, PATIENCE, role_name};
+
+/// What is going on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Story {
+    /// A role is made.
+    Create,
+    /// A role is made, and its password too.
+    Generate,
+    /// It moves to another database and gets more to do.
+    Update,
+    /// Its Secret has changed.
+    Password,
+    /// It goes, and leaves a table behind.
+    Delete,
+}
+
+/// One telling of a story, with a namespace and two databases to itself.
+pub(super) struct Told {
+    pub(super) bed: Bed,
+    role: String,
+    other: String,
+}
+
+impl Story {
+    /// Everything up to the moment that matters; the operator that brought it about is gone.
+    pub(super) async fn set_up(self) -> Told {
+        let told = Told {
+            bed: Bed::new(Version::V15).await,
+            role: role_name(),
+            other: unique::name("other"),
+        };
+        let Told { bed, role, other } = &told;
+        let server = bed.database.server();
+        server
+            .execute("postgres", &format!("CREATE DATABASE {other}"))
+            .await;
+        bed.password("hero", "first").await;
+        let generated = json!({ "passwordSecretRef": null, "password": { "generate": {} } });
+        let given =
+            json!({ "privileges": ["CONNECT", "TEMPORARY", "READ"], "role": { "connectionLimit": 9 } });
+        let spec = if matches!(self, Self::Generate) {
+            generated
+        } else {
+            given
+        };
+        bed.user("hero", role, spec).await;
+        if matches!(self, Self::Create | Self::Generate) {
+            return told;
+        }
+        let operator = bed.operator().await;
+        bed.ready("hero").await;
+        operator.kill().await;
+        match self {
+            Self::Create | Self::Generate => {}
+            Self::Update => {
+                let spec = json!({ "database": other, "privileges": ["CONNECT", "WRITE"] });
+                bed.user("hero", role, spec).await;
+            }
+            Self::Password => bed.password("hero", "second").await,
+            Self::Delete => {
+                let table =
+                    format!("CREATE TABLE public.kept (n int); ALTER TABLE public.kept OWNER TO {role}");
+                server.execute(other, &table).await;
+                bed.delete("hero").await;
+            }
+        }
+        told
+    }
+
+    /// Returns when the story has come to its end.
+    pub(super) async fn converge(self, told: &Told) {
+        let Told { bed, role, .. } = told;
+        match self {
+            Self::Create | Self::Generate | Self::Update => drop(bed.ready("hero").await),
+            Self::Password => {
+                wait::eventually(PATIENCE, "the new password", || bed.logs_in(role, "second")).await;
+                bed.ready("hero").await;
+            }
+            Self::Delete => bed.gone("hero").await,
+        }
+    }
+
+    /// All there is in the end. The databases are given back then: there are many tellings.
+    pub(super) async fn end_state(self, told: &Told) -> Value {
+        let state = self.state(told).await;
+        for name in [told.bed.database.name(), &told.other] {
+            let drop = format!("DROP DATABASE {name} WITH (FORCE)");
+            told.bed.database.server().execute("postgres", &drop).await;
+        }
+        state
+    }
+
+    async fn state(self, told: &Told) -> Value {
+        let Told { bed, role, other } = told;
+        let client = bed.client.clone();
+        let mut users = objects::<PostgresUser>(client.clone(), &bed.namespace).await;
+        if let Some(hero) = users.get_mut("hero") {
+            assert_eq!(hero["metadata"]["finalizers"], json!([FINALIZER]));
+            // These are other ones each time.
+            hero["status"]["roleOID"] = Value::Null;
+            hero["status"]["appliedSecretHash"] = Value::Null;
+        }
+        let secrets = objects::<Secret>(client, &bed.namespace).await;
+        let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
+        let server = bed.database.server();
+        let attributes = format!(
+            "SELECT concat_ws(' ', rolcanlogin, rolsuper, rolconnlimit, split_part(shobj_description(oid, 'pg_authid'), ' ', 5)) \
+             FROM pg_roles WHERE rolname = '{role}'"
+        );
+        let inside = format!(
+            "SELECT concat_ws(' ', (SELECT string_agg(nspacl::text, ',') FROM pg_namespace WHERE nspacl::text LIKE '%{role}%'), \
+             (SELECT string_agg(defaclacl::text, ',' ORDER BY 1) FROM pg_default_acl WHERE defaclacl::text LIKE '%{role}%'), \
+             (SELECT tableowner FROM pg_tables WHERE tablename = 'kept'))"
+        );
+        json!({
+            "users": users,
+            "secrets": names,
+            "roles": bed.server_one(&format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'")).await,
+            "role": bed.server_one(&attributes).await,
+            "here": [bed.words(role, bed.database.name()).await, bed.one(&inside).await],
+            "there": [bed.words(role, other).await, server.scalar(other, &inside).await],
+            "first": bed.logs_in(role, "first").await,
+            "second": bed.logs_in(role, "second").await,
+            "generated": self.generated(told).await,
+        })
+    }
+
+    /// Whether the password that the application would read logs in.
+    async fn generated(self, told: &Told) -> Option<bool> {
+        let secret = told.bed.secrets().get_opt("hero-credentials").await.unwrap()?;
+        let password = String::from_utf8(secret.data?.get("password")?.0.clone()).ok()?;
+        Some(told.bed.logs_in(&told.role, &password).await)
+    }
+
+    /// Without the names that differ from telling to telling.
+    pub(super) fn mask(told: &Told, text: &str) -> String {
+        let Told { bed, role, other } = told;
+        text.replace(&bed.namespace, "<namespace>")
+            .replace(role, "<role>")
+            .replace(bed.database.name(), "<here>")
+            .replace(other, "<there>")
+    }
+}

@@ -1,0 +1,267 @@
+//! How a role goes, and what becomes of what it had.
+
+use serde_json::json;
+use stanchion_api::user::Phase;
+use stanchion_postgres::Target;
+use stanchion_testkit::postgres::{Version, versions};
+use stanchion_testkit::proxy::Cut;
+use stanchion_testkit::{unique, wait};
+
+use super::bed::{Bed, How, PATIENCE, condition, quick, role_name};
+
+/// Every version, with an administrator who is superuser and with one who is not.
+async fn beds() -> Vec<(Bed, Target)> {
+    let mut all = Vec::new();
+    for version in versions() {
+        let (one, two) = (Bed::new(version).await, Bed::new(version).await);
+        let (superuser, plain) = (one.superuser(), two.plain_admin().await);
+        all.extend([(one, superuser), (two, plain)]);
+    }
+    all
+}
+
+async fn operate(bed: &Bed, admin: Target) -> super::bed::Running {
+    bed.start(How {
+        admin,
+        ..bed.how().await
+    })
+}
+
+/// A database of the administrator's.
+async fn database(bed: &Bed, owner: &str) -> String {
+    let name = unique::name("other");
+    bed.database
+        .execute(&format!("CREATE DATABASE {name} OWNER {owner}"))
+        .await;
+    name
+}
+
+/// A6, A7: whatever the role owns, was given and gave on does not hold it up, in any database; nothing of it is lost,
+/// everything belongs to whom it should; and nobody is still logged in.
+#[tokio::test]
+async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
+    for (bed, admin) in beds().await {
+        let (role, third) = (role_name(), role_name());
+        let owner = admin.user().to_owned();
+        let server = bed.database.server();
+        bed.database.execute(&format!("CREATE ROLE {third}")).await;
+        let (other, owned) = (database(&bed, &owner).await, unique::name("owned"));
+        let _operator = operate(&bed, admin).await;
+        bed.password("erin", "secret").await;
+        bed.user(
+            "erin",
+            &role,
+            json!({ "privileges": ["CONNECT", "CREATE", "WRITE"] }),
+        )
+        .await;
+        bed.ready("erin").await;
+
+        // Things of its own, and a grant that it passed on.
+        bed.database
+            .execute(&format!(
+                "CREATE TABLE public.given (n int); ALTER TABLE public.given OWNER TO {owner}; \
+                 GRANT SELECT ON public.given TO {role} WITH GRANT OPTION; \
+                 GRANT CREATE ON SCHEMA public TO {role}; \
+                 SET ROLE {role}; GRANT SELECT ON public.given TO {third}; \
+                 CREATE SCHEMA s; CREATE TYPE s.mood AS ENUM ('well'); CREATE TABLE s.kept (n int, m s.mood); \
+                 INSERT INTO s.kept VALUES (7, 'well'); CREATE VIEW public.seen AS SELECT * FROM s.kept; \
+                 CREATE FUNCTION s.f() RETURNS int LANGUAGE sql AS 'SELECT 1'; \
+                 ALTER DEFAULT PRIVILEGES IN SCHEMA s GRANT SELECT ON TABLES TO {third}"
+            ))
+            .await;
+        // Privileges in another database, a whole database of its own, and a table in that one.
+        let grants = format!(
+            "GRANT CREATE ON SCHEMA public TO {role}; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {role}; \
+             SET ROLE {role}; CREATE TABLE public.elsewhere (n int)"
+        );
+        server.execute(&other, &grants).await;
+        server
+            .execute("postgres", &format!("CREATE DATABASE {owned} OWNER {role}"))
+            .await;
+        server
+            .execute(
+                &owned,
+                &format!("SET ROLE {role}; CREATE TABLE public.inside (n int)"),
+            )
+            .await;
+        let session = bed.database.connect(&role, "secret").await.unwrap();
+
+        bed.delete("erin").await;
+        bed.gone("erin").await;
+        assert!(!bed.has_role(&role).await);
+        assert!(
+            session.simple_query("SELECT 1").await.is_err(),
+            "the session has ended"
+        );
+        assert_eq!(bed.one("SELECT n FROM s.kept").await, "7");
+        let table_owner =
+            |table: &str| format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
+        let home = bed
+            .one("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()")
+            .await;
+        assert_eq!(bed.one(&table_owner("kept")).await, home);
+        assert_eq!(
+            server.scalar(&other, &table_owner("elsewhere")).await.as_deref(),
+            Some(owner.as_str())
+        );
+        assert_eq!(
+            server.scalar(&owned, &table_owner("inside")).await.as_deref(),
+            Some(owner.as_str())
+        );
+        let database_owner =
+            format!("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{owned}'");
+        assert_eq!(bed.server_one(&database_owner).await, owner);
+        let passed_on = format!("SELECT has_table_privilege('{third}', 'public.given', 'SELECT')");
+        assert_eq!(bed.one(&passed_on).await, "f", "what it passed on goes with it");
+    }
+}
+
+/// A9, C32 (E28): the database of the spec may change; what was given in the old one is taken back, and a deletion
+/// finds nothing in the way.
+#[tokio::test]
+async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
+    for (bed, admin) in beds().await {
+        let role = role_name();
+        let other = database(&bed, admin.user()).await;
+        let _operator = operate(&bed, admin).await;
+        bed.password("fred", "secret").await;
+        bed.user(
+            "fred",
+            &role,
+            json!({ "privileges": ["CONNECT", "TEMPORARY", "READ"] }),
+        )
+        .await;
+        bed.ready("fred").await;
+        assert_eq!(bed.words(&role, bed.database.name()).await, "CONNECT,TEMPORARY");
+        bed.user(
+            "fred",
+            &role,
+            json!({ "privileges": ["CONNECT", "READ"], "database": other }),
+        )
+        .await;
+        let user = bed.ready("fred").await;
+        assert_eq!(
+            user.status.unwrap().provisioned_database.as_deref(),
+            Some(other.as_str())
+        );
+        assert_eq!(bed.words(&role, bed.database.name()).await, "");
+        assert_eq!(bed.words(&role, &other).await, "CONNECT");
+        let left = format!(
+            "SELECT count(*) FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid JOIN pg_database d ON d.oid = s.dbid \
+             WHERE r.rolname = '{role}' AND d.datname = current_database()"
+        );
+        assert_eq!(bed.one(&left).await, "0");
+        bed.delete("fred").await;
+        bed.gone("fred").await;
+        assert!(!bed.has_role(&role).await);
+    }
+}
+
+/// C7, A10: what was dropped by hand is no problem.
+#[tokio::test]
+async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
+    for dropped in ["role", "database", "both"] {
+        let bed = Bed::new(Version::V15).await;
+        let role = role_name();
+        let _operator = bed.operator().await;
+        bed.password("gail", "secret").await;
+        bed.user("gail", &role, json!({ "privileges": ["CONNECT", "READ"] }))
+            .await;
+        bed.ready("gail").await;
+        if dropped != "database" {
+            bed.database
+                .execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+                .await;
+        }
+        if dropped != "role" {
+            let drop = format!("DROP DATABASE {} WITH (FORCE)", bed.database.name());
+            bed.database.server().execute("postgres", &drop).await;
+        }
+        bed.delete("gail").await;
+        bed.gone("gail").await;
+        assert!(!bed.has_role(&role).await, "{dropped}");
+    }
+}
+
+/// C4, C5, A5: a server that cannot be reached keeps the object, and it goes by itself when the server is back.
+#[tokio::test]
+async fn an_unreachable_server_keeps_the_object() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let (proxy, admin) = bed.proxy().await;
+    let _operator = bed.start(How {
+        admin,
+        backoff: quick(),
+        ..bed.how().await
+    });
+    bed.password("hans", "secret").await;
+    bed.user("hans", &role, json!({})).await;
+    bed.ready("hans").await;
+    proxy.cut(Cut::Close).await;
+    proxy.forget();
+    bed.delete("hans").await;
+    wait::eventually(PATIENCE, "some attempts", async || {
+        proxy.seen().attempts.len() >= 6
+    })
+    .await;
+    let user = bed.users().get("hans").await.unwrap();
+    assert!(user.metadata.deletion_timestamp.is_some());
+    assert_eq!(user.metadata.finalizers.as_ref().map(Vec::len), Some(1));
+    assert_eq!(user.status.as_ref().unwrap().phase, Some(Phase::Deleting));
+    let found = condition(&user, "DatabaseConnected");
+    assert_eq!(found, Some(("False".into(), "ConnectionFailed".into())));
+    assert!(bed.has_role(&role).await);
+    proxy.restore().await;
+    bed.gone("hans").await;
+    assert!(!bed.has_role(&role).await);
+}
+
+/// C23, A12: the password's Secret may go first.
+#[tokio::test]
+async fn the_secret_may_go_before_the_object() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let operator = bed.operator().await;
+    bed.password("ida", "secret").await;
+    bed.user("ida", &role, json!({})).await;
+    bed.ready("ida").await;
+    bed.secrets()
+        .delete("ida", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    bed.look_again(&operator, "ida").await;
+    bed.delete("ida").await;
+    bed.gone("ida").await;
+    assert!(!bed.has_role(&role).await);
+}
+
+/// Facts 3.2: a person may give a role up. Then the object goes at once, and the server is not even asked.
+#[tokio::test]
+async fn a_role_that_was_given_up_stays_behind() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let (proxy, admin) = bed.proxy().await;
+    let _operator = bed.start(How {
+        admin,
+        backoff: quick(),
+        ..bed.how().await
+    });
+    bed.password("jan", "secret").await;
+    bed.user("jan", &role, json!({})).await;
+    bed.ready("jan").await;
+    proxy.cut(Cut::Refuse).await;
+    bed.delete("jan").await;
+    wait::until(
+        &bed.users(),
+        "jan",
+        PATIENCE,
+        |user: &stanchion_api::PostgresUser| {
+            user.status.as_ref().and_then(|status| status.phase) == Some(Phase::Deleting)
+        },
+    )
+    .await;
+    let release = json!({ "metadata": { "annotations": { "db.example.com/force-release": "true" } } });
+    bed.patch("jan", release).await;
+    bed.gone("jan").await;
+    assert!(bed.has_role(&role).await);
+}

@@ -1,0 +1,200 @@
+//! What is tried again, how often, and what is not.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use stanchion_api::PostgresInstance;
+use stanchion_api::user::Phase;
+use stanchion_testkit::faults::Faults;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Version};
+use stanchion_testkit::proxy::Cut;
+use stanchion_testkit::wait;
+
+use super::bed::{Bed, How, PATIENCE, condition, message, quick, role_name};
+
+/// A2, C16, C17: attempts on a server that is away become ever rarer, one connection each; what they write into the
+/// status does not bring the next one forward; and when the server is back the object is, too.
+#[tokio::test]
+async fn a_server_that_is_away_is_tried_ever_more_seldom() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let (proxy, admin) = bed.proxy().await;
+    proxy.cut(Cut::Close).await;
+    let faults = Faults::new();
+    let backoff = quick();
+    let _operator = bed.start(How {
+        admin,
+        faults: faults.clone(),
+        backoff,
+        ..bed.how().await
+    });
+    bed.password("uma", "secret").await;
+    bed.user("uma", &role, json!({})).await;
+    wait::eventually(PATIENCE, "several attempts", async || {
+        proxy.seen().attempts.len() >= 7
+    })
+    .await;
+    let attempts = proxy.seen().attempts;
+    let gaps: Vec<Duration> = attempts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The first may be cut short: news of the Secret came while it was being read.
+    for (gap, failures) in gaps.iter().zip(1..).skip(1) {
+        assert!(
+            *gap >= backoff.delay(failures),
+            "after {failures} failures: {gaps:?}"
+        );
+    }
+    let user = bed.users().get("uma").await.unwrap();
+    let status = user.status.clone().unwrap();
+    assert_eq!(status.phase, Some(Phase::Creating));
+    assert_eq!(
+        condition(&user, "DatabaseConnected"),
+        Some(("False".into(), "ConnectionFailed".into()))
+    );
+    assert_eq!(
+        status.message.unwrap(),
+        format!("Cannot reach postgres at {}", proxy.address())
+    );
+    assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
+    let of_users = faults.writes();
+    let of_users = of_users
+        .iter()
+        .filter(|call| call.target.resource == "postgresusers");
+    assert_eq!(of_users.count(), 2, "the finalizer, and the status once");
+    assert!(!bed.has_role(&role).await);
+    proxy.restore().await;
+    bed.ready("uma").await;
+}
+
+/// C28: a working object whose server goes away says so in its own dimension, with the address and nothing else.
+#[tokio::test]
+async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let (proxy, admin) = bed.proxy().await;
+    let _operator = bed.start(How {
+        admin,
+        backoff: quick(),
+        ..bed.how().await
+    });
+    bed.password("vic", "a-password").await;
+    bed.user("vic", &role, json!({})).await;
+    bed.ready("vic").await;
+    proxy.cut(Cut::Refuse).await;
+    bed.user("vic", &role, json!({ "role": { "connectionLimit": 3 } }))
+        .await;
+    let user = bed
+        .condition("vic", "DatabaseConnected", "False", "ConnectionFailed")
+        .await;
+    assert_eq!(
+        message(&user, "DatabaseConnected"),
+        format!("Cannot reach postgres at {}", proxy.address())
+    );
+    assert_eq!(
+        user.status.as_ref().unwrap().phase,
+        Some(Phase::Ready),
+        "the role is still there"
+    );
+    let shown = serde_json::to_string(&user.status).unwrap();
+    for secret in [ADMIN_PASSWORD, "a-password", "postgresql://"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    proxy.restore().await;
+    bed.ready("vic").await;
+}
+
+/// C18, A20: what PostgreSQL refuses for good is tried once, and again only when the spec changes.
+#[tokio::test]
+async fn what_can_never_work_is_not_tried_again() {
+    let cases: [(&str, Value, &str); 3] = [
+        (
+            "guc",
+            json!({ "role": { "parameters": { "no_such_setting": "1" } } }),
+            "no_such_setting",
+        ),
+        (
+            "value",
+            json!({ "role": { "parameters": { "work_mem": "lots" } } }),
+            "work_mem",
+        ),
+        (
+            "extension",
+            json!({ "createDatabase": { "enabled": true, "extensions": ["no_such_extension"] } }),
+            "no_such_extension",
+        ),
+    ];
+    for (name, wrong, named) in cases {
+        let bed = Bed::new(Version::V15).await;
+        let role = role_name();
+        let operator = bed.operator().await;
+        bed.password(name, "secret").await;
+        bed.user(name, &role, wrong).await;
+        let user = bed.condition(name, "Ready", "False", "InvalidSpec").await;
+        assert_eq!(
+            condition(&user, "Stalled"),
+            Some(("True".into(), "InvalidSpec".into()))
+        );
+        let status = user.status.clone().unwrap();
+        assert_eq!(status.phase, Some(Phase::Failed));
+        assert!(status.message.as_ref().unwrap().contains(named), "{status:?}");
+        assert!(!bed.has_role(&role).await, "all or nothing");
+        wait::eventually(PATIENCE, "the pass to end", async || operator.passes() == 1).await;
+        assert_eq!(
+            operator.total("workqueue_retries_total{name=\"user\""),
+            0,
+            "{}",
+            operator.metrics.encode()
+        );
+        bed.user(name, &role, json!({})).await;
+        let user = bed.ready(name).await;
+        assert_eq!(
+            condition(&user, "Stalled").map(|found| found.0),
+            Some("False".into())
+        );
+    }
+}
+
+/// C19: a wrong password of the administrator is cured by the right one, without a touch of the object.
+#[tokio::test]
+async fn the_right_password_of_the_administrator_cures_the_object() {
+    let bed = Bed::new(Version::V15).await;
+    let role = role_name();
+    let operator = bed.operator().await;
+    let admin = async |password: &str| {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "admin" },
+            "stringData": { "username": ADMIN, "password": password },
+        });
+        let params = PatchParams::apply("test").force();
+        bed.secrets()
+            .patch("admin", &params, &Patch::Apply(&secret))
+            .await
+            .unwrap();
+    };
+    admin("wrong").await;
+    let instance = json!({
+        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance", "metadata": { "name": "main" },
+        "spec": {
+            "host": "127.0.0.1", "port": bed.database.server().port(), "adminSecretRef": { "name": "admin" },
+        },
+    });
+    let instances: Api<PostgresInstance> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    let params = PatchParams::apply("test").force();
+    instances
+        .patch("main", &params, &Patch::Apply(&instance))
+        .await
+        .unwrap();
+    bed.password("will", "secret").await;
+    bed.user("will", &role, json!({ "instanceRef": { "name": "main" } }))
+        .await;
+    let user = bed
+        .condition("will", "DatabaseConnected", "False", "AuthenticationFailed")
+        .await;
+    assert!(!serde_json::to_string(&user.status).unwrap().contains("wrong"));
+    admin(ADMIN_PASSWORD).await;
+    let user = bed.ready("will").await;
+    assert_eq!(user.metadata.generation, Some(1));
+    assert!(bed.logs_in(&role, "secret").await);
+    drop(operator);
+}
