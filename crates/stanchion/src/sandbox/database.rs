@@ -1,9 +1,7 @@
 //! A real PostgreSQL with a database to try things on.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
@@ -13,7 +11,7 @@ use stanchion_local::process::{Process, Signal};
 use stanchion_postgres::{Query, Session, Statement, Target, Timeouts};
 
 use super::error::SandboxError;
-use super::home::Home;
+use super::home::{self, Home};
 
 /// The superuser, by whom the operator works.
 pub(super) const ADMINISTRATOR: &str = "postgres";
@@ -43,6 +41,9 @@ impl Database {
         let place = home.postgres()?;
         let password = password(&home.private("postgres-password"))?;
         let account = Account::unprivileged()?;
+        if account.is_some() {
+            home::open_to_others(&place)?;
+        }
         let made = {
             let (place, password) = (place.clone(), password.clone());
             // It looks for programs, may download them, and runs initdb.
@@ -142,7 +143,7 @@ fn prepare(
     place: &Path,
     password: &SecretString,
     account: Option<Account>,
-) -> Result<std::path::PathBuf, stanchion_local::Error> {
+) -> Result<PathBuf, stanchion_local::Error> {
     let programs = postgres::programs(version)?;
     if !place.join("data/PG_VERSION").exists() {
         let administrator = Administrator {
@@ -156,20 +157,10 @@ fn prepare(
 
 /// The administrator's password: that of the last run where there was one, else a new one.
 fn password(file: &Path) -> Result<SecretString, SandboxError> {
-    let unusable = |source| SandboxError::File {
-        path: file.to_owned(),
-        source,
-    };
-    if file.exists() {
-        return Ok(fs::read_to_string(file).map_err(unusable)?.into());
+    if let Ok(known) = fs::read_to_string(file) {
+        return Ok(known.into());
     }
     let password = format!("{:032x}", rand::random::<u128>());
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)
-        .and_then(|mut file| file.write_all(password.as_bytes()))
-        .map_err(unusable)?;
+    home::write_private(file, &password)?;
     Ok(password.into())
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::api::ApiServer;
 use super::database::Database;
 use super::error::SandboxError;
-use super::examples::{self, Example, Tools};
+use super::examples::{self, Example, Logins};
 use super::home::Home;
 use super::operator::{self, Operator};
 use super::scene::{Note, Scene, Thing};
@@ -108,7 +108,9 @@ async fn show(
         String::new(),
         format!("All ready after {:.1} s.", started.elapsed().as_secs_f32()),
     ])?;
-    say(&stage.guide(api, &Tools::find(database.programs())))?;
+    let services = home.private("services");
+    let logins = Logins::prepare(&stage.client, &stage.examples, database.programs(), services).await?;
+    say(&stage.guide(api, &logins))?;
     if arguments.once {
         return Ok(());
     }
@@ -166,13 +168,13 @@ impl Stage {
     }
 
     /// What to try while it runs.
-    fn guide(&self, api: &ApiServer, tools: &Tools) -> Vec<String> {
+    fn guide(&self, api: &ApiServer, logins: &Logins) -> Vec<String> {
         let mut lines = vec![
             "To try in another terminal while the sandbox runs:".to_owned(),
             String::new(),
             format!("  {}", api.export()),
         ];
-        for hint in self.examples.iter().flat_map(|example| (example.guide)(tools)) {
+        for hint in self.examples.iter().flat_map(|example| (example.guide)(logins)) {
             lines.extend([
                 String::new(),
                 format!("  # {}", hint.why),

@@ -24,6 +24,12 @@ pub(crate) enum SandboxError {
     /// Two sandboxes would overwrite each other's state.
     #[error("another sandbox uses {}; end it, or choose another folder with --data", .0.display())]
     InUse(PathBuf),
+    /// As root, PostgreSQL runs as somebody who cannot get to its data.
+    #[error(
+        "PostgreSQL does not run as root, and other users cannot enter {}; choose another folder with --data, or \
+         run this as an ordinary user", .0.display()
+    )]
+    Closed(PathBuf),
     /// The API server.
     #[error(transparent)]
     Api(#[from] stanchion_sandbox::StartError),

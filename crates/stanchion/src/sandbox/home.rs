@@ -1,7 +1,8 @@
 //! The sandbox's directory: thrown away at the end, or the user's own and kept.
 
-use std::fs::{self, File, Permissions, TryLockError};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use stanchion_local::scratch::Scratch;
@@ -93,8 +94,33 @@ impl Home {
         Ok(path)
     }
 
-    /// A file that only we can read.
+    /// A file of ours, for [`write_private`].
     pub(super) fn private(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+}
+
+/// Writes a file that only we can read.
+pub(super) fn write_private(path: &Path, content: &str) -> Result<(), SandboxError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options
+        .open(path)
+        .and_then(|mut file| file.write_all(content.as_bytes()))
+        .map_err(|source| SandboxError::File {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// Fails where another account would not get to the directory: PostgreSQL would only say "Permission denied".
+pub(super) fn open_to_others(path: &Path) -> Result<(), SandboxError> {
+    let closed = path
+        .ancestors()
+        .skip(1)
+        .find(|folder| fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 == 0));
+    match closed {
+        None => Ok(()),
+        Some(folder) => Err(SandboxError::Closed(folder.to_owned())),
     }
 }

@@ -1,7 +1,8 @@
 //! `stanchion sandbox`: what it promises to somebody who has no cluster, and that nothing stays when it ends.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -49,11 +50,15 @@ impl Place {
 
     /// Starts it.
     fn start(&self, arguments: &[&str]) -> Running {
+        self.start_with(arguments, &path())
+    }
+
+    fn start_with(&self, arguments: &[&str], path: &OsStr) -> Running {
         let process = Launch::new(BINARY, self.file(&unique::name("output")))
             .args(["sandbox"])
             .args(arguments.iter().copied())
             .env("TMPDIR", self.temporary())
-            .env("PATH", path())
+            .env("PATH", path)
             .spawn()
             .unwrap();
         Running { process }
@@ -140,7 +145,7 @@ impl Running {
 }
 
 /// `$PATH`, and after it the folder of the control plane's programs, where kubectl is.
-fn path() -> std::ffi::OsString {
+fn path() -> OsString {
     let own = std::env::var_os("PATH").unwrap_or_default();
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     std::env::join_paths(std::env::split_paths(&own).chain(assets)).unwrap()
@@ -222,6 +227,30 @@ async fn what_it_prints_can_be_done() {
         .await
         .unwrap();
     sandbox.says("PostgresUser/reporting  gone").await;
+    assert_eq!(sandbox.end(Signal::Int).await, Some(0));
+    place.is_clean().await;
+}
+
+#[tokio::test]
+async fn somebody_without_kubectl_can_log_in_all_the_same() {
+    if !has(&["psql"]) {
+        return;
+    }
+    let place = Place::new();
+    let bare = place.file("bin");
+    fs::create_dir(&bare).unwrap();
+    for program in ["rm", "sleep"] {
+        symlink(Path::new("/bin").join(program), Path::new(&bare).join(program)).unwrap();
+    }
+    let sandbox = place.start_with(&[], OsStr::new(&bare));
+    sandbox.says("Ctrl-C ends everything").await;
+    sandbox.says("kubectl is not in PATH").await;
+    // It has not found psql either, and says its name all the same, or where the server's own is.
+    let log_in = sandbox.line(&["psql", "service=orders-db"]);
+    let who = sandbox
+        .shell(&format!("{log_in} -Atc 'SELECT current_user'"))
+        .await;
+    assert_eq!(who.as_deref(), Ok("orders"));
     assert_eq!(sandbox.end(Signal::Int).await, Some(0));
     place.is_clean().await;
 }

@@ -1,9 +1,8 @@
 //! What the demo shows: one row a system, a file each. Which objects there are, when they count as ready, and what to
 //! try with them; everything else follows from the row.
 
+mod login;
 mod user;
-
-use std::path::Path;
 
 use kube::core::ApiResource;
 use serde_json::Value;
@@ -12,6 +11,8 @@ use super::database::Database;
 use super::error::SandboxError;
 use super::manifests;
 use crate::controllers::Choice;
+
+pub(super) use self::login::Logins;
 
 /// The examples of one system.
 pub(super) struct Example {
@@ -23,8 +24,10 @@ pub(super) struct Example {
     pub(super) ground: fn(&Database) -> Vec<Value>,
     /// The objects, as in the repository.
     objects: &'static str,
+    /// The Secrets that somebody can log in with.
+    logins: &'static [&'static str],
     /// What to try once all is ready.
-    pub(super) guide: fn(&Tools) -> Vec<Hint>,
+    pub(super) guide: fn(&Logins) -> Vec<Hint>,
 }
 
 /// A kind whose objects are shown.
@@ -41,25 +44,6 @@ pub(super) struct Hint {
     pub(super) why: &'static str,
     /// A line for a shell.
     pub(super) line: String,
-}
-
-/// How the programs are called that hints are made of.
-pub(super) struct Tools {
-    /// `psql`, or where it is if it is not in `$PATH`.
-    pub(super) psql: String,
-}
-
-impl Tools {
-    /// Looks for them. PostgreSQL's own are next to the server.
-    pub(super) fn find(programs: &Path) -> Self {
-        let beside = programs.join("psql");
-        let psql = if !in_path("psql") && beside.exists() {
-            beside.display().to_string()
-        } else {
-            "psql".to_owned()
-        };
-        Self { psql }
-    }
 }
 
 /// Whether a shell would find the program.

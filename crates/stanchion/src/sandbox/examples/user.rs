@@ -8,7 +8,7 @@ use stanchion_api::user::condition;
 use stanchion_api::{PostgresInstance, PostgresUser};
 
 use super::super::database::{ADMINISTRATOR, DATABASE, Database};
-use super::{Example, Hint, Kind, Tools};
+use super::{Example, Hint, Kind, Logins};
 
 /// The Secret with the administrator's login.
 const ADMIN_SECRET: &str = "postgres-admin";
@@ -32,6 +32,7 @@ pub(super) const EXAMPLE: Example = Example {
     ],
     ground,
     objects: include_str!("../../../../../examples/sandbox/postgresuser.yaml"),
+    logins: &[ADMIN_SECRET, "orders-db", "reporting-db"],
     guide,
 };
 
@@ -45,6 +46,9 @@ fn ground(database: &Database) -> Vec<Value> {
             "stringData": {
                 "username": ADMINISTRATOR,
                 "password": password,
+                "host": "127.0.0.1",
+                "port": port.to_string(),
+                "dbname": DATABASE,
                 "uri": format!("postgresql://{ADMINISTRATOR}:{password}@127.0.0.1:{port}/{DATABASE}"),
             },
         }),
@@ -58,11 +62,8 @@ fn ground(database: &Database) -> Vec<Value> {
     ]
 }
 
-fn guide(tools: &Tools) -> Vec<Hint> {
-    let psql = |secret: &str| {
-        let uri = format!("kubectl get secret {secret} -o jsonpath='{{.data.uri}}' | base64 -d");
-        format!("{} \"$({uri})\"", tools.psql)
-    };
+fn guide(logins: &Logins) -> Vec<Hint> {
+    let psql = |secret: &str| logins.psql(secret);
     let hint = |why, line| Hint { why, line };
     vec![
         hint("what there is", "kubectl get pginstance,pguser".to_owned()),
