@@ -3,7 +3,10 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    clippy::get_unwrap,
+    clippy::large_futures,
+    clippy::similar_names
 )]
 
 mod admission;
