@@ -63,7 +63,7 @@ async fn a_storm_of_other_writers_is_survived() {
     assert!(written.len() > 20, "{}", written.len());
     for n in 0..20 {
         let key = format!("storm-{n}");
-        let shown = annotations.get(&key).unwrap();
+        let shown = &annotations[&key];
         let known = written.iter().any(|(name, value)| *name == key && value == shown);
         assert!(known, "{key} is {shown}");
     }

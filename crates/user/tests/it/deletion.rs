@@ -45,7 +45,7 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
         let owner = admin.user().to_owned();
         let server = bed.database.server();
         bed.database.execute(&format!("CREATE ROLE {third}")).await;
-        let (other, owned) = (database(&bed, &owner).await, unique::name("owned"));
+        let (other, whole) = (database(&bed, &owner).await, unique::name("whole"));
         let _operator = operate(&bed, admin).await;
         bed.password("erin", "secret").await;
         bed.user(
@@ -76,11 +76,11 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
         );
         server.execute(&other, &grants).await;
         server
-            .execute("postgres", &format!("CREATE DATABASE {owned} OWNER {role}"))
+            .execute("postgres", &format!("CREATE DATABASE {whole} OWNER {role}"))
             .await;
         server
             .execute(
-                &owned,
+                &whole,
                 &format!("SET ROLE {role}; CREATE TABLE public.inside (n int)"),
             )
             .await;
@@ -105,11 +105,11 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
             Some(owner.as_str())
         );
         assert_eq!(
-            server.scalar(&owned, &table_owner("inside")).await.as_deref(),
+            server.scalar(&whole, &table_owner("inside")).await.as_deref(),
             Some(owner.as_str())
         );
         let database_owner =
-            format!("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{owned}'");
+            format!("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{whole}'");
         assert_eq!(bed.server_one(&database_owner).await, owner);
         let passed_on = format!("SELECT has_table_privilege('{third}', 'public.given', 'SELECT')");
         assert_eq!(bed.one(&passed_on).await, "f", "what it passed on goes with it");

@@ -3,10 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing,
-    clippy::get_unwrap,
-    clippy::large_futures,
-    clippy::similar_names
+    clippy::indexing_slicing
 )]
 
 mod admission;

@@ -1,7 +1,7 @@
 //! A4: killed at every write to the API.
 
 use serde_json::Value;
-use stanchion_testkit::crash::{Scenario, crash_at_every_write};
+use stanchion_testkit::crash::{Report, Scenario, crash_at_every_write};
 use stanchion_testkit::faults::Faults;
 
 use super::story::{Story, Told};
@@ -36,10 +36,14 @@ impl Scenario for Story {
     }
 }
 
+async fn crash(story: Story) -> Report {
+    Box::pin(crash_at_every_write(&story)).await
+}
+
 /// A4, C3: between any two writes of a creation.
 #[tokio::test]
 async fn a_creation_killed_at_any_write_is_finished() {
-    let report = crash_at_every_write(&Story::Create).await;
+    let report = crash(Story::Create).await;
     assert_eq!(
         report.writes, 3,
         "the finalizer, the announcement, the status: {report}"
@@ -49,24 +53,24 @@ async fn a_creation_killed_at_any_write_is_finished() {
 /// A4: a password that is in no Secret is lost with the process.
 #[tokio::test]
 async fn a_generated_password_survives_any_crash() {
-    let report = crash_at_every_write(&Story::Generate).await;
+    let report = crash(Story::Generate).await;
     assert_eq!(report.writes, 4, "and the Secret: {report}");
 }
 
 /// A4, A9: between any two writes of a change.
 #[tokio::test]
 async fn a_change_killed_at_any_write_is_finished() {
-    crash_at_every_write(&Story::Update).await;
+    crash(Story::Update).await;
 }
 
 /// A4: between any two writes of a rotation.
 #[tokio::test]
 async fn a_new_password_killed_at_any_write_is_set() {
-    crash_at_every_write(&Story::Password).await;
+    crash(Story::Password).await;
 }
 
 /// A4: between any two writes of a deletion.
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {
-    crash_at_every_write(&Story::Delete).await;
+    crash(Story::Delete).await;
 }

@@ -111,12 +111,6 @@ async fn a_creation_stopped_at_any_statement_is_finished() {
     tell_all(Story::Create).await;
 }
 
-/// A4: a creation with a password of our own.
-#[tokio::test]
-async fn a_generated_password_stopped_at_any_statement_logs_in() {
-    tell_all(Story::Generate).await;
-}
-
 /// A4, A9: a change.
 #[tokio::test]
 async fn a_change_stopped_at_any_statement_is_finished() {
