@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{PostgresInstance, PostgresUser};
+use crate::{PostgresInstance, PostgresUser, SupabaseProject};
 
 /// Every document of every example, with the file that it is in.
 fn documents(folder: &Path) -> Vec<(String, Value)> {
@@ -70,6 +70,9 @@ fn every_example_is_an_object_of_the_api() {
             (Some("db.example.com/v1alpha1"), Some("PostgresUser")) => check::<PostgresUser>(file, document),
             (Some("db.example.com/v1alpha1"), Some("PostgresInstance")) => {
                 check::<PostgresInstance>(file, document);
+            }
+            (Some("supabase.strrl.dev/v1alpha1"), Some("SupabaseProject")) => {
+                check::<SupabaseProject>(file, document);
             }
             (Some("v1"), Some("Secret")) => {}
             kind => panic!("{file}: no type for {kind:?}"),

@@ -14,18 +14,24 @@ mod examples;
 pub mod instance;
 mod schema;
 pub mod status;
+pub mod supabase;
 pub mod user;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
 pub use instance::{PostgresInstance, PostgresInstanceSpec, PostgresInstanceStatus};
+pub use supabase::{SupabaseProject, SupabaseProjectSpec, SupabaseProjectStatus};
 pub use user::{PostgresUser, PostgresUserSpec, PostgresUserStatus};
 
 /// Every custom resource definition, in the order in which they are documented.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![PostgresUser::crd(), PostgresInstance::crd()]
-        .into_iter()
-        .map(schema::tidy)
-        .collect()
+    [
+        PostgresUser::crd(),
+        PostgresInstance::crd(),
+        SupabaseProject::crd(),
+    ]
+    .into_iter()
+    .map(schema::tidy)
+    .collect()
 }

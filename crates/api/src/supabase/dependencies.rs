@@ -1,0 +1,75 @@
+//! What a project stands on and does not bring along: PostgreSQL and S3.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::instance::{CaSecretRef, TlsMode};
+
+/// A Secret of the project's namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct SecretReference {
+    /// Name of the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub name: Option<String>,
+    /// The project's own namespace, or nothing: pods cannot read the Secrets of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub namespace: Option<String>,
+}
+
+/// The PostgreSQL server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.secretRef.name) && size(self.secretRef.name) > 0",
+    "database.secretRef.name cannot be empty"
+))]
+#[x_kube(validation = (
+    "!(self.sslMode in ['verify-ca', 'verify-full']) || has(self.caSecretRef)",
+    "sslMode verify-ca and verify-full need database.caSecretRef"
+))]
+pub struct Database {
+    /// The Secret with `host`, `port`, `database`, `username` and `password` of an administrator. Only the operator
+    /// uses them: each component logs in as a role of its own.
+    pub secret_ref: SecretReference,
+    /// As libpq's `sslmode`, for the operator and for every component.
+    #[serde(default = "require")]
+    pub ssl_mode: TlsMode,
+    /// The certificate authority that signed the server's certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_secret_ref: Option<CaSecretRef>,
+    /// How many connections each component opens at most.
+    #[serde(default = "twenty")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_connections: u32,
+}
+
+fn require() -> TlsMode {
+    TlsMode::Require
+}
+
+fn twenty() -> u32 {
+    20
+}
+
+/// The S3 bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.secretRef.name) && size(self.secretRef.name) > 0",
+    "storage.secretRef.name cannot be empty"
+))]
+pub struct Storage {
+    /// The Secret with `endpoint`, `region`, `bucket`, `accessKeyId` and `secretAccessKey`.
+    pub secret_ref: SecretReference,
+    /// Whether the bucket is part of the path (`MinIO` and most others) or of the host name (AWS).
+    #[serde(default = "yes")]
+    pub force_path_style: bool,
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,58 @@
+//! Tokens and the keys that sign them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::duration;
+
+/// Tokens and the keys that sign them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Jwt {
+    /// The secret to sign with, instead of a generated one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<JwtSecretRef>,
+    /// How long a user's token is good for.
+    #[serde(default = "one_hour")]
+    #[schemars(length(max = 32), pattern(duration::PATTERN))]
+    pub expiry: String,
+    /// For how long the old signing key and the old API keys are accepted after a rotation.
+    #[serde(default = "one_day")]
+    #[schemars(length(max = 32), pattern(duration::PATTERN))]
+    pub rotation_grace_period: String,
+}
+
+impl Default for Jwt {
+    fn default() -> Self {
+        Self {
+            secret_ref: None,
+            expiry: one_hour(),
+            rotation_grace_period: one_day(),
+        }
+    }
+}
+
+fn one_hour() -> String {
+    "1h".into()
+}
+
+fn one_day() -> String {
+    "24h".into()
+}
+
+/// A key of a Secret with at least 32 characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JwtSecretRef {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Key in it.
+    #[serde(default = "default_key")]
+    #[schemars(length(min = 1, max = 253))]
+    pub key: String,
+}
+
+fn default_key() -> String {
+    "jwt-secret".into()
+}

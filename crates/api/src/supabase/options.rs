@@ -1,0 +1,180 @@
+//! What can be said about every component.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Affinity, EnvVar, LocalObjectReference, PodSecurityContext, ResourceRequirements, SecurityContext,
+    Toleration, TopologySpreadConstraint,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// How a component runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// The container image, with its tag or digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub image: Option<String>,
+    /// How many pods; 0 for none.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0, max = 10))]
+    pub replicas: u32,
+    /// Requests and limits, instead of the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "resources")]
+    pub resources: Option<ResourceRequirements>,
+    /// More environment variables; one that the operator sets itself is replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "environment")]
+    pub extra_env: Vec<EnvVar>,
+    /// The number of pods follows their load, within bounds; `replicas` is then not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autoscaling: Option<Autoscaling>,
+    /// Labels that a node must have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Taints that the pods tolerate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list_as_in_a_pod")]
+    pub tolerations: Vec<Toleration>,
+    /// Affinity, as in a pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "as_in_a_pod")]
+    pub affinity: Option<Box<Affinity>>,
+    /// How the pods are spread, as in a pod. A constraint without a selector means the component's own pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list_as_in_a_pod")]
+    pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+    /// The container's security context; what it says replaces the restricted one field by field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "as_in_a_pod")]
+    pub security_context: Option<Box<SecurityContext>>,
+    /// The pod's security context; what it says replaces the restricted one field by field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "as_in_a_pod")]
+    pub pod_security_context: Option<Box<PodSecurityContext>>,
+    /// Secrets for a private registry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "names")]
+    pub image_pull_secrets: Vec<LocalObjectReference>,
+    /// More annotations of the pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pod_annotations: BTreeMap<String, String>,
+    /// The pods' service account; its token is never mounted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            image: None,
+            replicas: one(),
+            resources: None,
+            extra_env: Vec::new(),
+            autoscaling: None,
+            node_selector: BTreeMap::new(),
+            tolerations: Vec::new(),
+            affinity: None,
+            topology_spread_constraints: Vec::new(),
+            security_context: None,
+            pod_security_context: None,
+            image_pull_secrets: Vec::new(),
+            pod_annotations: BTreeMap::new(),
+            service_account_name: None,
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+// The whole schemas of these types, once for each component, would make the definition too large for
+// `kubectl apply`; the API server checks what is left open here in the Deployment.
+
+fn as_in_a_pod(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn list_as_in_a_pod(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 64,
+        "items": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+    })
+}
+
+fn environment(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 256,
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": { "type": "string", "minLength": 1 },
+                "value": { "type": "string" },
+                "valueFrom": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+            },
+        },
+    })
+}
+
+fn resources(_: &mut SchemaGenerator) -> Schema {
+    let quantities =
+        || json!({ "type": "object", "additionalProperties": { "x-kubernetes-int-or-string": true } });
+    let mut schema = json_schema!({
+        "type": "object",
+        "properties": {
+            "claims": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["name"],
+                    "properties": { "name": { "type": "string" }, "request": { "type": "string" } },
+                },
+            },
+        },
+    });
+    for kind in ["limits", "requests"] {
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.insert(kind.into(), quantities());
+        }
+    }
+    schema
+}
+
+fn names(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 16,
+        "items": { "type": "object", "properties": { "name": { "type": "string" } } },
+    })
+}
+
+/// A `HorizontalPodAutoscaler` for a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Autoscaling {
+    /// At least so many pods.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100))]
+    pub min_replicas: u32,
+    /// At most so many pods.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_replicas: u32,
+    /// The share of the requested CPU that is aimed at.
+    #[serde(default = "eighty", rename = "targetCPUUtilizationPercentage")]
+    #[schemars(range(min = 1, max = 100))]
+    pub target_cpu_utilization_percentage: u32,
+    /// The share of the requested memory that is aimed at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub target_memory_utilization_percentage: Option<u32>,
+}
+
+fn eighty() -> u32 {
+    80
+}
