@@ -1,0 +1,252 @@
+//! What is there: the server, our rights, the roles, and the record of what was done. Two round trips, no writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use secrecy::SecretString;
+use stanchion_postgres::server::Powers;
+use stanchion_postgres::{Error, Query, Row, RowError, Server, Session, Transaction};
+
+use super::mark;
+use super::roles::{Names, TABLE};
+use super::steps::{OPTIONAL_EXTENSIONS, REQUIRED_EXTENSIONS};
+
+/// What is there.
+#[derive(Debug)]
+pub(super) struct Catalog {
+    pub(super) server: Server,
+    pub(super) database: DatabaseFacts,
+    pub(super) roles: BTreeMap<String, RoleFacts>,
+    /// Who the database belongs to, and the suffix of its logins.
+    pub(super) installation: Option<(String, String)>,
+    pub(super) steps: BTreeMap<i32, Recorded>,
+    /// The stored passwords: those of the server where we may read them, else those that we set last.
+    pub(super) verifiers: BTreeMap<String, SecretString>,
+}
+
+/// The database as it is.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
+pub(super) struct DatabaseFacts {
+    pub(super) name: String,
+    pub(super) oid: u32,
+    pub(super) owner: String,
+    /// Whether we may do what its owner may.
+    pub(super) ours: bool,
+    /// Whether we may create schemas in it.
+    pub(super) may_create: bool,
+    /// The owner of the schema public, if it is there, and whether we may do what that one may.
+    pub(super) public: Option<(String, bool)>,
+    /// Whether the record exists.
+    pub(super) recorded: bool,
+    pub(super) wal_level: String,
+    /// Whether `pg_authid` can be read.
+    pub(super) reads_verifiers: bool,
+    /// Extensions, of those that we know, that the server has.
+    pub(super) available: BTreeSet<String>,
+    /// The databases of analytics and pooler that exist.
+    pub(super) internal: BTreeSet<String>,
+}
+
+/// A role as it is.
+#[derive(Debug, Clone, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
+pub(super) struct RoleFacts {
+    pub(super) superuser: bool,
+    pub(super) login: bool,
+    pub(super) create_db: bool,
+    pub(super) create_role: bool,
+    pub(super) replication: bool,
+    pub(super) bypass_rls: bool,
+    pub(super) comment: String,
+    /// The database that the comment's mark names still exists.
+    pub(super) marked_database_exists: bool,
+    /// What we may do with it.
+    pub(super) powers: Powers,
+}
+
+/// A step that was run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) hash: String,
+    /// Why it was left out, if it was.
+    pub(super) skipped: Option<String>,
+    /// What the server looked like then.
+    pub(super) seen: String,
+}
+
+const DATABASE: &str = "\
+SELECT d.datname::pg_catalog.text, d.oid, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, \
+       pg_catalog.pg_has_role(d.datdba, 'USAGE'), pg_catalog.has_database_privilege(d.oid, 'CREATE'), \
+       (SELECT pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text FROM pg_catalog.pg_namespace n \
+        WHERE n.nspname = 'public'), \
+       (SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE') FROM pg_catalog.pg_namespace n WHERE n.nspname = 'public'), \
+       EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+               WHERE n.nspname = '_stanchion' AND c.relname = 'installation'), \
+       pg_catalog.current_setting('wal_level'), \
+       pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT'), \
+       ARRAY(SELECT a.name::pg_catalog.text FROM pg_catalog.pg_available_extensions() a WHERE a.name = ANY ($1)), \
+       ARRAY(SELECT i.datname::pg_catalog.text FROM pg_catalog.pg_database i WHERE i.datname = ANY ($2)) \
+FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()";
+
+const ROLES: &str = "\
+SELECT r.rolname::pg_catalog.text, r.rolsuper, r.rolcanlogin, r.rolcreatedb, r.rolcreaterole, r.rolreplication, \
+       r.rolbypassrls, coalesce(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), \
+       EXISTS (SELECT FROM pg_catalog.pg_database d WHERE d.oid::pg_catalog.text = \
+               pg_catalog.substring(pg_catalog.shobj_description(r.oid, 'pg_authid'), $2)) \
+FROM pg_catalog.pg_roles r WHERE r.rolname = ANY ($1)";
+
+const INSTALLATION: &str = "SELECT project, suffix FROM _stanchion.installation";
+const STEPS: &str = "SELECT number, hash, skipped, seen FROM _stanchion.steps";
+const STORED: &str =
+    "SELECT rolname::pg_catalog.text, rolpassword FROM pg_catalog.pg_authid WHERE rolname = ANY ($1)";
+const REMEMBERED: &str = "SELECT role, verifier FROM _stanchion.logins WHERE role = ANY ($1)";
+
+/// Who can be asked: a session, which sees one moment, or a transaction that holds the lock.
+pub(super) enum Source<'a> {
+    Session(&'a Session),
+    Transaction(&'a Transaction<'a>),
+}
+
+impl Source<'_> {
+    async fn read(&self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
+        match self {
+            Self::Session(session) => session.snapshot(queries).await,
+            Self::Transaction(transaction) => transaction.read(queries).await,
+        }
+    }
+}
+
+/// The first round trip: what can be asked of any database.
+pub(super) fn questions(project: &str) -> Vec<Query> {
+    let known = REQUIRED_EXTENSIONS
+        .iter()
+        .chain(OPTIONAL_EXTENSIONS.iter().map(|(name, _)| name));
+    let both = [Names::with_suffix(""), Names::apart(project)];
+    let internal = both.iter().map(Names::internal_database).collect();
+    let names = role_names(project);
+    vec![
+        Server::query(),
+        Query::new(DATABASE)
+            .texts(known.map(ToString::to_string).collect())
+            .texts(internal),
+        Query::new(ROLES).texts(names.clone()).text(mark::PATTERN),
+        Powers::query(names),
+    ]
+}
+
+/// Every name that a role of this project can have.
+fn role_names(project: &str) -> Vec<String> {
+    let (plain, apart) = (Names::with_suffix(""), Names::apart(project));
+    let names = TABLE.iter().flat_map(|role| [plain.role(role), apart.role(role)]);
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Takes the answers apart, and asks for what the first told us to be there.
+pub(super) async fn read(
+    source: &Source<'_>,
+    project: &str,
+    answers: &[Vec<Row>],
+) -> Result<Option<Catalog>, Error> {
+    let session = match source {
+        Source::Session(session) => session,
+        Source::Transaction(transaction) => transaction.session(),
+    };
+    let not_understood = |error: RowError| session.error(stanchion_postgres::Doing::Reading, &error);
+    let Some(mut catalog) = first(answers).map_err(not_understood)? else {
+        return Ok(None);
+    };
+    let mut more = Vec::new();
+    if catalog.database.recorded {
+        more.extend([Query::new(INSTALLATION), Query::new(STEPS)]);
+    }
+    if catalog.database.reads_verifiers {
+        more.push(Query::new(STORED).texts(role_names(project)));
+    } else if catalog.database.recorded {
+        more.push(Query::new(REMEMBERED).texts(role_names(project)));
+    }
+    if !more.is_empty() {
+        second(&mut catalog, source.read(&more).await?).map_err(not_understood)?;
+    }
+    Ok(Some(catalog))
+}
+
+/// `None` if our own role is gone from the catalog.
+fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
+    let [server, database, roles, powers] = answers else {
+        return Ok(None);
+    };
+    let (Some(server), Some(database)) = (server.first(), database.first()) else {
+        return Ok(None);
+    };
+    let powers = Powers::of_rows(powers)?;
+    let roles = roles
+        .iter()
+        .map(|row| {
+            let name: String = row.try_get(0)?;
+            let facts = RoleFacts {
+                superuser: row.try_get(1)?,
+                login: row.try_get(2)?,
+                create_db: row.try_get(3)?,
+                create_role: row.try_get(4)?,
+                replication: row.try_get(5)?,
+                bypass_rls: row.try_get(6)?,
+                comment: row.try_get(7)?,
+                marked_database_exists: row.try_get(8)?,
+                powers: powers.get(&name).copied().unwrap_or_default(),
+            };
+            Ok((name, facts))
+        })
+        .collect::<Result<_, RowError>>()?;
+    Ok(Some(Catalog {
+        server: Server::of_row(server)?,
+        database: database_facts(database)?,
+        roles,
+        installation: None,
+        steps: BTreeMap::new(),
+        verifiers: BTreeMap::new(),
+    }))
+}
+
+fn database_facts(row: &Row) -> Result<DatabaseFacts, RowError> {
+    let public_owner: Option<String> = row.try_get(5)?;
+    let public_ours: Option<bool> = row.try_get(6)?;
+    let available: Vec<String> = row.try_get(10)?;
+    let internal: Vec<String> = row.try_get(11)?;
+    Ok(DatabaseFacts {
+        name: row.try_get(0)?,
+        oid: row.try_get(1)?,
+        owner: row.try_get(2)?,
+        ours: row.try_get(3)?,
+        may_create: row.try_get(4)?,
+        public: public_owner.zip(public_ours),
+        recorded: row.try_get(7)?,
+        wal_level: row.try_get(8)?,
+        reads_verifiers: row.try_get(9)?,
+        available: available.into_iter().collect(),
+        internal: internal.into_iter().collect(),
+    })
+}
+
+fn second(catalog: &mut Catalog, answers: Vec<Vec<Row>>) -> Result<(), RowError> {
+    let mut answers = answers.into_iter();
+    if catalog.database.recorded {
+        for row in answers.next().unwrap_or_default() {
+            catalog.installation = Some((row.try_get(0)?, row.try_get(1)?));
+        }
+        for row in answers.next().unwrap_or_default() {
+            let recorded = Recorded {
+                hash: row.try_get(1)?,
+                skipped: row.try_get(2)?,
+                seen: row.try_get(3)?,
+            };
+            catalog.steps.insert(row.try_get(0)?, recorded);
+        }
+    }
+    for row in answers.next().unwrap_or_default() {
+        let verifier: Option<String> = row.try_get(1)?;
+        if let Some(verifier) = verifier {
+            catalog.verifiers.insert(row.try_get(0)?, verifier.into());
+        }
+    }
+    Ok(())
+}

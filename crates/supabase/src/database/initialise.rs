@@ -1,0 +1,165 @@
+//! Does it: under the lock, in one transaction, and then in the database of analytics and pooler.
+
+use std::time::Duration;
+
+use stanchion_kernel::{Class, Problem};
+use stanchion_postgres::{Begin, Error, Kind, Pools, Session, Statement, Target, lock};
+
+use super::catalog::{self, Catalog, Source};
+use super::plan::{self, Plan};
+use super::request::{Outcome, Request};
+use super::steps::Step;
+
+/// How long to wait for others who change the same database.
+const TURN: Duration = Duration::from_secs(20);
+/// Once to do it and once to see that it is done; the rest is for those who want the same roles in the same moment.
+const PASSES: usize = 6;
+
+/// Looks whether everything is there: two round trips, no writes. `None` if something is left to do.
+pub async fn inspect(session: &Session, request: &Request) -> Result<Option<Outcome>, Problem> {
+    let answers = session.snapshot(&catalog::questions(&request.project)).await?;
+    let catalog = understood(&Source::Session(session), request, &answers).await?;
+    let plan = plan::plan(&catalog, request)?;
+    Ok(plan.is_empty().then(|| Outcome {
+        names: plan.names,
+        ran: Vec::new(),
+        notes: plan.notes,
+    }))
+}
+
+/// Does what is left to do. The target's role is the administrator.
+pub async fn initialise(pools: &Pools, target: &Target, request: &Request) -> Result<Outcome, Problem> {
+    let mut ran = Vec::new();
+    let mut last = None;
+    for _ in 0..PASSES {
+        match once(pools, target, request, &mut ran).await {
+            Ok(Some(outcome)) => return Ok(outcome),
+            // Something was done: look what is left, and what could not be done.
+            Ok(None) => {}
+            // Roles are the server's, the lock is the database's: two databases can want the same role at once.
+            Err(problem) if is_collision(&problem) => last = Some(problem),
+            Err(problem) => return Err(problem),
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        let message = format!(
+            "database {:?} changes as often as it is brought in order",
+            target.database()
+        );
+        Problem::transient("DatabaseUnsettled", message)
+    }))
+}
+
+fn is_collision(problem: &Problem) -> bool {
+    let cause = std::error::Error::source(problem).and_then(|cause| cause.downcast_ref::<Error>());
+    problem.class == Class::Transient
+        && cause.is_some_and(|error| error.kind() == Kind::Server && !error.is_connectivity())
+}
+
+/// One pass: `None` if it changed something.
+async fn once(
+    pools: &Pools,
+    target: &Target,
+    request: &Request,
+    ran: &mut Vec<&'static str>,
+) -> Result<Option<Outcome>, Problem> {
+    let (_turn, mut session) = pools.exclusive(target, TURN).await?;
+    let begin = Begin {
+        lock: Some(lock::ROLES),
+        lock_wait: Some(TURN),
+        ..Begin::default()
+    };
+    let (transaction, answers) = session
+        .begin(&begin, &catalog::questions(&request.project))
+        .await?;
+    let catalog = understood(&Source::Transaction(&transaction), request, &answers).await?;
+    let plan = plan::plan(&catalog, request)?;
+    if plan.is_empty() {
+        transaction.roll_back().await;
+        return Ok(Some(Outcome {
+            names: plan.names,
+            ran: std::mem::take(ran),
+            notes: plan.notes,
+        }));
+    }
+    if plan.statements.is_empty() {
+        transaction.roll_back().await;
+    } else {
+        let committed = transaction.commit(&plan.statements).await;
+        committed.map_err(|error| blamed(error, &plan))?;
+        tracing::info!(server = %target, database = target.database(), steps = ?plan.steps(), "database initialised");
+        ran.extend(plan.steps());
+    }
+    if plan.creates_database {
+        create_database(&mut session, &plan.names.internal_database()).await?;
+    }
+    // One connection at a time, or two of us could wait for each other's second.
+    drop(session);
+    if !plan.internal.is_empty() {
+        in_internal_database(pools, target, &plan).await?;
+        ran.extend(plan.internal.iter().map(|step| step.name));
+    }
+    Ok(None)
+}
+
+async fn understood(
+    source: &Source<'_>,
+    request: &Request,
+    answers: &[Vec<stanchion_postgres::Row>],
+) -> Result<Catalog, Problem> {
+    let catalog = catalog::read(source, &request.project, answers).await?;
+    catalog.ok_or_else(|| {
+        let message = "the administrator's own role does not exist any more".to_owned();
+        Problem::dependency("RoleNotFound", message)
+    })
+}
+
+/// Outside any transaction, so it can be there from an attempt that went no further.
+async fn create_database(session: &mut Session, name: &str) -> Result<(), Problem> {
+    // From template0: what somebody put into template1 is not for services.
+    let create = Statement::new("CREATE DATABASE ")
+        .ident(name)
+        .sql(" TEMPLATE template0");
+    match session.execute(&create).await {
+        Err(error) if error.sqlstate() == Some("42P04") => Ok(()),
+        Err(error) => {
+            Err(Problem::from(error).while_doing("cannot create the database of analytics and pooler"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Runs the steps of the internal database there, and records them in the project's: one look tells all.
+async fn in_internal_database(pools: &Pools, target: &Target, plan: &Plan) -> Result<(), Problem> {
+    let internal = target
+        .with_database(&plan.names.internal_database())
+        .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
+    let blamed = |error: Error, step: &Step| {
+        Problem::from(error).while_doing(&format!("database step {:?}", step.name))
+    };
+    for step in &plan.internal {
+        let [setting, run, record] = step.statements(&plan.seen);
+        let (_turn, mut session) = pools.exclusive(&internal, TURN).await?;
+        let batch = stanchion_postgres::Batch::new(vec![plan::settings(&plan.names), setting, run])
+            .locked(lock::ROLES);
+        session.apply(&batch).await.map_err(|error| blamed(error, step))?;
+        drop(session);
+        let mut session = pools.get(target).await?;
+        let forget = Statement::new("SELECT pg_catalog.set_config('stanchion.skipped', '', true)");
+        let batch = stanchion_postgres::Batch::new(vec![forget, record]).locked(lock::ROLES);
+        session.apply(&batch).await.map_err(|error| blamed(error, step))?;
+    }
+    Ok(())
+}
+
+/// Names the step that failed.
+fn blamed(error: Error, plan: &Plan) -> Problem {
+    let step = error
+        .statement()
+        .and_then(|statement| plan.blame.get(statement.index).copied().flatten());
+    let problem = Problem::from(error);
+    match step {
+        Some(step) => problem.while_doing(&format!("database step {:?}", step.name)),
+        None => problem.while_doing("database roles"),
+    }
+}

@@ -1,0 +1,218 @@
+//! From the roles as they are to the roles as they shall be.
+//!
+//! A role that is there is completed, never cut back: an attribute, a setting or a comment that somebody gave it stays.
+//! Passwords are sent as verifiers, and only when the stored one does not fit.
+
+use secrecy::{ExposeSecret, SecretString};
+use stanchion_kernel::Problem;
+use stanchion_postgres::{Statement, scram};
+
+use super::catalog::{Catalog, RoleFacts};
+use super::mark::{self, Mark};
+use super::request::{Note, Request};
+use super::rights::may_give;
+use super::roles::{Attribute, Names, Role, TABLE};
+
+/// What has to be done about the roles.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) statements: Vec<Statement>,
+    /// Verifiers that were made, by role, for whoever cannot read them back.
+    pub(super) verifiers: Vec<(String, SecretString)>,
+    /// What a role lacks and we cannot give.
+    pub(super) notes: Vec<Note>,
+}
+
+/// Compares all roles.
+pub(super) fn plan(catalog: &Catalog, request: &Request, names: &Names) -> Result<Changes, Problem> {
+    let mut changes = Changes::default();
+    for role in TABLE {
+        let wanted = role.login.and_then(|login| request.passwords.get(&login));
+        if role.always || wanted.is_some() {
+            One {
+                catalog,
+                request,
+                role,
+                name: names.role(role),
+                password: wanted,
+            }
+            .plan(&mut changes)?;
+        }
+    }
+    Ok(changes)
+}
+
+/// One role.
+struct One<'a> {
+    catalog: &'a Catalog,
+    request: &'a Request,
+    role: &'a Role,
+    name: String,
+    /// The password, if somebody logs in as it.
+    password: Option<&'a SecretString>,
+}
+
+impl One<'_> {
+    fn plan(&self, changes: &mut Changes) -> Result<(), Problem> {
+        let before = changes.statements.len();
+        match self.catalog.roles.get(&self.name) {
+            None => self.create(changes)?,
+            Some(facts) => self.complete(facts, changes)?,
+        }
+        if changes.statements.len() > before
+            && self.catalog.roles.contains_key(&self.name)
+            && !self.may_manage()
+        {
+            let wanted = changes.statements.split_off(before);
+            let wanted: Vec<_> = wanted.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "role {:?} exists already, and {:?} may not change it; as a superuser, or as who holds it WITH ADMIN OPTION: {}",
+                self.name,
+                self.catalog.server.role,
+                wanted.join("; ")
+            );
+            return Err(Problem::human("RoleNotManageable", message));
+        }
+        Ok(())
+    }
+
+    fn may_manage(&self) -> bool {
+        let powers = self.catalog.roles.get(&self.name).map(|facts| facts.powers);
+        self.catalog.server.may_manage(powers.unwrap_or_default())
+    }
+
+    fn create(&self, changes: &mut Changes) -> Result<(), Problem> {
+        let mut create = Statement::new("CREATE ROLE ")
+            .ident(&self.name)
+            .sql(if self.role.inherit {
+                " INHERIT"
+            } else {
+                " NOINHERIT"
+            });
+        for attribute in self.role.attributes {
+            if may_give(self.catalog, *attribute) {
+                create = create.sql(" ").sql(attribute.word());
+            } else {
+                changes.notes.push(self.lacking(*attribute));
+            }
+        }
+        if let Some(password) = self.password {
+            create = create
+                .sql(" LOGIN PASSWORD ")
+                .secret(&self.verifier(password, changes)?);
+        }
+        changes.statements.push(create);
+        self.mark("", changes);
+        self.join(changes);
+        Ok(())
+    }
+
+    fn complete(&self, facts: &RoleFacts, changes: &mut Changes) -> Result<(), Problem> {
+        if self.role.login.is_some() && (facts.superuser || self.name == self.catalog.server.role) {
+            return Err(self.not_for_a_service(facts));
+        }
+        // The server's own, or upstream's superuser: not ours to change.
+        if facts.superuser {
+            return Ok(());
+        }
+        let missing = self
+            .role
+            .attributes
+            .iter()
+            .filter(|attribute| !has(facts, **attribute));
+        let (given, lacking): (Vec<&Attribute>, Vec<&Attribute>) =
+            missing.partition(|attribute| may_give(self.catalog, **attribute));
+        changes
+            .notes
+            .extend(lacking.iter().map(|attribute| self.lacking(**attribute)));
+        let log_in = self.password.is_some() && !facts.login;
+        let new_password = self.password.filter(|password| !self.is_set(password));
+        if log_in || new_password.is_some() || !given.is_empty() {
+            let mut alter = Statement::new("ALTER ROLE ").ident(&self.name);
+            for attribute in given {
+                alter = alter.sql(" ").sql(attribute.word());
+            }
+            alter = alter.when(log_in, |alter| alter.sql(" LOGIN"));
+            if let Some(password) = new_password {
+                alter = alter.sql(" PASSWORD ").secret(&self.verifier(password, changes)?);
+            }
+            changes.statements.push(alter);
+        }
+        self.mark(&facts.comment, changes);
+        if !self.catalog.server.may_act_as(facts.powers) {
+            self.join(changes);
+        }
+        Ok(())
+    }
+
+    /// A service must not log in as a superuser, nor as the administrator, whose password is not ours to change.
+    fn not_for_a_service(&self, facts: &RoleFacts) -> Problem {
+        let name = &self.name;
+        let (reason, what) = if facts.superuser {
+            ("RoleIsSuperuser", "is a superuser")
+        } else {
+            (
+                "RoleIsAdministrator",
+                "is the administrator of the database's Secret",
+            )
+        };
+        let message = format!(
+            "role {name:?} {what}, but a service of the project would log in as it: \
+             name another administrator in the Secret, or rename the role"
+        );
+        Problem::human(reason, message)
+    }
+
+    /// Says whose login it is. Nothing is said of roles that projects share.
+    fn mark(&self, comment: &str, changes: &mut Changes) {
+        let mark = Mark {
+            project: self.request.project.clone(),
+            database_oid: self.catalog.database.oid,
+        };
+        let (text, present) = mark::split(comment);
+        if self.role.login.is_some() && present.as_ref() != Some(&mark) {
+            let comment = Statement::new("COMMENT ON ROLE ").ident(&self.name).sql(" IS ");
+            changes.statements.push(comment.literal(&mark::join(text, &mark)));
+        }
+    }
+
+    /// Who is no superuser must be a member of a role to give something to it, or to create in its name.
+    fn join(&self, changes: &mut Changes) {
+        if !self.catalog.server.attributes.superuser {
+            let join = Statement::new("GRANT ").ident(&self.name).sql(" TO CURRENT_USER");
+            changes.statements.push(join);
+        }
+    }
+
+    fn is_set(&self, password: &SecretString) -> bool {
+        let stored = self.catalog.verifiers.get(&self.name);
+        stored.is_some_and(|stored| scram::matches(password, stored.expose_secret()) == Some(true))
+    }
+
+    fn verifier(&self, password: &SecretString, changes: &mut Changes) -> Result<SecretString, Problem> {
+        let verifier = scram::verifier(password)
+            .map_err(|error| Problem::transient("NoRandomness", error.to_string()).caused_by(error))?;
+        changes.verifiers.push((self.name.clone(), verifier.clone()));
+        Ok(verifier)
+    }
+
+    fn lacking(&self, attribute: Attribute) -> Note {
+        let (name, word) = (&self.name, attribute.word());
+        Note {
+            about: format!("role {name}"),
+            message: format!(
+                "it lacks {word}, so {}; as a superuser: ALTER ROLE \"{name}\" {word}",
+                self.role.purpose
+            ),
+        }
+    }
+}
+
+fn has(facts: &RoleFacts, attribute: Attribute) -> bool {
+    match attribute {
+        Attribute::CreateDb => facts.create_db,
+        Attribute::CreateRole => facts.create_role,
+        Attribute::Replication => facts.replication,
+        Attribute::BypassRls => facts.bypass_rls,
+    }
+}

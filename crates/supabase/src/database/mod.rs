@@ -1,0 +1,28 @@
+//! What the services need in the database: roles, schemas, extensions, grants, triggers, a publication.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `roles` | the table of roles, and their names |
+//! | `steps`, `steps/*.sql` | the table of steps, and their text |
+//! | `request` | what is asked, what came of it |
+//! | `catalog` | what is there |
+//! | `rights`, `logins`, `plan` | what is left to do; pure |
+//! | `initialise` | doing it |
+//!
+//! Every step runs once and is recorded, with the hash of its text, in the table `_stanchion.steps` of the database
+//! itself. Nothing that is there is dropped or replaced. All of it is one transaction, but for the database of
+//! analytics and pooler, which PostgreSQL creates outside of any.
+
+mod catalog;
+mod initialise;
+mod logins;
+mod mark;
+mod plan;
+mod request;
+mod rights;
+mod roles;
+mod steps;
+
+pub use initialise::{initialise, inspect};
+pub use request::{Note, Outcome, Request};
+pub use roles::{Login, Names};

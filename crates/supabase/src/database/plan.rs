@@ -1,0 +1,212 @@
+//! What is left to do in a database: a pure function of what was asked and what is there.
+
+use secrecy::SecretString;
+use stanchion_kernel::Problem;
+use stanchion_postgres::{Level, Statement};
+
+use super::catalog::Catalog;
+use super::logins;
+use super::request::{Note, Request};
+use super::rights;
+use super::roles::{Login, Names};
+use super::steps::{Need, OPTIONAL_EXTENSIONS, Place, Step, TABLE, When};
+
+/// The record: what was done to this database, by which text. Its schema is ours alone.
+const RECORD: [&str; 5] = [
+    "CREATE SCHEMA IF NOT EXISTS _stanchion",
+    "CREATE TABLE IF NOT EXISTS _stanchion.installation (\
+       only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), \
+       project text NOT NULL, suffix text NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS _stanchion.steps (\
+       number integer PRIMARY KEY, name text NOT NULL, hash text NOT NULL, \
+       skipped text, seen text NOT NULL, \
+       run_at timestamptz NOT NULL DEFAULT now(), run_by text NOT NULL DEFAULT current_user)",
+    "CREATE TABLE IF NOT EXISTS _stanchion.logins (role text PRIMARY KEY, verifier text NOT NULL)",
+    "COMMENT ON SCHEMA _stanchion IS \
+       'What Stanchion did to make this the database of a Supabase. See the table steps.'",
+];
+
+/// What is left to do.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) names: Names,
+    pub(super) statements: Vec<Statement>,
+    /// Which step a statement belongs to, if any; as many as there are statements.
+    pub(super) blame: Vec<Option<&'static Step>>,
+    /// The database of analytics and pooler is wanted and not there.
+    pub(super) creates_database: bool,
+    /// The steps that are left in it.
+    pub(super) internal: Vec<&'static Step>,
+    pub(super) notes: Vec<Note>,
+    /// What the server looks like, for steps that it does not allow.
+    pub(super) seen: String,
+}
+
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        self.statements.is_empty() && !self.creates_database && self.internal.is_empty()
+    }
+
+    /// The names of the steps that are about to run.
+    pub(super) fn steps(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.blame.iter().flatten().map(|step| step.name).collect();
+        names.dedup();
+        names
+    }
+
+    fn push(&mut self, statements: impl IntoIterator<Item = Statement>, step: Option<&'static Step>) {
+        for statement in statements {
+            self.statements.push(statement);
+            self.blame.push(step);
+        }
+    }
+}
+
+/// Compares, and refuses what cannot be done.
+pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem> {
+    rights::check(catalog, request)?;
+    let names = rights::names(catalog, request);
+    let roles = logins::plan(catalog, request, &names)?;
+    let seen = seen(catalog);
+    let internal_missing = !catalog.database.internal.contains(&names.internal_database());
+    let left = |place| {
+        let wanted = TABLE.iter().filter(move |step| step.place == place);
+        let left = wanted.filter(|step| wants(step, catalog, request) && !is_done(step, catalog, &seen));
+        left.collect::<Vec<_>>()
+    };
+    let mut plan = Plan {
+        creates_database: request.wants_internal_database() && internal_missing,
+        // A new one has nothing of what the record says.
+        internal: if internal_missing {
+            let all = TABLE.iter().filter(|step| step.place == Place::Internal);
+            all.filter(|step| wants(step, catalog, request)).collect()
+        } else {
+            left(Place::Internal)
+        },
+        notes: notes(catalog, request),
+        names,
+        statements: Vec::new(),
+        blame: Vec::new(),
+        seen: seen.clone(),
+    };
+    let steps = left(Place::Project);
+    plan.notes.extend(roles.notes);
+    if catalog.installation.is_none() {
+        plan.push(record(&request.project, plan.names.suffix()), None);
+    }
+    plan.push(roles.statements, None);
+    if !catalog.database.reads_verifiers {
+        plan.push(roles.verifiers.iter().map(remember), None);
+    }
+    if !steps.is_empty() {
+        plan.push([settings(&plan.names)], None);
+    }
+    for step in steps {
+        plan.push(step.statements(&seen), Some(step));
+    }
+    Ok(plan)
+}
+
+/// Makes the record and says whose database it is.
+fn record(project: &str, suffix: &str) -> impl Iterator<Item = Statement> + use<> {
+    let installation = Statement::new("INSERT INTO _stanchion.installation (project, suffix) VALUES (")
+        .literal(project)
+        .sql(", ")
+        .literal(suffix)
+        .sql(")");
+    RECORD.into_iter().map(Statement::new).chain([installation])
+}
+
+/// The names of the logins, for the steps, until the end of the transaction.
+pub(super) fn settings(names: &Names) -> Statement {
+    Statement::new("SELECT ").list(", ", Login::ALL, |statement, login| {
+        statement
+            .sql("pg_catalog.set_config(")
+            .literal(login.setting())
+            .sql(", ")
+            .literal(&names.of(login))
+            .sql(", true)")
+    })
+}
+
+fn remember((role, verifier): &(String, SecretString)) -> Statement {
+    Statement::new("INSERT INTO _stanchion.logins (role, verifier) VALUES (")
+        .literal(role)
+        .sql(", ")
+        .secret(verifier)
+        .sql(") ON CONFLICT (role) DO UPDATE SET verifier = excluded.verifier")
+}
+
+/// Whether a step applies here.
+fn wants(step: &Step, catalog: &Catalog, request: &Request) -> bool {
+    match step.when {
+        When::Always => true,
+        When::Available(extension) => catalog.database.available.contains(extension),
+        When::Login(login) => request.passwords.contains_key(&login),
+    }
+}
+
+/// A step that was run is not run again, whatever its text was then. One that the server did not allow is tried again
+/// when the server looks different.
+fn is_done(step: &Step, catalog: &Catalog, seen: &str) -> bool {
+    catalog
+        .steps
+        .get(&step.number)
+        .is_some_and(|recorded| recorded.skipped.is_none() || recorded.seen == seen)
+}
+
+/// What decides whether an optional step can succeed.
+fn seen(catalog: &Catalog) -> String {
+    let level = match catalog.server.level() {
+        Level::Superuser => "superuser".to_owned(),
+        Level::CloudAdmin(admin) => admin,
+        Level::CreateRole | Level::Plain => "no superuser".to_owned(),
+    };
+    let extensions: Vec<_> = catalog.database.available.iter().map(String::as_str).collect();
+    format!(
+        "{} ({level}), PostgreSQL {}, {}",
+        catalog.server.role,
+        catalog.server.version / 10_000,
+        extensions.join(" ")
+    )
+}
+
+/// What does not work on this server, whatever was run.
+fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if catalog.database.wal_level != "logical" && request.passwords.contains_key(&Login::Realtime) {
+        notes.push(Note {
+            about: "wal_level".to_owned(),
+            message: format!(
+                "it is {:?}, so Realtime cannot follow changes of tables; set it to logical and restart PostgreSQL",
+                catalog.database.wal_level
+            ),
+        });
+    }
+    for (extension, consequence) in OPTIONAL_EXTENSIONS {
+        if !catalog.database.available.contains(*extension) {
+            notes.push(Note {
+                about: format!("extension {extension}"),
+                message: format!("the server does not have it, so {consequence}"),
+            });
+        }
+    }
+    for step in TABLE {
+        let Some(recorded) = catalog.steps.get(&step.number) else {
+            continue;
+        };
+        if let (Need::Optional(consequence), Some(why)) = (step.need, &recorded.skipped) {
+            notes.push(Note {
+                about: step.name.to_owned(),
+                message: format!("{why}; so {consequence}"),
+            });
+        }
+        if recorded.hash != step.hash() {
+            notes.push(Note {
+                about: step.name.to_owned(),
+                message: "another version of the operator has run it; it is left as it is".to_owned(),
+            });
+        }
+    }
+    notes
+}

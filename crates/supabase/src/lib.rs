@@ -1,0 +1,7 @@
+//! `SupabaseProject`: a whole Supabase on a PostgreSQL and an S3 that somebody else runs.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`database`] | what the services need in the database, made once and recorded there |
+
+pub mod database;

@@ -1,0 +1,10 @@
+//! The database and the other dependencies of a project, on real servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod bed;
+mod objects;
