@@ -3,5 +3,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`database`] | what the services need in the database, made once and recorded there |
+//! | [`dependencies`] | whether PostgreSQL and S3 answer, and if not, why not |
 
 pub mod database;
+pub mod dependencies;

@@ -7,4 +7,6 @@
 )]
 
 mod bed;
+mod contact_postgres;
+mod contact_s3;
 mod objects;

@@ -1,0 +1,90 @@
+//! PostgreSQL: a query, by the way that the services will take.
+
+use std::time::{Duration, Instant};
+
+use stanchion_kernel::{Class, Problem};
+use stanchion_postgres::{Class as Reaction, Error, Kind, Pools, Query, Target};
+
+use super::{PATIENCE, is_unknown};
+
+/// Asks, and says how long a query takes.
+pub async fn contact(pools: &Pools, target: &Target) -> Result<Duration, Problem> {
+    let question = async {
+        let session = pools.get(target).await?;
+        let begun = Instant::now();
+        session.query(&Query::new("SELECT 1")).await?;
+        Ok(begun.elapsed())
+    };
+    match tokio::time::timeout(PATIENCE, question).await {
+        Ok(Ok(latency)) => Ok(latency),
+        Ok(Err(error)) => Err(explain(error, target).await),
+        Err(_) => Err(timeout(target)),
+    }
+}
+
+fn timeout(target: &Target) -> Problem {
+    let message = format!(
+        "PostgreSQL at {target} does not answer within {} seconds",
+        PATIENCE.as_secs()
+    );
+    Problem::transient("Timeout", message)
+}
+
+/// The reason, and what to look at.
+async fn explain(error: Error, target: &Target) -> Problem {
+    let class = match error.class() {
+        Reaction::Transient => Class::Transient,
+        Reaction::Dependency => Class::Dependency,
+        Reaction::Human => Class::Human,
+        Reaction::Permanent => Class::Permanent,
+    };
+    let said = || {
+        let message = error.message().map(|message| message.message.as_str());
+        message.unwrap_or_default().to_owned()
+    };
+    let (class, reason, what) = match (error.kind(), error.sqlstate()) {
+        (Kind::Refused, _) => (
+            class,
+            "ConnectionRefused",
+            "nothing listens there; check host and port".to_owned(),
+        ),
+        (Kind::TimedOut, _) => return timeout(target).caused_by(error),
+        (Kind::TlsRefused, _) => (
+            class,
+            "TlsNotOffered",
+            format!(
+                "the server offers no TLS, which sslMode {} asks for",
+                target.tls().as_str()
+            ),
+        ),
+        (Kind::CertificateUntrusted, _) => (
+            class,
+            "CertificateUntrusted",
+            "the server's certificate is expired or not signed by the CA".to_owned(),
+        ),
+        (Kind::CertificateName, _) => (
+            class,
+            "CertificateName",
+            "the server's certificate is for another name".to_owned(),
+        ),
+        (Kind::Tls, _) => (class, "TlsFailed", error.to_string()),
+        (Kind::Exhausted, _) => (
+            class,
+            "DatabaseBusy",
+            "all of the operator's connections to it are in use".to_owned(),
+        ),
+        // Also a password that is none: the server asked and there was nothing to say.
+        (_, Some("28P01" | "28000")) => (class, "AuthenticationFailed", said()),
+        (_, Some("3D000")) => (class, "DatabaseNotFound", said()),
+        (_, Some("53300")) => (class, "TooManyConnections", said()),
+        (_, Some("57P03")) => (class, "NotReady", said()),
+        (Kind::Unreachable, _) if is_unknown(target.host()).await => (
+            Class::Dependency,
+            "HostNotFound",
+            format!("no DNS knows the name {:?}", target.host()),
+        ),
+        (Kind::Unreachable, _) => (class, "Unreachable", "the connection broke".to_owned()),
+        _ => return Problem::from(error),
+    };
+    Problem::new(class, reason, format!("PostgreSQL at {target}: {what}")).caused_by(error)
+}

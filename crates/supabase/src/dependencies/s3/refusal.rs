@@ -1,0 +1,163 @@
+//! What a server that refuses means by it.
+
+use http::StatusCode;
+use stanchion_kernel::Class;
+
+use super::transport::Answer;
+
+/// A row: the code of S3, and what it means here.
+struct Refusal(&'static str, Class, &'static str, &'static str);
+
+/// What servers answer. Those compatible with S3 use the same words.
+const REFUSALS: &[Refusal] = &[
+    Refusal(
+        "NoSuchBucket",
+        Class::Dependency,
+        "BucketNotFound",
+        "there is no such bucket",
+    ),
+    Refusal(
+        "InvalidBucketName",
+        Class::Permanent,
+        "BucketNotFound",
+        "no bucket can have this name",
+    ),
+    Refusal(
+        "InvalidAccessKeyId",
+        Class::Dependency,
+        "AccessKeyUnknown",
+        "the access key is unknown there; check accessKeyId",
+    ),
+    Refusal(
+        "NotSignedUp",
+        Class::Dependency,
+        "AccessKeyUnknown",
+        "the access key is unknown there; check accessKeyId",
+    ),
+    Refusal(
+        "SignatureDoesNotMatch",
+        Class::Dependency,
+        "SecretKeyWrong",
+        "the signature does not fit; check secretAccessKey",
+    ),
+    Refusal(
+        "AccessDenied",
+        Class::Human,
+        "AccessDenied",
+        "the access key may not list it",
+    ),
+    Refusal(
+        "AllAccessDisabled",
+        Class::Human,
+        "AccessDenied",
+        "all access to it is disabled",
+    ),
+    Refusal(
+        "RequestTimeTooSkewed",
+        Class::Human,
+        "ClockSkewed",
+        "its clock and this one differ too much",
+    ),
+    Refusal(
+        "AuthorizationHeaderMalformed",
+        Class::Human,
+        WRONG_REGION,
+        "requests must be signed for another region",
+    ),
+    Refusal(
+        "AuthorizationQueryParametersError",
+        Class::Human,
+        WRONG_REGION,
+        "requests must be signed for another region",
+    ),
+    Refusal(
+        "PermanentRedirect",
+        Class::Human,
+        WRONG_REGION,
+        "the bucket is in another region",
+    ),
+    Refusal(
+        "IllegalLocationConstraintException",
+        Class::Human,
+        WRONG_REGION,
+        "the bucket is in another region",
+    ),
+];
+
+const WRONG_REGION: &str = "WrongRegion";
+
+/// Who has to move, a reason, and what to look at.
+pub(super) fn explain(answer: &Answer, region: &str) -> (Class, &'static str, String) {
+    let code = answer.element("Code").unwrap_or_default();
+    let named = answer.region.as_deref().or_else(|| answer.element("Region"));
+    let elsewhere = named.filter(|named| *named != region);
+    if let Some(Refusal(_, class, reason, what)) = REFUSALS.iter().find(|row| row.0 == code) {
+        let place = match elsewhere {
+            Some(named) if *reason == WRONG_REGION => format!(": {named}, not {region}"),
+            None if *reason == WRONG_REGION => format!(" than {region}"),
+            _ => String::new(),
+        };
+        return (*class, *reason, format!("{what}{place}"));
+    }
+    if let Some(named) = elsewhere {
+        let what = format!("the bucket is in another region: {named}, not {region}");
+        return (Class::Human, WRONG_REGION, what);
+    }
+    let said = format!("it answers {} {code}", answer.status);
+    let said = said.trim_end().to_owned();
+    match answer.status {
+        StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => (Class::Human, "AccessDenied", said),
+        StatusCode::TOO_MANY_REQUESTS => (Class::Transient, "Unavailable", said),
+        status if status.is_server_error() => (Class::Transient, "Unavailable", said),
+        _ => {
+            let what = format!("{said}, which is not S3's; is the endpoint that of another service?");
+            (Class::Human, "NotS3", what)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, body: &str, region: Option<&str>) -> (&'static str, String) {
+        let answer = Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            region: region.map(str::to_owned),
+            body: body.to_owned(),
+        };
+        let (_, reason, what) = explain(&answer, "eu-central-1");
+        (reason, what)
+    }
+
+    #[test]
+    fn a_region_is_named_where_the_server_names_it() {
+        let malformed =
+            "<Error><Code>AuthorizationQueryParametersError</Code><Region>us-west-2</Region></Error>";
+        assert_eq!(
+            answer(400, malformed, None).1,
+            "requests must be signed for another region: us-west-2, not eu-central-1"
+        );
+        let redirect = "<Error><Code>PermanentRedirect</Code></Error>";
+        assert_eq!(answer(301, redirect, Some("us-west-2")).0, "WrongRegion");
+        assert_eq!(
+            answer(301, redirect, None).1,
+            "the bucket is in another region than eu-central-1"
+        );
+        assert_eq!(answer(301, "", Some("us-west-2")).0, "WrongRegion");
+        assert_eq!(answer(403, "", Some("eu-central-1")).0, "AccessDenied");
+    }
+
+    #[test]
+    fn what_is_not_known_is_repeated() {
+        assert_eq!(
+            answer(503, "<Error><Code>SlowDown</Code></Error>", None),
+            (
+                "Unavailable",
+                "it answers 503 Service Unavailable SlowDown".to_owned()
+            )
+        );
+        assert_eq!(answer(200, "<html>", None).0, "NotS3");
+        assert_eq!(answer(404, "", None).0, "NotS3");
+    }
+}

@@ -1,0 +1,161 @@
+//! Getting a request to the server and its answer back, or knowing why not.
+
+use std::error::Error as StdError;
+use std::io;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use http::uri::Scheme;
+use http::{StatusCode, Uri};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use stanchion_kernel::{Class, Problem};
+
+use crate::dependencies::is_unknown;
+
+/// Enough for any error document.
+const MAX_ANSWER: usize = 64 * 1024;
+
+pub(super) type HttpsClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+
+/// The authorities of the machine, read once: there are more than a hundred.
+static OF_THE_MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+    let mut roots = RootCertStore::empty();
+    // Some of a machine's certificates are usually unreadable or outdated; the rest is what counts.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    Arc::new(roots)
+});
+
+/// A client that trusts the given authorities, in PEM, or else those of the machine.
+pub(super) fn client(ca: Option<&str>, uri: &Uri) -> Result<HttpsClient, Problem> {
+    let roots = match ca {
+        Some(pem) => Arc::new(given(pem).ok_or_else(bad_ca)?),
+        None if uri.scheme() == Some(&Scheme::HTTPS) => OF_THE_MACHINE.clone(),
+        None => Arc::new(RootCertStore::empty()),
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Problem::human("TlsFailed", format!("TLS cannot be set up: {error}")))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_or_http()
+        .enable_http1()
+        .build();
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+fn given(pem: &str) -> Option<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        roots.add(certificate.ok()?).ok()?;
+    }
+    (!roots.is_empty()).then_some(roots)
+}
+
+fn bad_ca() -> Problem {
+    let message = "the CA of the S3 storage is not a certificate in PEM form".to_owned();
+    Problem::human("CertificateUntrusted", message)
+}
+
+/// What the server said.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// Where the bucket is, if the server says so.
+    pub(super) region: Option<String>,
+    pub(super) body: String,
+}
+
+impl Answer {
+    /// The one that was asked for.
+    pub(super) fn is_list(&self) -> bool {
+        self.status.is_success() && self.body.contains("<ListBucketResult")
+    }
+
+    /// The text of the first element of this name.
+    pub(super) fn element(&self, name: &str) -> Option<&str> {
+        let (_, rest) = self.body.split_once(&format!("<{name}>"))?;
+        rest.split_once("</").map(|(text, _)| text)
+    }
+}
+
+/// Why no answer came.
+pub(super) struct Failure(Box<dyn StdError + Send + Sync>);
+
+/// Sends the request, and reads the answer to its end.
+pub(super) async fn get(client: &HttpsClient, uri: &Uri) -> Result<Answer, Failure> {
+    let answer = client
+        .get(uri.clone())
+        .await
+        .map_err(|error| Failure(Box::new(error)))?;
+    let status = answer.status();
+    let region = answer.headers().get("x-amz-bucket-region");
+    let region = region.and_then(|region| region.to_str().ok()).map(str::to_owned);
+    let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+    let body = body.map_err(Failure)?.to_bytes();
+    Ok(Answer {
+        status,
+        region,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    })
+}
+
+impl Failure {
+    /// Who has to move, a reason, and what to look at.
+    pub(super) async fn explain(self, uri: &Uri) -> (Class, &'static str, String) {
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(&*self.0);
+        while let Some(inner) = cause {
+            if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
+                return explain_tls(tls);
+            }
+            let io = inner.downcast_ref::<io::Error>();
+            if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
+                return (
+                    Class::Transient,
+                    "ConnectionRefused",
+                    "nothing listens there".to_owned(),
+                );
+            }
+            // An io::Error hides what it wraps from `source`.
+            let wrapped = io.and_then(io::Error::get_ref);
+            cause = wrapped.map_or_else(|| inner.source(), |wrapped| Some(wrapped));
+        }
+        let host = uri.host().unwrap_or_default();
+        if is_unknown(host).await {
+            return (
+                Class::Dependency,
+                "HostNotFound",
+                format!("no DNS knows the name {host:?}"),
+            );
+        }
+        (Class::Transient, "Unreachable", "the connection broke".to_owned())
+    }
+}
+
+fn explain_tls(error: &rustls::Error) -> (Class, &'static str, String) {
+    use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+    let (reason, what) = match error {
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => (
+            "CertificateName",
+            "the server's certificate is for another name".to_owned(),
+        ),
+        rustls::Error::InvalidCertificate(problem) => (
+            "CertificateUntrusted",
+            format!("the server's certificate is not trusted ({problem})"),
+        ),
+        // Usually a server that does not speak TLS at all.
+        other => (
+            "TlsFailed",
+            format!("TLS failed: {other}; is it http:// perhaps?"),
+        ),
+    };
+    (Class::Human, reason, what)
+}

@@ -1,0 +1,229 @@
+//! Why an S3 does not answer, from real answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use secrecy::ExposeSecret;
+use stanchion_kernel::{Class, Problem};
+use stanchion_supabase::dependencies::s3::{Store, contact};
+use stanchion_testkit::certificates::Authority;
+use stanchion_testkit::proxy::{Cut, Framing, Proxy};
+use stanchion_testkit::s3::S3;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+fn store(s3: &S3) -> Store {
+    Store {
+        endpoint: s3.endpoint(),
+        region: S3::REGION.to_owned(),
+        bucket: s3.bucket().to_owned(),
+        access_key_id: s3.access_key().into(),
+        secret_access_key: s3.secret_key().into(),
+        force_path_style: true,
+        ca: None,
+    }
+}
+
+async fn refused(store: &Store) -> Problem {
+    let problem = contact(store).await.unwrap_err();
+    assert!(problem.message.contains(&store.bucket), "{problem}");
+    let secrets = [&store.access_key_id, &store.secret_access_key].map(ExposeSecret::expose_secret);
+    for secret in secrets.into_iter().chain(["X-Amz"]) {
+        assert!(!problem.message.contains(secret), "{problem}");
+    }
+    problem
+}
+
+#[tokio::test]
+async fn a_bucket_answers() {
+    let s3 = S3::start().await;
+    contact(&store(&s3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_has_a_reason() {
+    let s3 = S3::start().await;
+    let good = store(&s3);
+    let cases = [
+        (
+            Store {
+                bucket: "no-such-bucket".to_owned(),
+                ..good.clone()
+            },
+            "BucketNotFound",
+        ),
+        (
+            Store {
+                secret_access_key: "hunter2".into(),
+                ..good.clone()
+            },
+            "SecretKeyWrong",
+        ),
+        (
+            Store {
+                access_key_id: "hunter1".into(),
+                ..good.clone()
+            },
+            "AccessKeyUnknown",
+        ),
+    ];
+    for (store, reason) in cases {
+        let problem = refused(&store).await;
+        assert_eq!(problem.reason, reason, "{problem}");
+    }
+}
+
+/// A server that says one thing to everybody: what the test bed's S3 never says.
+async fn saying(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            // All of the request, or closing would look like an accident.
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") && socket.read_buf(&mut request).await.unwrap() > 0 {}
+            socket.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn amazons_own_refusals_have_a_reason() {
+    let s3 = S3::start().await;
+    let cases = [
+        (
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: 40\r\n\r\n<Error><Code>AccessDenied</Code></Error>",
+            "AccessDenied",
+        ),
+        (
+            "HTTP/1.1 301 Moved\r\nx-amz-bucket-region: us-west-2\r\ncontent-length: 45\r\n\r\n<Error><Code>PermanentRedirect</Code></Error>",
+            "WrongRegion",
+        ),
+        (
+            "HTTP/1.1 400 Bad Request\r\ncontent-length: 82\r\n\r\n<Error><Code>AuthorizationHeaderMalformed</Code><Region>us-west-2</Region></Error>",
+            "WrongRegion",
+        ),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nwelcome", "NotS3"),
+        ("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", "Unavailable"),
+    ];
+    for (answer, reason) in cases {
+        let store = Store {
+            endpoint: format!("http://{}", saying(answer).await),
+            ..store(&s3)
+        };
+        let problem = refused(&store).await;
+        assert_eq!(problem.reason, reason, "{problem}");
+        assert_eq!(
+            problem.message.contains("us-west-2"),
+            reason == "WrongRegion",
+            "{problem}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_way_there_has_reasons_too() {
+    let s3 = S3::start().await;
+    let proxy = Proxy::start(s3.address(), Framing::Raw).await;
+    let through = Store {
+        endpoint: format!("http://{}", proxy.address()),
+        ..store(&s3)
+    };
+    contact(&through).await.unwrap();
+    proxy.cut(Cut::Refuse).await;
+    let problem = refused(&through).await;
+    assert_eq!(
+        (problem.class, problem.reason),
+        (Class::Transient, "ConnectionRefused")
+    );
+    proxy.restore().await;
+    contact(&through).await.unwrap();
+    proxy.cut(Cut::Close).await;
+    assert_eq!(refused(&through).await.reason, "Unreachable");
+
+    let unknown = Store {
+        endpoint: "http://s3.example.invalid".to_owned(),
+        ..store(&s3)
+    };
+    assert_eq!(refused(&unknown).await.reason, "HostNotFound");
+    let nonsense = Store {
+        endpoint: "s3 over there".to_owned(),
+        ..store(&s3)
+    };
+    assert_eq!(contact(&nonsense).await.unwrap_err().reason, "InvalidEndpoint");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_is_not_waited_for() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let store = Store {
+        endpoint: format!("http://{}", listener.local_addr().unwrap()),
+        region: "r".to_owned(),
+        bucket: "b".to_owned(),
+        access_key_id: "hunter1".into(),
+        secret_access_key: "hunter2".into(),
+        force_path_style: true,
+        ca: None,
+    };
+    let problem = refused(&store).await;
+    assert_eq!((problem.class, problem.reason), (Class::Transient, "Timeout"));
+}
+
+/// TLS in front of a server, with a certificate for `name`.
+async fn behind_tls(authority: &Authority, name: &str, server: SocketAddr) -> SocketAddr {
+    let (certificate, key) = authority.issue(&[name.to_owned()]);
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            if let Ok(mut socket) = acceptor.accept(socket).await {
+                let mut inner = TcpStream::connect(server).await.unwrap();
+                tokio::spawn(async move { tokio::io::copy_bidirectional(&mut socket, &mut inner).await });
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn certificates_are_checked() {
+    let s3 = S3::start().await;
+    let (authority, other) = (Authority::new(), Authority::new());
+    let good = behind_tls(&authority, "127.0.0.1", s3.address()).await;
+    let misnamed = behind_tls(&authority, "s3.example", s3.address()).await;
+    let at = |address: SocketAddr, ca: Option<&str>| Store {
+        endpoint: format!("https://{address}"),
+        ca: ca.map(str::to_owned),
+        ..store(&s3)
+    };
+    contact(&at(good, Some(authority.pem()))).await.unwrap();
+    let cases = [
+        (at(good, Some(other.pem())), "CertificateUntrusted"),
+        (at(good, None), "CertificateUntrusted"),
+        (at(misnamed, Some(authority.pem())), "CertificateName"),
+        (at(s3.address(), Some(authority.pem())), "TlsFailed"),
+    ];
+    for (store, reason) in cases {
+        let problem = refused(&store).await;
+        assert_eq!(
+            (problem.class, problem.reason),
+            (Class::Human, reason),
+            "{problem}"
+        );
+    }
+    let garbage = contact(&at(good, Some("-----BEGIN nothing"))).await.unwrap_err();
+    assert!(garbage.message.contains("PEM"), "{garbage}");
+}
