@@ -13,7 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
-use crate::apply::Intent;
+use crate::apply::{Intent, Takeover};
+use crate::family::{Child, Families, Member, Step};
 use crate::lease::Fence;
 use crate::problem::Problem;
 use crate::reconciler::Object;
@@ -55,16 +56,18 @@ pub struct Reader {
     client: Client,
     subject: Subject,
     references: Arc<References>,
+    families: Families,
     read: Mutex<HashSet<Reference>>,
 }
 
 impl Reader {
     /// A reader for one pass over one object.
-    pub fn new(client: Client, subject: Subject, references: Arc<References>) -> Self {
+    pub fn new(client: Client, subject: Subject, references: Arc<References>, families: Families) -> Self {
         Self {
             client,
             subject,
             references,
+            families,
             read: Mutex::default(),
         }
     }
@@ -72,6 +75,13 @@ impl Reader {
     /// The object that is reconciled.
     pub fn subject(&self) -> &Subject {
         &self.subject
+    }
+
+    /// The object's children of a kind, by name, as far as they are known: nothing is asked. Empty for a kind
+    /// that is not in [`Reconciler::families`](crate::Reconciler::families).
+    pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
+        let family = self.families.of::<K>();
+        family.map_or_else(Vec::new, |family| family.children(&self.subject))
     }
 
     /// Reads an object of the same namespace.
@@ -140,6 +150,7 @@ pub struct Writer {
     client: Client,
     subject: Subject,
     references: Arc<References>,
+    families: Families,
     field_manager: String,
     fence: Fence,
 }
@@ -150,6 +161,7 @@ impl Writer {
         client: Client,
         subject: Subject,
         references: Arc<References>,
+        families: Families,
         field_manager: String,
         fence: Fence,
     ) -> Self {
@@ -157,6 +169,7 @@ impl Writer {
             client,
             subject,
             references,
+            families,
             field_manager,
             fence,
         }
@@ -189,13 +202,49 @@ impl Writer {
             ..PatchParams::apply(&self.field_manager)
         };
         let written = api
-            .patch(intent.name(), &params, &Patch::Apply(intent.body()))
+            .patch(intent.name(), &params, &Patch::Apply(intent.patch()))
             .await
             .map_err(|error| {
                 Problem::from(error).while_doing(&format!("{} {}", K::kind(&()), intent.name()))
             })?;
         self.wrote::<K>(written.meta());
         Ok(written)
+    }
+
+    /// Carries out what [`crate::family::decide`] has decided. Says whether the child was written.
+    pub async fn carry_out<K: Member>(&self, step: Step, takeover: Takeover) -> Result<bool, Problem> {
+        match step {
+            Step::Keep => Ok(false),
+            Step::Write(intent) => self.write_member::<K>(&intent).await,
+            Step::Look(intent) => self.look::<K>(intent, takeover).await,
+            Step::Create(intent) => match self.write_member::<K>(&intent).await {
+                // The name is taken, by somebody else or by one that the watch has not told of yet.
+                Err(problem) if problem.reason == "Conflict" => self.look::<K>(intent, takeover).await,
+                written => written,
+            },
+        }
+    }
+
+    async fn look<K: Member>(&self, intent: Intent, takeover: Takeover) -> Result<bool, Problem> {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &self.subject.key.namespace);
+        let live = api.get_opt(intent.name()).await?;
+        let (name, subject) = (intent.name().to_owned(), &self.subject);
+        if let Some(intent) = crate::apply::decide(intent, live.as_ref(), subject, takeover)? {
+            return self.write_member::<K>(&intent).await;
+        }
+        if let (Some(family), Some(live)) = (self.families.of::<K>(), live) {
+            family.wrote(&live);
+            family.verified(&subject.key, &name);
+        }
+        Ok(false)
+    }
+
+    async fn write_member<K: Member>(&self, intent: &Intent) -> Result<bool, Problem> {
+        let written: K = self.apply(intent).await?;
+        if let Some(family) = self.families.of::<K>() {
+            family.wrote(&written);
+        }
+        Ok(true)
     }
 
     /// Deletes a child, if it is still the one that was observed.

@@ -11,6 +11,7 @@ pub mod condition;
 pub mod context;
 pub mod driver;
 pub mod events;
+pub mod family;
 pub mod finalizer;
 pub mod lease;
 pub mod problem;

@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::{Reader, Writer};
 use crate::events::{Announcement, Notice};
+use crate::family::Kinds;
 use crate::problem::Problem;
 use crate::rbac::Rule;
 use crate::status::Status;
@@ -84,6 +85,11 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
 
     /// The kinds, beside its own, that wake its objects.
     fn watches() -> Vec<Watch>;
+
+    /// The kinds of which its objects have many children, so that each is known without being read.
+    fn families() -> Kinds {
+        Kinds::default()
+    }
 
     /// The rights that the controller needs, beside those that every controller needs for its own kind.
     fn rules() -> Vec<Rule>;

@@ -55,7 +55,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A quantity in billionths: the API server writes `1024Mi` as `1Gi`, and `0.5` as `500m`.
-fn quantity(text: &str) -> Option<i128> {
+pub(crate) fn quantity(text: &str) -> Option<i128> {
     const BILLION: i128 = 1_000_000_000;
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use self::compare::contains;
+pub(crate) use self::compare::quantity;
 use self::hash::hash;
 use crate::context::Subject;
 use crate::problem::{Problem, Retry};
@@ -40,7 +41,16 @@ pub enum Takeover {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
     body: Value,
-    replaces: bool,
+    guard: Guard,
+}
+
+/// Over what an intent may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Guard {
+    /// Over nothing: whoever has the name already keeps it.
+    Absent,
+    /// Over the object with this uid, whoever else has set its fields.
+    Uid(String),
 }
 
 impl Intent {
@@ -61,8 +71,17 @@ impl Intent {
         metadata["namespace"] = Value::String(subject.key.namespace.clone());
         Ok(Self {
             body,
-            replaces: false,
+            guard: Guard::Absent,
         })
+    }
+
+    /// The same, to be written over the object with this uid.
+    #[must_use]
+    pub fn over(self, uid: &str) -> Self {
+        Self {
+            guard: Guard::Uid(uid.into()),
+            ..self
+        }
     }
 
     /// The child's name.
@@ -73,41 +92,55 @@ impl Intent {
             .unwrap_or_default()
     }
 
-    /// The body of the apply patch.
+    /// The child as it shall be.
     pub fn body(&self) -> &Value {
         &self.body
     }
 
-    /// Whether it is to be written over an object that was seen. It is then this object that is written, by its
-    /// uid; and where none was seen, one that has appeared since is not taken by force.
-    pub fn replaces(&self) -> bool {
-        self.replaces
+    /// The hash that the child shall carry.
+    pub(crate) fn hash(&self) -> Option<&str> {
+        annotated(&self.body)
+    }
+
+    /// The body of the apply patch, with what makes sure that it hits the right object or none: its uid, or a
+    /// version that no object ever has, which the API server ignores only where there is nothing.
+    pub(crate) fn patch(&self) -> Value {
+        let mut body = self.body.clone();
+        let metadata = entry(&mut body, "metadata");
+        match &self.guard {
+            Guard::Absent => metadata["resourceVersion"] = "1".into(),
+            Guard::Uid(uid) => metadata["uid"] = uid.as_str().into(),
+        }
+        body
+    }
+
+    /// Whether it is to be written over an object that was seen, whoever else has set its fields.
+    pub(crate) fn replaces(&self) -> bool {
+        matches!(self.guard, Guard::Uid(_))
     }
 }
 
 /// Decides whether to write: `Ok(None)` when the child is as intended.
 pub fn decide<K: Serialize + kube::Resource<DynamicType = ()>>(
-    mut intent: Intent,
+    intent: Intent,
     live: Option<&K>,
     subject: &Subject,
     takeover: Takeover,
 ) -> Result<Option<Intent>, Problem> {
     let Some(live) = live else { return Ok(Some(intent)) };
     check_owner::<K>(live.meta(), subject, takeover)?;
-    let uid = live.meta().uid.clone();
+    let uid = live.meta().uid.clone().unwrap_or_default();
     let live = serde_json::to_value(live)
         .map_err(|error| Problem::human("UnreadableAnswer", "a child could not be read").caused_by(error))?;
     let same_intent = annotated(&live) == annotated(&intent.body);
     if same_intent && contains(&live, &intent.body) {
         return Ok(None);
     }
-    entry(&mut intent.body, "metadata")["uid"] = uid.into();
-    intent.replaces = true;
-    Ok(Some(intent))
+    Ok(Some(intent.over(&uid)))
 }
 
 /// The hash that an object carries.
-fn annotated(body: &Value) -> Option<&str> {
+pub(crate) fn annotated(body: &Value) -> Option<&str> {
     body.pointer("/metadata/annotations")?.get(INTENT)?.as_str()
 }
 
@@ -249,12 +282,16 @@ mod tests {
             .unwrap()
             .unwrap();
         assert!(!new.replaces());
-        assert_eq!(new.body().pointer("/metadata/uid"), None);
+        assert_eq!(new.patch().pointer("/metadata/uid"), None);
+        assert_eq!(
+            new.patch().pointer("/metadata/resourceVersion"),
+            Some(&json!("1"))
+        );
         let there: ConfigMap = live(&intent(&map(&json!({ "size": "1" }))), |_| {});
         let known = decided(&wanted, &there, Takeover::Refuse).unwrap().unwrap();
         assert!(known.replaces());
         assert_eq!(
-            known.body().pointer("/metadata/uid"),
+            known.patch().pointer("/metadata/uid"),
             Some(&json!("uid of the child"))
         );
     }

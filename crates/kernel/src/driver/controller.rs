@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::channel::mpsc;
+use futures::future::{BoxFuture, join_all};
+use futures::{FutureExt, StreamExt};
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::reflector::store::Writer;
@@ -21,6 +22,7 @@ use super::memory::Memory;
 use super::queue::Queue;
 use super::{Environment, Settings, Synced, pass};
 use crate::events::Recorder;
+use crate::family::{Families, Setting};
 use crate::lease::Fence;
 use crate::problem::chain;
 use crate::reconciler::Reconciler;
@@ -43,6 +45,7 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) recorder: Recorder,
     pub(super) queue: Queue,
     pub(super) references: Arc<References>,
+    pub(super) families: Families,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
     store: Store<Guarded<R>>,
@@ -98,30 +101,58 @@ pub(super) fn new<R: Reconciler>(
     metrics.set_max_concurrent(settings.concurrency.into());
     let (queue, requests) = Queue::new(metrics.clone());
     let (store, writer) = reflector::store();
+    let field_manager = format!("stanchion-{}", R::NAME);
+    let owner = (
+        R::Object::group(&()).into_owned(),
+        R::Object::kind(&()).into_owned(),
+    );
+    let waking = queue.clone();
+    let wake: Arc<dyn Fn(Key) + Send + Sync> = Arc::new(move |key| waking.wake(key));
+    let known = Synced::default();
+    let (families, watches) = R::families().open(&Setting {
+        client: &client,
+        scope,
+        config: settings.watcher(),
+        synced: &[&known, synced],
+        owner: owner.clone(),
+        manager: &field_manager,
+        wake: Arc::clone(&wake),
+    });
     let shared = Arc::new(Shared {
         reconciler,
         recorder: Recorder::new(client.clone(), format!("stanchion/{}", R::NAME), &instance),
         client,
         settings,
         metrics,
-        queue: queue.clone(),
+        queue,
         references: Arc::default(),
+        families,
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
         store,
-        field_manager: format!("stanchion-{}", R::NAME),
+        field_manager,
         fence,
     });
     let subscriber = Subscriber {
-        owner: (R::Object::group(&()).into(), R::Object::kind(&()).into()),
+        owner,
         references: Arc::clone(&shared.references),
-        wake: Arc::new(move |key| queue.wake(key)),
+        wake,
     };
     let listed = synced.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
-    (
-        run(shared, writer, requests, scope.clone(), listed, shutdown),
-        subscriber,
-    )
+    let passes = run(shared, writer, requests, scope.clone(), listed, known, shutdown);
+    let controller = async move {
+        tokio::select! {
+            () = passes => {}
+            () = endless(watches) => {}
+        }
+    };
+    (controller, subscriber)
+}
+
+/// Runs watches that never end, and does not end where there are none.
+async fn endless(watches: Vec<BoxFuture<'static, ()>>) {
+    join_all(watches).await;
+    std::future::pending::<()>().await;
 }
 
 async fn run<R: Reconciler>(
@@ -130,6 +161,7 @@ async fn run<R: Reconciler>(
     requests: mpsc::UnboundedReceiver<Key>,
     scope: Scope,
     listed: impl Fn(Option<String>),
+    families: Synced,
     shutdown: CancellationToken,
 ) {
     let store = shared.store.clone();
@@ -161,9 +193,14 @@ async fn run<R: Reconciler>(
     let waiting = shared.queue.clone();
     let backstop = shared.settings.backoff.most;
     let config = controller::Config::default().concurrency(shared.settings.concurrency);
-    let requests = requests
-        .map(|key| Ok::<_, Infallible>(reference::<R>(&key)))
-        .take_until(shutdown.cancelled_owned());
+    // A pass that does not know its object's children yet would ask for each of them.
+    let requests = async move {
+        families.wait().await;
+        requests
+    }
+    .flatten_stream()
+    .map(|key| Ok::<_, Infallible>(reference::<R>(&key)))
+    .take_until(shutdown.cancelled_owned());
     let passes = applier(
         // A task of its own, so that passes use all cores; dropped with the controller, so that a lost
         // lease stops them in the middle.

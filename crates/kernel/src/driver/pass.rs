@@ -161,7 +161,13 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
         let subject = Subject::of(self.object.as_ref());
         let (client, references) = (&self.shared.client, &self.shared.references);
-        let read = Reader::new(client.clone(), subject.clone(), Arc::clone(references));
+        let families = &self.shared.families;
+        let read = Reader::new(
+            client.clone(),
+            subject.clone(),
+            Arc::clone(references),
+            families.clone(),
+        );
         self.step = "observe";
         let observed = self.shared.reconciler.observe(&read, target).await;
         read.finish();
@@ -177,7 +183,14 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         self.step = APPLY;
         let manager = self.shared.field_manager.clone();
         let fence = self.shared.fence.clone();
-        let write = Writer::new(client.clone(), subject, Arc::clone(references), manager, fence);
+        let write = Writer::new(
+            client.clone(),
+            subject,
+            Arc::clone(references),
+            families.clone(),
+            manager,
+            fence,
+        );
         self.shared
             .reconciler
             .apply(&write, target, observed, plan, &mut self.applied)

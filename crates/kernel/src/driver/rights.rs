@@ -23,6 +23,9 @@ pub fn rules<R: Reconciler>() -> Vec<Rule> {
         rules.push(Rule::new(group, &[&finalizers], &["update"]));
     }
     rules.extend(events::rules());
+    for kind in R::families().resources() {
+        rules.push(Rule::new(kind.group.clone(), &[&kind.plural], &["list", "watch"]));
+    }
     for watch in R::watches() {
         let watched = Rule::new(
             watch.resource.group,

@@ -11,6 +11,7 @@ mod apply;
 mod crash;
 mod driver;
 mod events;
+mod family;
 mod finalizer;
 mod lease;
 mod problem;

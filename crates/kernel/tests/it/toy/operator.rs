@@ -10,10 +10,10 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, Options};
 use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings, Synced};
 use stanchion_kernel::telemetry::Metrics;
+use stanchion_kernel::{Reconciler, Scope};
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::faults::{Call, Faults};
 use stanchion_testkit::operator_log::OperatorLog;
@@ -152,12 +152,18 @@ impl Bed {
 
     /// Starts an operator with these credentials and settings.
     pub(crate) fn operator_with(&self, config: Config, settings: Settings) -> Running {
+        let world = self.world.clone();
+        self.start(config, settings, Toy { world })
+    }
+
+    /// Starts an operator of another controller.
+    pub(crate) fn start<R: Reconciler>(&self, config: Config, settings: Settings, reconciler: R) -> Running {
         let (faults, metrics, log) = (Faults::new(), Metrics::new("test"), OperatorLog::in_memory());
         let options = Options::new("toy").with_layer(faults.clone());
         let client = client::build(config, &metrics, &options).unwrap();
         let environment = environment(client, &metrics, settings);
         let shutdown = environment.shutdown.clone();
-        let operator = self.assemble(environment);
+        let operator = self.assemble_with(environment, reconciler);
         let synced = operator.synced();
         let task = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
         Running {
@@ -166,15 +172,20 @@ impl Bed {
             synced,
             shutdown,
             log,
+            controller: R::NAME,
             task: AbortOnDropHandle::new(task),
         }
     }
 
     /// An operator for this namespace that does not run yet.
     pub(crate) fn assemble(&self, environment: Environment) -> Operator {
-        let mut operator = Operator::new(environment);
         let world = self.world.clone();
-        operator.add(Toy { world }, &Scope::Namespace(self.namespace.clone()));
+        self.assemble_with(environment, Toy { world })
+    }
+
+    fn assemble_with<R: Reconciler>(&self, environment: Environment, reconciler: R) -> Operator {
+        let mut operator = Operator::new(environment);
+        operator.add(reconciler, &Scope::Namespace(self.namespace.clone()));
         operator
     }
 
@@ -201,12 +212,7 @@ impl Bed {
     /// Waits until the operator has heard and done everything that was there for it when this was called.
     pub(crate) async fn flush(&self, operator: &Running) {
         self.heard(operator).await;
-        let is_idle = async || operator.waiting_and_running() == (0, 0);
-        operator
-            .wait()
-            .eventually("the operator to be idle", is_idle)
-            .await;
-        operator.faults.settled().await;
+        operator.idle().await;
     }
 
     /// Waits until the operator has heard everything that was there for it when this was called. Each of its
@@ -261,6 +267,7 @@ pub(crate) struct Running {
     pub(crate) synced: Synced,
     pub(crate) shutdown: CancellationToken,
     pub(crate) log: OperatorLog,
+    controller: &'static str,
     task: AbortOnDropHandle<()>,
 }
 
@@ -301,11 +308,22 @@ impl Running {
         Scrape::parse(&self.metrics.encode())
     }
 
+    /// Waits until nothing is waiting or running, and every call has been answered.
+    pub(crate) async fn idle(&self) {
+        let is_idle = async || self.waiting_and_running() == (0, 0);
+        self.wait().eventually("the operator to be idle", is_idle).await;
+        self.faults.settled().await;
+    }
+
     fn waiting_and_running(&self) -> (u64, u64) {
-        let scrape = self.scrape();
+        let (scrape, name) = (self.scrape(), self.controller);
         (
-            scrape.count(r#"workqueue_depth{name="toy",controller="toy"}"#),
-            scrape.count(r#"controller_runtime_active_workers{controller="toy"}"#),
+            scrape.count(&format!(
+                r#"workqueue_depth{{name="{name}",controller="{name}"}}"#
+            )),
+            scrape.count(&format!(
+                r#"controller_runtime_active_workers{{controller="{name}"}}"#
+            )),
         )
     }
 }

@@ -1,0 +1,172 @@
+//! The kinds that can be in a family, and what is kept of each.
+
+use std::fmt::Debug;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A kind that can be in a family. `Secret` is none: its data is read when it is needed and kept nowhere.
+pub trait Member:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Serialize
+    + Send
+    + Sync
+    + 'static
+{
+    /// What an owner wants to know of a child beside whether it is as intended; it wakes when this changes.
+    type Kept: Clone + Debug + Default + PartialEq + Send + Sync + 'static;
+
+    /// Takes it from the live object.
+    fn keep(live: &Value) -> Self::Kept;
+}
+
+/// How far a Deployment's Pods are what its template says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rollout {
+    /// How many times its spec was changed.
+    pub generation: i64,
+    /// Up to which change its controller has looked.
+    pub observed: i64,
+    /// How many Pods there shall be.
+    pub desired: i64,
+    /// How many there are.
+    pub replicas: i64,
+    /// How many have the newest template.
+    pub updated: i64,
+    /// How many are ready.
+    pub ready: i64,
+    /// How many have been ready for long enough.
+    pub available: i64,
+    /// Why it makes no progress, in its controller's words.
+    pub stuck: Option<String>,
+}
+
+impl Rollout {
+    /// Whether every Pod is of the newest template and available, now.
+    pub fn is_complete(&self) -> bool {
+        self.observed >= self.generation
+            && self.updated >= self.desired
+            && self.available >= self.desired
+            && self.replicas == self.updated
+    }
+}
+
+impl Member for Deployment {
+    type Kept = Rollout;
+
+    fn keep(live: &Value) -> Rollout {
+        let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
+        let status = |field: &str| number(&format!("/status/{field}")).unwrap_or(0);
+        Rollout {
+            generation: number("/metadata/generation").unwrap_or(0),
+            observed: status("observedGeneration"),
+            desired: number("/spec/replicas").unwrap_or(1),
+            replicas: status("replicas"),
+            updated: status("updatedReplicas"),
+            ready: status("readyReplicas"),
+            available: status("availableReplicas"),
+            stuck: stuck(live),
+        }
+    }
+}
+
+/// The message of the condition that says so: the deadline has passed, or no Pod could be made.
+fn stuck(live: &Value) -> Option<String> {
+    let conditions = live.pointer("/status/conditions")?.as_array()?;
+    let says = |condition: &&Value| {
+        let (kind, status) = (condition["type"].as_str(), condition["status"].as_str());
+        matches!(
+            (kind, status),
+            (Some("Progressing"), Some("False")) | (Some("ReplicaFailure"), Some("True"))
+        )
+    };
+    let condition = conditions.iter().find(says)?;
+    condition["message"].as_str().map(str::to_owned)
+}
+
+/// Kinds of which only their presence and their content matter.
+macro_rules! plain_members {
+    ($($kind:ty),* $(,)?) => {$(
+        impl Member for $kind {
+            type Kept = ();
+
+            fn keep(_live: &Value) {}
+        }
+    )*};
+}
+
+plain_members!(
+    ConfigMap,
+    HorizontalPodAutoscaler,
+    Ingress,
+    NetworkPolicy,
+    PodDisruptionBudget,
+    Service,
+    ServiceAccount,
+);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(generation: i64, status: &Value) -> Rollout {
+        Deployment::keep(&json!({
+            "metadata": { "generation": generation },
+            "spec": { "replicas": 2 },
+            "status": status,
+        }))
+    }
+
+    #[test]
+    fn complete_is_only_what_is_new_and_available_now() {
+        let done =
+            json!({ "observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2 });
+        assert!(deployment(2, &done).is_complete());
+        assert!(
+            !deployment(3, &done).is_complete(),
+            "its controller has not seen the change"
+        );
+        for (field, value) in [("updatedReplicas", 1), ("availableReplicas", 1), ("replicas", 3)] {
+            let mut status = done.clone();
+            status[field] = value.into();
+            assert!(!deployment(2, &status).is_complete(), "{field}");
+        }
+        assert!(!deployment(1, &json!({})).is_complete());
+    }
+
+    #[test]
+    fn none_wanted_and_none_there_is_complete() {
+        let rollout = Deployment::keep(&json!({
+            "metadata": { "generation": 1 }, "spec": { "replicas": 0 }, "status": { "observedGeneration": 1 },
+        }));
+        assert!(rollout.is_complete());
+    }
+
+    #[test]
+    fn what_holds_a_rollout_up_is_told_in_its_own_words() {
+        let with = |kind: &str, status: &str| {
+            let conditions = json!([
+                { "type": "Available", "status": "False", "message": "not this" },
+                { "type": kind, "status": status, "message": "quota exceeded" },
+            ]);
+            deployment(1, &json!({ "conditions": conditions })).stuck
+        };
+        assert_eq!(with("ReplicaFailure", "True").as_deref(), Some("quota exceeded"));
+        assert_eq!(with("Progressing", "False").as_deref(), Some("quota exceeded"));
+        assert_eq!(with("Progressing", "True"), None);
+        assert_eq!(with("ReplicaFailure", "False"), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! A line for each child, kept by the watch and by our own writes, whichever is newer.
+
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use kube::core::ObjectMeta;
+use serde_json::Value;
+
+use super::Member;
+use super::owned::{self, Digest};
+use crate::apply::annotated;
+use crate::context::Subject;
+use crate::watch::references::{Key, version};
+
+/// What is known of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child<Kept> {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The uid of the object that it belongs to.
+    pub owner: String,
+    /// Whether it is on its way out.
+    pub leaving: bool,
+    /// What its owner wants to know of it.
+    pub kept: Kept,
+    /// Its resource version.
+    pub(super) version: u64,
+    /// The hash of the intent that it was last written with.
+    pub(super) intent: Option<String>,
+    /// What is ours of it, as it is now.
+    pub(super) owned: Option<Digest>,
+    /// What was ours of it when a look has found it as intended, although the digests differ.
+    pub(super) verified: Option<Digest>,
+}
+
+impl<Kept: Clone + PartialEq> Child<Kept> {
+    /// Reads a live object. `None` for one that does not belong to an object of this kind.
+    fn of<K: Member<Kept = Kept>>(live: &Value, owner: (&str, &str), manager: &str) -> Option<(Key, Self)> {
+        let meta: ObjectMeta = serde_json::from_value(live.get("metadata")?.clone()).ok()?;
+        let (group, kind) = owner;
+        let controller = meta.owner_references.as_ref()?.iter().find(|reference| {
+            let of_group = reference
+                .api_version
+                .split_once('/')
+                .map_or("", |(group, _)| group);
+            reference.controller == Some(true) && of_group == group && reference.kind == kind
+        })?;
+        let key = Key {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: controller.name.clone(),
+        };
+        let child = Self {
+            name: meta.name.clone()?,
+            uid: meta.uid.clone()?,
+            owner: controller.uid.clone(),
+            leaving: meta.deletion_timestamp.is_some(),
+            kept: K::keep(live),
+            version: version(&meta)?,
+            intent: annotated(live).map(str::to_owned),
+            owned: owned::of_live(live, manager),
+            verified: None,
+        };
+        Some((key, child))
+    }
+
+    /// Whether an owner that knew the other has nothing to do because of this one.
+    fn is_no_news_after(&self, known: &Self) -> bool {
+        let unversioned = Self {
+            version: known.version,
+            verified: known.verified,
+            ..self.clone()
+        };
+        unversioned == *known
+    }
+}
+
+/// By owner, then by name.
+type Children<K> = HashMap<Key, HashMap<String, Child<<K as Member>::Kept>>>;
+
+/// The children of one kind that belong to a controller's objects.
+pub struct Family<K: Member> {
+    owner: (String, String),
+    manager: String,
+    children: RwLock<Children<K>>,
+}
+
+impl<K: Member> Family<K> {
+    /// An empty family of the objects of this group and kind, which are written under this name.
+    pub fn new(owner: (String, String), manager: String) -> Self {
+        Self {
+            owner,
+            manager,
+            children: RwLock::default(),
+        }
+    }
+
+    /// One child of an object.
+    pub fn child(&self, owner: &Key, name: &str) -> Option<Child<K::Kept>> {
+        self.read().get(owner)?.get(name).cloned()
+    }
+
+    /// All children of an object, by name.
+    pub fn children(&self, subject: &Subject) -> Vec<Child<K::Kept>> {
+        let all = self.read();
+        let mut found: Vec<_> = all
+            .get(&subject.key)
+            .into_iter()
+            .flat_map(HashMap::values)
+            .filter(|child| child.owner == subject.uid)
+            .cloned()
+            .collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    }
+
+    /// Takes in a live object. Says whose child it is if that is news to its owner; what is older than what is
+    /// known is none.
+    pub(super) fn see(&self, live: &Value) -> Option<Key> {
+        let (key, mut child) = Child::of::<K>(live, (&self.owner.0, &self.owner.1), &self.manager)?;
+        let mut all = self.write();
+        let known = all.entry(key.clone()).or_default();
+        if let Some(before) = known.get(&child.name) {
+            if before.version >= child.version && before.uid == child.uid {
+                return None;
+            }
+            child.verified = before.verified;
+            let no_news = child.is_no_news_after(before);
+            known.insert(child.name.clone(), child);
+            return (!no_news).then_some(key);
+        }
+        known.insert(child.name.clone(), child);
+        Some(key)
+    }
+
+    /// Forgets a child that is gone, and says whose it was.
+    pub(super) fn lose(&self, live: &Value) -> Option<Key> {
+        let (key, gone) = Child::of::<K>(live, (&self.owner.0, &self.owner.1), &self.manager)?;
+        let mut all = self.write();
+        let children = all.get_mut(&key)?;
+        // One of the same name may have come after it.
+        if children
+            .get(&gone.name)
+            .is_some_and(|child| child.uid == gone.uid)
+        {
+            children.remove(&gone.name);
+        }
+        if children.is_empty() {
+            all.remove(&key);
+        }
+        Some(key)
+    }
+
+    /// Forgets whatever a whole list has not told of, and says whose these were.
+    pub(super) fn keep_only(&self, uids: &HashSet<String>) -> Vec<Key> {
+        let mut bereft = Vec::new();
+        self.write().retain(|key, children| {
+            let before = children.len();
+            children.retain(|_, child| uids.contains(&child.uid));
+            if children.len() < before {
+                bereft.push(key.clone());
+            }
+            !children.is_empty()
+        });
+        bereft
+    }
+
+    /// Notes that a look has found a child as intended, as it is now.
+    pub(crate) fn verified(&self, owner: &Key, name: &str) {
+        if let Some(child) = self
+            .write()
+            .get_mut(owner)
+            .and_then(|children| children.get_mut(name))
+        {
+            child.verified = child.owned;
+        }
+    }
+
+    /// Takes in what a write of ours returned, so that the next pass does not act on what was before it.
+    pub(crate) fn wrote(&self, written: &K) {
+        if let Ok(live) = serde_json::to_value(written) {
+            self.see(&live);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Children<K>> {
+        self.children
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Children<K>> {
+        self.children
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The families of a controller, one a kind.
+#[derive(Clone, Default)]
+pub struct Families {
+    by_kind: Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Families {
+    pub(super) fn new(by_kind: HashMap<TypeId, Arc<dyn Any + Send + Sync>>) -> Self {
+        Self {
+            by_kind: Arc::new(by_kind),
+        }
+    }
+
+    /// The family of a kind, if the controller has one.
+    pub fn of<K: Member>(&self) -> Option<Arc<Family<K>>> {
+        Arc::clone(self.by_kind.get(&TypeId::of::<K>())?).downcast().ok()
+    }
+}

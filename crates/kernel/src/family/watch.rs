@@ -1,0 +1,121 @@
+//! The watches that keep a controller's families.
+
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use serde_json::Value;
+
+use super::Member;
+use super::store::{Families, Family};
+use crate::driver::Synced;
+use crate::scope::Scope;
+use crate::watch::references::Key;
+use crate::watch::{MANAGED_BY, attend};
+
+/// Where the watches of a controller's families come from and lead to.
+pub(crate) struct Setting<'a> {
+    pub client: &'a Client,
+    pub scope: &'a Scope,
+    pub config: watcher::Config,
+    /// Told when everything is known; the controller's passes begin then.
+    pub synced: &'a [&'a Synced],
+    /// Group and kind of the controller's objects.
+    pub owner: (String, String),
+    pub manager: &'a str,
+    pub wake: Arc<dyn Fn(Key) + Send + Sync>,
+}
+
+/// The kinds of which a controller's families are, in the making.
+#[derive(Default)]
+pub struct Kinds {
+    open: Vec<Open>,
+    resources: Vec<ApiResource>,
+}
+
+type Open = Box<dyn FnOnce(&Setting<'_>) -> Opened>;
+type Opened = (TypeId, Arc<dyn Any + Send + Sync>, BoxFuture<'static, ()>);
+
+impl Kinds {
+    /// With one kind more.
+    #[must_use]
+    pub fn with<K: Member>(mut self) -> Self {
+        self.resources.push(ApiResource::erase::<K>(&()));
+        self.open.push(Box::new(|setting| {
+            let family = Arc::new(Family::<K>::new(setting.owner.clone(), setting.manager.into()));
+            let watch = open(Arc::clone(&family), setting);
+            (TypeId::of::<K>(), family, watch)
+        }));
+        self
+    }
+
+    /// The kinds, for the rights that their watches need.
+    pub(crate) fn resources(&self) -> &[ApiResource] {
+        &self.resources
+    }
+
+    /// The families, empty, and the endless futures that fill them.
+    pub(crate) fn open(self, setting: &Setting<'_>) -> (Families, Vec<BoxFuture<'static, ()>>) {
+        let mut by_kind = HashMap::new();
+        let mut watches = Vec::new();
+        for open in self.open {
+            let (kind, family, watch) = open(setting);
+            by_kind.insert(kind, family);
+            watches.push(watch);
+        }
+        (Families::new(by_kind), watches)
+    }
+}
+
+fn open<K: Member>(family: Arc<Family<K>>, setting: &Setting<'_>) -> BoxFuture<'static, ()> {
+    let resource = ApiResource::erase::<K>(&());
+    let client = setting.client.clone();
+    let api: Api<DynamicObject> = match setting.scope {
+        Scope::Cluster => Api::all_with(client, &resource),
+        Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, &resource),
+    };
+    let ours = format!("{}={}", MANAGED_BY.0, MANAGED_BY.1);
+    let events = watcher(api, setting.config.clone().labels(&ours)).default_backoff();
+    let name = format!("children of kind {} in {}", resource.plural, setting.scope);
+    let done: Vec<_> = setting.synced.iter().map(|synced| synced.expect(&name)).collect();
+    let wake = Arc::clone(&setting.wake);
+    let mut listing = HashSet::new();
+    async move {
+        let synced = |missing: Option<String>| done.iter().for_each(|done| done(missing.clone()));
+        attend(&name, events, synced, |event| {
+            for key in hear(&family, &mut listing, event) {
+                wake(key);
+            }
+        })
+        .await;
+    }
+    .boxed()
+}
+
+/// Takes in an event, and says whom it is news to.
+fn hear<K: Member>(
+    family: &Family<K>,
+    listing: &mut HashSet<String>,
+    event: Event<DynamicObject>,
+) -> Vec<Key> {
+    let value = |object: DynamicObject| serde_json::to_value(object).unwrap_or(Value::Null);
+    match event {
+        Event::Init => {
+            listing.clear();
+            Vec::new()
+        }
+        Event::InitApply(object) => {
+            listing.extend(object.metadata.uid.clone());
+            family.see(&value(object)).into_iter().collect()
+        }
+        Event::Apply(object) => family.see(&value(object)).into_iter().collect(),
+        Event::Delete(object) => family.lose(&value(object)).into_iter().collect(),
+        Event::InitDone => family.keep_only(&std::mem::take(listing)),
+    }
+}

@@ -1,0 +1,153 @@
+//! A controller with a family: as many ConfigMaps as a widget's size, and a Deployment.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use stanchion_kernel::apply::{Intent, Takeover};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::context::Subject;
+use stanchion_kernel::events::Announcement;
+use stanchion_kernel::family::{Child, Kinds, Rollout, Step, decide};
+use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+use crate::toy::{Widget, WidgetStatus};
+
+/// The controller, which takes over what nobody controls or does not.
+pub(crate) struct Brood(pub(crate) Takeover);
+
+pub(crate) struct Target {
+    name: String,
+    size: u32,
+}
+
+pub(crate) struct Observed {
+    subject: Subject,
+    maps: Vec<Child<()>>,
+    deployments: Vec<Child<Rollout>>,
+}
+
+pub(crate) struct Plan {
+    maps: Vec<Step>,
+    deployment: Step,
+}
+
+fn find<'a, Kept>(children: &'a [Child<Kept>], name: &str) -> Option<&'a Child<Kept>> {
+    children.iter().find(|child| child.name == name)
+}
+
+/// With a quantity that the API server writes in another way, and a port whose key it completes.
+fn deployment(name: &str) -> Value {
+    let labels = json!({ "app": name });
+    let container = json!({
+        "name": "only", "image": "an-image", "ports": [{ "containerPort": 80 }],
+        "resources": { "limits": { "cpu": "1000m", "memory": "1024Mi" } },
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
+    })
+}
+
+fn map(target: &Target, number: u32) -> Value {
+    let name = format!("{}-{number}", target.name);
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "of": target.name } })
+}
+
+impl Reconciler for Brood {
+    type Object = Widget;
+    type Target = Target;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = ();
+
+    const NAME: &'static str = "brood";
+    const FINALIZER: Option<&'static str> = None;
+    const CONDITIONS: &'static [&'static str] = &["Ready"];
+    const ANNOUNCEMENTS: &'static [Announcement] = &[];
+
+    fn watches() -> Vec<Watch> {
+        Vec::new()
+    }
+
+    fn families() -> Kinds {
+        Kinds::default().with::<ConfigMap>().with::<Deployment>()
+    }
+
+    fn rules() -> Vec<Rule> {
+        Vec::new()
+    }
+
+    fn validate(object: &Widget) -> Result<Target, Problem> {
+        Ok(Target {
+            name: object.name_any(),
+            size: object.spec.size,
+        })
+    }
+
+    fn farewell(object: &Widget) -> Target {
+        Target {
+            name: object.name_any(),
+            size: 0,
+        }
+    }
+
+    async fn observe(&self, read: &Reader, _target: &Target) -> Result<Observed, Problem> {
+        Ok(Observed {
+            subject: read.subject().clone(),
+            maps: read.children::<ConfigMap>(),
+            deployments: read.children::<Deployment>(),
+        })
+    }
+
+    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+        let subject = &observed.subject;
+        let step = |number| {
+            let intent = Intent::new(&map(target, number), subject)?;
+            let known = find(&observed.maps, intent.name());
+            Ok(decide(intent, known, subject))
+        };
+        let intent = Intent::new(&deployment(&target.name), subject)?;
+        Ok(Plan {
+            maps: (0..target.size).map(step).collect::<Result<_, Problem>>()?,
+            deployment: decide(intent, find(&observed.deployments, &target.name), subject),
+        })
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        _target: &Target,
+        _observed: &Observed,
+        plan: Plan,
+        _applied: &mut (),
+    ) -> Result<(), Problem> {
+        for step in plan.maps {
+            write.carry_out::<ConfigMap>(step, self.0).await?;
+        }
+        write.carry_out::<Deployment>(plan.deployment, self.0).await?;
+        Ok(())
+    }
+
+    fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
+        let mut status = object.status.clone().unwrap_or_default();
+        let complete = outcome
+            .observed
+            .and_then(|observed| find(&observed.deployments, &object.name_any()))
+            .is_some_and(|child| child.kept.is_complete());
+        let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
+        match outcome.problem {
+            Some(problem) => conditions.set("Ready", Truth::False, problem.reason, &problem.message),
+            None if complete => conditions.set("Ready", Truth::True, "Complete", ""),
+            None => conditions.set("Ready", Truth::False, "Rolling", ""),
+        }
+        status.conditions = conditions.finish();
+        Report::new(status)
+    }
+}
