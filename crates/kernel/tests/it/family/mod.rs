@@ -17,7 +17,7 @@ async fn start(bed: &Bed, takeover: Takeover) -> Running {
     bed.start(bed.cluster.config().await, settings(), Brood(takeover))
 }
 
-/// A widget with this many ConfigMaps, and an operator that has nothing left to do about it.
+/// A widget with this many `ConfigMap`s, and an operator that has nothing left to do about it.
 async fn settled(bed: &Bed, size: u32) -> Running {
     let spec = WidgetSpec {
         size,
@@ -142,7 +142,7 @@ async fn what_others_add_is_left_alone_and_wakes_nobody() {
     );
 }
 
-/// A ConfigMap of somebody's, under the name that a child shall have.
+/// A `ConfigMap` of somebody's, under the name that a child shall have.
 async fn foreign(bed: &Bed) -> ConfigMap {
     let map = json!({ "metadata": { "name": "one-0" }, "data": { "theirs": "precious" } });
     let map: ConfigMap = serde_json::from_value(map).unwrap();
