@@ -57,7 +57,7 @@ pub enum Error {
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// Something stands in the way.
-    #[error("refusing to apply: {}", .0.blockers.join("\n"))]
+    #[error("refusing to apply: {}", .0.refusal())]
     Blocked(Box<Plan>),
     /// The plan is no longer the one that was agreed to.
     #[error(

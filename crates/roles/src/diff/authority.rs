@@ -6,63 +6,70 @@
 use super::view::View;
 use crate::facts::{Facts, Object};
 use crate::model::{ObjectType, Privileges};
-use crate::plan::{Change, Plan, Target};
+use crate::plan::{Blocker, Change, Check, Plan, Target};
 
 pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
     if facts.server.superuser {
         return;
     }
-    let mut blockers = vec![];
-    for change in &plan.changes {
-        match change {
-            Change::Grant(grant) => {
-                let refused: Vec<_> = grant
-                    .targets
-                    .iter()
-                    .filter_map(|target| refused(target, grant.object_type, grant.privileges, facts, view))
-                    .collect();
-                let code = if grant.name.as_deref() == Some("*") {
-                    "UnsatisfiableWildcardGrant"
-                } else {
-                    "UnsatisfiableGrant"
-                };
-                if let Some(first) = refused.first() {
-                    let more = refused.len() - 1;
-                    let more = if more > 0 {
-                        format!(" and {more} more")
-                    } else {
-                        String::new()
-                    };
-                    blockers.push(format!(
-                        "{code}: \"{}\" may not grant {} to \"{}\" on {first}{more}: it is neither a member of the owner nor \
-                         holds the grant option",
-                        facts.server.user, grant.privileges, grant.role
-                    ));
-                }
-            }
-            Change::Revoke(revoke) if revoke.grantor.is_none() => {
-                if let Some(target) =
-                    refused(&revoke.target, revoke.object_type, revoke.privileges, facts, view)
-                {
-                    blockers.push(format!(
-                        "UnsatisfiableRevoke: \"{}\" may not revoke {} from \"{}\" on {target}: it is not a member of the owner",
-                        facts.server.user, revoke.privileges, revoke.role
-                    ));
-                }
-            }
-            Change::SetDefaultPrivilege(default) | Change::RevokeDefaultPrivilege(default)
-                if !acts_as(&default.owner, facts) =>
-            {
-                blockers.push(format!(
-                    "UnsatisfiableDefaultPrivilegeChange: \"{}\" may not change the default privileges of \"{}\": it is not a \
-                     member of that role",
-                    facts.server.user, default.owner
-                ));
-            }
-            _ => {}
+    let blockers: Vec<_> = plan
+        .changes
+        .iter()
+        .filter_map(|change| blocker(change, facts, view))
+        .collect();
+    plan.blockers.extend(blockers);
+}
+
+fn blocker(change: &Change, facts: &Facts, view: &View<'_>) -> Option<Blocker> {
+    let executor = &facts.server.user;
+    let (code, role, message) = match change {
+        Change::Grant(grant) => {
+            let code = if grant.name.as_deref() == Some("*") {
+                "UnsatisfiableWildcardGrant"
+            } else {
+                "UnsatisfiableGrant"
+            };
+            let mut refused = grant
+                .targets
+                .iter()
+                .filter_map(|target| refused(target, grant.object_type, grant.privileges, facts, view));
+            let first = refused.next()?;
+            let more = match refused.count() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let message = format!(
+                "\"{executor}\" may not grant {} to \"{}\" on {first}{more}: it is neither a member of the owner nor holds \
+                 the grant option",
+                grant.privileges, grant.role
+            );
+            (code, &grant.role, message)
         }
-    }
-    plan.blockers.append(&mut blockers);
+        Change::Revoke(revoke) if revoke.grantor.is_none() => {
+            let target = refused(&revoke.target, revoke.object_type, revoke.privileges, facts, view)?;
+            let message = format!(
+                "\"{executor}\" may not revoke {} from \"{}\" on {target}: it is not a member of the owner",
+                revoke.privileges, revoke.role
+            );
+            ("UnsatisfiableRevoke", &revoke.role, message)
+        }
+        Change::SetDefaultPrivilege(default) | Change::RevokeDefaultPrivilege(default)
+            if !acts_as(&default.owner, facts) =>
+        {
+            let message = format!(
+                "\"{executor}\" may not change the default privileges of \"{}\": it is not a member of that role",
+                default.owner
+            );
+            ("UnsatisfiableDefaultPrivilegeChange", &default.owner, message)
+        }
+        _ => return None,
+    };
+    Some(Blocker {
+        check: Check::ExecutorAuthority,
+        code,
+        role: Some(role.clone()),
+        message: format!("{code}: {message}"),
+    })
 }
 
 /// Whether the executor has the privileges of a role.

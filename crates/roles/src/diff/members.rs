@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expand::{Desired, MemberOptions};
 use crate::facts::{Edge, Facts};
-use crate::plan::{Change, Mode, Plan};
+use crate::plan::{Blocker, Change, Check, Mode, Plan};
 
 pub(super) struct Members {
     pub(super) removed: Vec<Change>,
@@ -97,10 +97,15 @@ pub(super) fn block_circles(facts: &Facts, plan: &mut Plan) {
             continue;
         };
         if leads_to(&groups, role, member) {
-            blockers.push(format!(
-                "\"{member}\" cannot become a member of \"{role}\": \"{role}\" is a member of \"{member}\", directly or \
-                 through other roles, and stays so"
-            ));
+            blockers.push(Blocker {
+                check: Check::ServerCompatibility,
+                code: "circular_membership",
+                role: Some(role.clone()),
+                message: format!(
+                    "\"{member}\" cannot become a member of \"{role}\": \"{role}\" is a member of \"{member}\", \
+                     directly or through other roles, and stays so"
+                ),
+            });
         }
     }
     plan.blockers.append(&mut blockers);

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use crate::expand::Desired;
 use crate::facts::Facts;
 use crate::model::{ObjectType, Privilege};
-use crate::plan::{Change, Mode, Plan};
+use crate::plan::{Blocker, Change, Check, Mode, Plan};
 use view::View;
 
 /// How to compare.
@@ -110,8 +110,12 @@ fn block_unknown(plan: &mut Plan) {
         _ => false,
     };
     if plan.version < 170_000 && plan.changes.iter().any(needs) {
-        plan.blockers
-            .push("the privilege MAINTAIN needs PostgreSQL 17 or newer".to_owned());
+        plan.blockers.push(Blocker {
+            check: Check::ServerCompatibility,
+            code: "unknown_privilege",
+            role: None,
+            message: "the privilege MAINTAIN needs PostgreSQL 17 or newer".to_owned(),
+        });
     }
 }
 
@@ -125,10 +129,15 @@ fn block_transfers(options: &Options, desired: &Desired, plan: &mut Plan) {
     }
     for change in &plan.changes {
         if let Change::AlterSchemaOwner { name, owner } = change {
-            plan.blockers.push(format!(
-                "adopt mode would transfer ownership of schema \"{name}\" to \"{owner}\"; allow it with \
-                 --allow-schema-owner-transfers, or use additive mode to keep the owner"
-            ));
+            plan.blockers.push(Blocker {
+                check: Check::SchemaOwnerTransfer,
+                code: "adopt_schema_owner_transfer",
+                role: Some(owner.clone()),
+                message: format!(
+                    "adopt mode would transfer ownership of schema \"{name}\" to \"{owner}\"; allow it with \
+                     --allow-schema-owner-transfers, or use additive mode to keep the owner"
+                ),
+            });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::expand::{Desired, Retirement};
 use crate::facts::{Dependency, Facts};
-use crate::plan::{Change, Mode, Plan};
+use crate::plan::{Blocker, Change, Check, Mode, Plan};
 
 pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan) -> Vec<Change> {
     let mut changes = vec![];
@@ -38,25 +38,41 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
 
 fn block(retirement: &Retirement, facts: &Facts, plan: &mut Plan) {
     let role = &retirement.role;
+    let mut refuse = |code, reason: String| {
+        plan.blockers.push(Blocker {
+            check: Check::RoleDropSafety,
+            code,
+            role: Some(role.clone()),
+            message: format!("role \"{role}\" cannot be dropped: {reason}"),
+        });
+    };
     if *role == facts.server.user {
-        plan.blockers.push(format!(
-            "role \"{role}\" cannot be dropped: it is the role that applies the manifest"
-        ));
+        refuse(
+            "drops_executor",
+            "it is the role that applies the manifest".to_owned(),
+        );
     }
     let Some(found) = facts.drops.get(role) else {
         return;
     };
     for dependency in &found.dependencies {
         if let Some(reason) = in_the_way(retirement, dependency, &facts.server.database) {
-            plan.blockers
-                .push(format!("role \"{role}\" cannot be dropped: {reason}"));
+            let code = if dependency.owned {
+                "owned_objects"
+            } else {
+                "privilege_dependency"
+            };
+            refuse(code, reason);
         }
     }
     if found.sessions > 0 && !retirement.terminate_sessions {
-        plan.blockers.push(format!(
-            "role \"{role}\" cannot be dropped: it has {} active session(s); end them or set `terminate_sessions: true`",
-            found.sessions
-        ));
+        refuse(
+            "active_sessions",
+            format!(
+                "it has {} active session(s); end them or set `terminate_sessions: true`",
+                found.sessions
+            ),
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use stanchion_postgres::scram;
 use crate::expand::Desired;
 use crate::facts::{Facts, RoleFacts};
 use crate::model::Attribute;
-use crate::plan::{Change, Password, Plan};
+use crate::plan::{Blocker, Change, Check, Password, Plan};
 
 pub(super) struct Roles {
     pub(super) created: Vec<Change>,
@@ -88,9 +88,14 @@ fn protect(name: &str, attributes: &[Attribute], facts: &Facts, plan: &mut Plan)
         _ => None,
     });
     if let Some(attribute) = lost.filter(|_| name == facts.server.user) {
-        plan.blockers.push(format!(
-            "the manifest would take {attribute} from \"{name}\", the role that applies it; declare the attribute, \
-             or the role as `external: true`"
-        ));
+        plan.blockers.push(Blocker {
+            check: Check::ExecutorAuthority,
+            code: "executor_loses_attribute",
+            role: Some(name.to_owned()),
+            message: format!(
+                "the manifest would take {attribute} from \"{name}\", the role that applies it; declare the \
+                 attribute, or the role as `external: true`"
+            ),
+        });
     }
 }

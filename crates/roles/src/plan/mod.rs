@@ -1,9 +1,11 @@
 //! What is to be done, in an order that works from any starting state.
 
+mod blocker;
 mod change;
 mod mode;
 mod summary;
 
+pub use blocker::{Blocker, Check};
 pub use change::{Change, DefaultPrivilege, DefaultScope, Grant, Password, Revoke, Target};
 pub use mode::Mode;
 pub use summary::Summary;
@@ -16,7 +18,7 @@ pub struct Plan {
     /// The changes, in the order in which they are made.
     pub changes: Vec<Change>,
     /// Why it cannot be applied.
-    pub blockers: Vec<String>,
+    pub blockers: Vec<Blocker>,
     /// What should be known.
     pub warnings: Vec<String>,
     /// What managed roles hold outside of what the manifest manages.
@@ -36,6 +38,12 @@ impl Plan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Why it cannot be applied, a line each.
+    pub fn refusal(&self) -> String {
+        let lines: Vec<_> = self.blockers.iter().map(ToString::to_string).collect();
+        lines.join("\n")
     }
 
     /// The plan's identity: what it does, statement by statement, and not when or from which text it was made.

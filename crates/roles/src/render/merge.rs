@@ -9,7 +9,9 @@ use secrecy::SecretString;
 use stanchion_postgres::scram::{self, NoRandomness};
 use stanchion_postgres::{Doing, Statement};
 
-use super::one::{self, About, Options, Secrets};
+use super::members::{Options, add_member};
+use super::one::{self, Secrets};
+use super::privileges::{About, default_privilege, grant_on, revoke_on};
 use crate::model::{ObjectType, Privileges};
 use crate::plan::{Change, DefaultPrivilege, Plan, Target};
 
@@ -157,7 +159,7 @@ fn grants(run: &[Change], statements: &mut Vec<Statement>) {
         }
     }
     merger.finish(|about, option, targets, roles| {
-        statements.push(one::grant_on(about, targets, roles, option));
+        statements.push(grant_on(about, targets, roles, option));
     });
 }
 
@@ -169,7 +171,7 @@ fn revokes(run: &[Change], statements: &mut Vec<Statement>) {
             merger.add(shape, &revoke.role, [&revoke.target]);
         }
     }
-    merger.finish(|about, _, targets, roles| statements.push(one::revoke_on(about, targets, roles)));
+    merger.finish(|about, _, targets, roles| statements.push(revoke_on(about, targets, roles)));
 }
 
 fn defaults(run: &[Change], grant: bool, statements: &mut Vec<Statement>) {
@@ -194,7 +196,7 @@ fn defaults(run: &[Change], grant: bool, statements: &mut Vec<Statement>) {
     statements.extend(
         merged
             .into_values()
-            .map(|(default, roles)| one::default_privilege(default, &roles, grant).doing(doing)),
+            .map(|(default, roles)| default_privilege(default, &roles, grant).doing(doing)),
     );
 }
 
@@ -224,6 +226,6 @@ fn members(run: &[Change], plan: &Plan, statements: &mut Vec<Statement>) {
     statements.extend(
         merged
             .into_iter()
-            .map(|(role, options, members)| one::add_member(role, &members, options, plan)),
+            .map(|(role, options, members)| add_member(role, &members, options, plan)),
     );
 }

@@ -3,8 +3,11 @@
 //! [`display`] is one statement a change and object, for people to read and to run. [`statements`] is what we run:
 //! the same, with GRANTs and REVOKEs merged where PostgreSQL lets them be, and passwords as SCRAM verifiers.
 
+mod members;
 mod merge;
 mod one;
+mod privileges;
+mod roles;
 mod types;
 
 pub use merge::{Statements, statements};
