@@ -96,6 +96,11 @@ impl Target {
         settings.into_target()?.checked()
     }
 
+    /// Whether there is a password already.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
     /// Adds the password.
     #[must_use]
     pub fn with_password(mut self, password: SecretString) -> Self {

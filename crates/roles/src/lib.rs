@@ -15,11 +15,13 @@
 //! | [`render`] | the changes as SQL, to read and to run | pure |
 //! | [`apply`] | looking, deciding and doing under one lock and in one transaction | writes |
 //!
-//! Beside the line: [`generate`] writes the manifest of a live database, [`graph`] draws it, and [`cli`] is the command.
+//! Beside the line: [`generate`] writes the manifest of a live database, [`graph`] draws it, [`review`] is a plan to show
+//! around, [`auth`] gets passwords that do not last, and [`cli`] is the command.
 //!
 //! Convergence is the law: after an apply the diff is empty, for every manifest that is valid.
 
 pub mod apply;
+pub mod auth;
 pub mod cli;
 pub mod diff;
 pub mod expand;
@@ -32,4 +34,5 @@ pub mod manifest;
 pub mod model;
 pub mod plan;
 pub mod render;
+pub mod review;
 pub mod yaml;

@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use stanchion_roles::cli as roles;
 
+use crate::reconcile::CurrentCluster;
 #[cfg(feature = "sandbox")]
 use crate::sandbox;
 use crate::{crds, generate, rbac, run};
@@ -43,7 +44,9 @@ impl Command {
     /// Does it. Roles alone has codes of its own: scripts tell drift from failure by them.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Self::Roles(arguments) => return Ok(roles::main(*arguments, roles::Name::Stanchion)),
+            Self::Roles(arguments) => {
+                return Ok(roles::main(*arguments, roles::Name::Stanchion, &CurrentCluster));
+            }
             Self::Run(arguments) => run::run(&arguments)?,
             #[cfg(feature = "sandbox")]
             Self::Sandbox(arguments) => sandbox::run(&arguments).map_err(Failure::of)?,

@@ -9,6 +9,7 @@ mod crds;
 mod generate;
 mod output;
 mod rbac;
+mod reconcile;
 mod run;
 #[cfg(feature = "sandbox")]
 mod sandbox;
@@ -21,6 +22,8 @@ use std::process::ExitCode;
 use rustls::crypto::aws_lc_rs;
 use stanchion_roles::cli as roles;
 
+use crate::reconcile::CurrentCluster;
+
 fn main() -> ExitCode {
     // One provider for the whole process. It fails only where one is installed already, and none is.
     let _ = aws_lc_rs::default_provider().install_default();
@@ -28,7 +31,7 @@ fn main() -> ExitCode {
         .next()
         .is_some_and(|program| roles::is_pgroles(Path::new(&program)))
     {
-        return roles::main_as_pgroles(std::env::args_os());
+        return roles::main_as_pgroles(std::env::args_os(), &CurrentCluster);
     }
     let ended = match cli::parse() {
         Ok(command) => command.run(),

@@ -6,9 +6,10 @@ use super::args::ApplyArgs;
 use super::console::Console;
 use super::database::connect;
 use super::diff::{options, remark};
+use super::passwords::{self, Unset};
 use super::saved::SavedPlan;
 use super::source::Source;
-use super::{Failure, OK, While as _, passwords};
+use super::{Failure, OK, While as _};
 use crate::apply::{self, apply};
 use crate::diff::{self, diff};
 use crate::expand::Desired;
@@ -22,7 +23,7 @@ pub(super) async fn run(
     console: &mut Console<'_>,
 ) -> Result<u8, Failure> {
     let (desired, options, saved) = intent(args, strictness, console)?;
-    let mut session = connect(&args.database).await?;
+    let mut session = connect(&args.database, console).await?;
     if let Some(saved) = saved
         .as_ref()
         .filter(|saved| saved.database != session.identity().to_string())
@@ -84,6 +85,13 @@ pub(super) async fn run(
             "Applied {} change(s) successfully.\n{table}",
             summary.total()
         ));
+        if console.is_verbose() {
+            let statements = plan
+                .changes
+                .iter()
+                .flat_map(|change| render::display(change, &plan));
+            statements.for_each(|statement| console.error(&format!("executed: {statement}")));
+        }
     }
     Ok(OK)
 }
@@ -96,7 +104,7 @@ fn intent(
 ) -> Result<(Desired, diff::Options, Option<SavedPlan>), Failure> {
     let Some(path) = &args.plan else {
         let source = Source::read(&args.source, strictness, console)?;
-        let options = options(&args.mode, &source, console)?;
+        let options = options(&args.mode, &source, Unset::Fails, console)?;
         return Ok((source.desired, options, None));
     };
     let saved = SavedPlan::read(path)?;
@@ -104,7 +112,7 @@ fn intent(
     let options = diff::Options {
         mode: saved.mode()?,
         allow_schema_owner_transfers: saved.allows_schema_owner_transfers(),
-        passwords: passwords::resolve(&desired, console)?,
+        passwords: passwords::resolve(&desired, Unset::Fails, console)?,
     };
     Ok((desired, options, Some(saved)))
 }

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::args::RenderBundleArgs;
 use super::console::Console;
 use super::source::LoadedBundle;
-use super::{DRIFT, Failure, OK, While as _};
+use super::{DRIFT, Failure, Name, OK, While as _};
 use crate::generate::to_yaml;
 use crate::graph::ManagedScope;
 use crate::manifest::{Facet, ManagedKey, SchemaFacet, Strictness};
@@ -19,19 +20,20 @@ use crate::plan::{Change, Plan};
 pub(super) fn run(
     args: &RenderBundleArgs,
     strictness: Strictness,
+    name: Name,
     console: &mut Console<'_>,
 ) -> Result<u8, Failure> {
     let bundle = LoadedBundle::read(&args.bundle, strictness, console)?;
     let mut text = if args.no_header {
         String::new()
     } else {
-        header(args, &bundle)
+        header(args, name, &bundle)
     };
     text.push_str(&to_yaml(&bundle.composed.manifest).doing("failed to write the manifest")?);
     if let Some(path) = &args.check {
         let existing =
             std::fs::read_to_string(path).doing(format_args!("failed to read {}", path.display()))?;
-        if existing != text {
+        if without_header(&existing) != without_header(&text) {
             console.error(&format!("rendered bundle differs from {}", path.display()));
             return Ok(DRIFT);
         }
@@ -44,15 +46,29 @@ pub(super) fn run(
     Ok(OK)
 }
 
+/// The words of the header are the program's, and not what is checked: pgroles has others.
+fn without_header(text: &str) -> &str {
+    let header = text
+        .split_inclusive('\n')
+        .take_while(|line| line.starts_with('#'))
+        .map(str::len)
+        .sum();
+    text.get(header..).unwrap_or_default()
+}
+
 /// Names files without their folders, so that the text is the same on every machine.
-fn header(args: &RenderBundleArgs, bundle: &LoadedBundle) -> String {
+fn header(args: &RenderBundleArgs, name: Name, bundle: &LoadedBundle) -> String {
     let file = args
         .bundle
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
+    let command = match name {
+        Name::Stanchion => "stanchion roles",
+        Name::Pgroles => "pgroles",
+    };
     let mut text = format!(
-        "# Rendered by `stanchion roles render-bundle`. Do not edit: render it again.\n# Source bundle: {file}\n# Fragments:\n"
+        "# Rendered by `{command} render-bundle`. Do not edit: render it again.\n# Source bundle: {file}\n# Fragments:\n"
     );
     for source in &bundle.sources {
         let name = source
@@ -83,10 +99,29 @@ struct Annotated<'a> {
     change: &'a Change,
 }
 
+/// The document that manages something.
 #[derive(Serialize)]
 struct Owner {
     document: String,
     managed_key: ManagedKey,
+}
+
+impl BundlePlan<'_> {
+    /// The document behind each change.
+    pub(super) fn documents(&self) -> Vec<String> {
+        self.changes
+            .iter()
+            .map(|change| change.owner.document.clone())
+            .collect()
+    }
+
+    /// The document behind each change, and what it manages there.
+    pub(super) fn owners(&self) -> Vec<Value> {
+        self.changes
+            .iter()
+            .map(|change| serde_json::to_value(&change.owner).unwrap_or_default())
+            .collect()
+    }
 }
 
 /// Each change with the document that manages what it changes.

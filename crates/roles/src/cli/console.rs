@@ -42,6 +42,12 @@ impl<'a> Console<'a> {
         (self.env)(name)
     }
 
+    /// Whether every statement is to be told, as others do it with `RUST_LOG`.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.variable("RUST_LOG")
+            .is_some_and(|filter| filter.contains("debug") || filter.contains("trace"))
+    }
+
     /// Colours for stdout, if it is a terminal that wants them.
     pub(super) fn paint(&self) -> Paint {
         Paint::new(self.out_is_terminal && self.variable("NO_COLOR").is_none())

@@ -6,14 +6,22 @@ use std::time::Duration;
 use secrecy::SecretString;
 use stanchion_postgres::{Session, Target, Timeouts};
 
-use super::args::DatabaseArgs;
+use super::args::{Auth, DatabaseArgs};
+use super::console::Console;
 use super::{Failure, While as _};
+use crate::auth::AzureWorkloadIdentity;
 
 /// Connects, or says at once why not.
-pub(super) async fn connect(args: &DatabaseArgs) -> Result<Session, Failure> {
-    let target = Target::parse(&SecretString::from(args.database_url.as_str()))
+pub(super) async fn connect(args: &DatabaseArgs, console: &Console<'_>) -> Result<Session, Failure> {
+    let mut target = Target::parse(&SecretString::from(args.database_url.as_str()))
         .doing("failed to connect: the database URL is not valid")?
         .with_application_name("stanchion-roles");
+    if let Some(auth) = args.auth {
+        if target.has_password() {
+            return Err(Failure::new("--auth needs a database URL without a password"));
+        }
+        target = target.with_password(token(auth, console).await?);
+    }
     let timeouts = Timeouts {
         statement: Duration::from_secs(args.statement_timeout),
         lock: Duration::from_secs(args.lock_timeout),
@@ -22,4 +30,14 @@ pub(super) async fn connect(args: &DatabaseArgs) -> Result<Session, Failure> {
     Session::connect(&target, &timeouts, Arc::new(()))
         .await
         .doing("failed to connect")
+}
+
+async fn token(auth: Auth, console: &Console<'_>) -> Result<SecretString, Failure> {
+    match auth {
+        Auth::AzureWorkloadIdentity => {
+            let doing = "failed to get a token by Azure workload identity";
+            let identity = AzureWorkloadIdentity::from_env(&|name| console.variable(name)).doing(doing)?;
+            identity.token().await.doing(doing)
+        }
+    }
 }

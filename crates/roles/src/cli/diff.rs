@@ -1,17 +1,19 @@
 //! `diff`
 
 use super::args::{DiffArgs, ModeArgs, PlanFormat};
-use super::bundle::annotated;
+use super::bundle::{BundlePlan, annotated};
 use super::console::Console;
 use super::database::connect;
+use super::passwords::{self, Unset};
 use super::saved::SavedPlan;
 use super::source::Source;
-use super::{DRIFT, Failure, OK, While as _, markdown, passwords};
+use super::{DRIFT, Failure, OK, While as _, markdown, review};
 use crate::diff::{self, diff};
 use crate::inspect::{Needs, inspect};
 use crate::manifest::Strictness;
 use crate::plan::Plan;
 use crate::render;
+use crate::review::Subject;
 
 const IN_SYNC: &str = "No changes needed. Database is in sync with manifest.";
 /// So many remarks on what else roles hold are read; the rest is a number.
@@ -22,34 +24,50 @@ pub(super) async fn run(
     strictness: Strictness,
     console: &mut Console<'_>,
 ) -> Result<u8, Failure> {
+    review::check(&args.review)?;
     let source = Source::read(&args.source, strictness, console)?;
-    let options = options(&args.mode, &source, console)?;
-    let mut session = connect(&args.database).await?;
-    let facts = inspect(&mut session, &Needs::of(&source.desired))
+    let unset = match args.format {
+        PlanFormat::Markdown => Unset::Planned,
+        _ => Unset::Fails,
+    };
+    let options = options(&args.mode, &source, unset, console)?;
+    let mut session = connect(&args.database, console).await?;
+    let mut facts = inspect(&mut session, &Needs::of(&source.desired))
         .await
         .doing("failed to inspect database state")?;
     let plan = diff(&source.desired, &facts, &options).doing("failed to inspect database state")?;
+    let server = std::mem::take(&mut facts.server);
     drop(facts);
     remark(&plan, console);
     for blocker in &plan.blockers {
         console.warn(&format!("apply would refuse this plan: {blocker}"));
     }
     if let Some(path) = &args.save_plan {
-        let scope = source.bundle.as_ref().map(|bundle| bundle.composed.scope.clone());
-        let database = session.identity().to_string();
-        let transfers = options.allow_schema_owner_transfers;
-        SavedPlan::new(
-            &plan,
-            database,
-            source.manifest.clone(),
-            scope,
-            options.mode,
-            transfers,
-        )
-        .write(path)?;
+        SavedPlan::new(&plan, session.identity().to_string(), &source, &options).write(path)?;
     }
     session.close().await;
-    show(&plan, args.format, &source, console)?;
+    let annotated = source.bundle.as_ref().map(|bundle| annotated(&plan, bundle));
+    let subject = Subject {
+        plan: &plan,
+        desired: &source.desired,
+        mode: options.mode,
+        server: &server,
+        policy: &source.policy,
+        captured_at: &jiff::Timestamp::now().to_string(),
+        commit: None,
+        target_label: None,
+        executor: None,
+        sources: None,
+    };
+    let reviewed = review::write(&args.review, &subject, annotated.as_ref());
+    let fingerprint = reviewed.as_ref().ok().and_then(Option::as_deref);
+    show(&plan, args.format, annotated.as_ref(), fingerprint, console)?;
+    if let (Some(path), Some(fingerprint)) = (&args.review.review_out, reviewed?) {
+        console.error(&format!(
+            "Recorded review written to {} (review fingerprint {fingerprint})",
+            path.display()
+        ));
+    }
     let drift = plan.summary().has_drift();
     Ok(if drift && !args.no_exit_code { DRIFT } else { OK })
 }
@@ -58,12 +76,13 @@ pub(super) async fn run(
 pub(super) fn options(
     args: &ModeArgs,
     source: &Source,
+    unset: Unset,
     console: &mut Console<'_>,
 ) -> Result<diff::Options, Failure> {
     Ok(diff::Options {
         mode: args.mode.into(),
         allow_schema_owner_transfers: args.allow_schema_owner_transfers,
-        passwords: passwords::resolve(&source.desired, console)?,
+        passwords: passwords::resolve(&source.desired, unset, console)?,
     })
 }
 
@@ -87,7 +106,13 @@ pub(super) fn remark(plan: &Plan, console: &mut Console<'_>) {
     }
 }
 
-fn show(plan: &Plan, format: PlanFormat, source: &Source, console: &mut Console<'_>) -> Result<(), Failure> {
+fn show(
+    plan: &Plan,
+    format: PlanFormat,
+    bundle: Option<&BundlePlan<'_>>,
+    fingerprint: Option<&str>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let summary = plan.summary();
     match format {
         PlanFormat::Sql if plan.is_empty() => console.print(&format!("-- {IN_SYNC}\n")),
@@ -105,13 +130,16 @@ fn show(plan: &Plan, format: PlanFormat, source: &Source, console: &mut Console<
             console.print(&text);
         }
         PlanFormat::Json => {
-            let text = match &source.bundle {
-                Some(bundle) => serde_json::to_string_pretty(&annotated(plan, bundle)),
+            let text = match bundle {
+                Some(bundle) => serde_json::to_string_pretty(bundle),
                 None => serde_json::to_string_pretty(&plan.changes),
             };
             console.print(&format!("{}\n", text.doing("failed to write the plan")?));
         }
-        PlanFormat::Markdown => console.print(&markdown::table(plan)),
+        PlanFormat::Markdown => {
+            let sources = bundle.map(BundlePlan::documents);
+            console.print(&markdown::table(plan, sources.as_deref(), fingerprint));
+        }
     }
     Ok(())
 }

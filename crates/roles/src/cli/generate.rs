@@ -8,7 +8,7 @@ use crate::generate::{generate, suggest_profiles, to_yaml};
 use crate::inspect::inspect_everything;
 
 pub(super) async fn run(args: &GenerateArgs, console: &mut Console<'_>) -> Result<u8, Failure> {
-    let mut session = connect(&args.database).await?;
+    let mut session = connect(&args.database, console).await?;
     let facts = inspect_everything(&mut session)
         .await
         .doing("failed to inspect database state")?;

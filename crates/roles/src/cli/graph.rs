@@ -32,7 +32,7 @@ pub(super) async fn run(
                     "--scope all draws everything: leave out --file and --bundle",
                 ));
             }
-            let mut session = connect(database).await?;
+            let mut session = connect(database, console).await?;
             let facts = inspect_everything(&mut session)
                 .await
                 .doing("failed to inspect database state")?;
@@ -50,7 +50,7 @@ pub(super) async fn run(
                 ));
             }
             let source = Source::read(source, strictness, console)?;
-            let mut session = connect(database).await?;
+            let mut session = connect(database, console).await?;
             let facts = inspect(&mut session, &Needs::of(&source.desired))
                 .await
                 .doing("failed to inspect database state")?;

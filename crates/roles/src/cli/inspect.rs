@@ -28,7 +28,7 @@ pub(super) async fn run(
     } else {
         None
     };
-    let mut session = connect(&args.database).await?;
+    let mut session = connect(&args.database, console).await?;
     let facts = match &source {
         Some(source) => {
             let mut needs = Needs::of(&source.desired);

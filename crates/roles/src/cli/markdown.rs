@@ -4,25 +4,57 @@ use std::fmt::Write as _;
 
 use crate::plan::Plan;
 use crate::render;
+use crate::review::{Priority, priority, redacted};
 
-pub(super) fn table(plan: &Plan) -> String {
-    let mut text = format!("### Plan: {} change(s)\n\n", plan.summary().total());
+/// The table; `sources` names the document behind each change, `fingerprint` the file that shows the same plan.
+pub(super) fn table(plan: &Plan, sources: Option<&[String]>, fingerprint: Option<&str>) -> String {
+    let count = |wanted| {
+        plan.changes
+            .iter()
+            .filter(|change| priority(change) == wanted)
+            .count()
+    };
+    // The heading is pgroles': scripts find the comment of the last run by it.
+    let mut text = format!("## pgroles review\n\nPlan: {} change(s)", plan.summary().total());
     if plan.is_empty() {
-        text.push_str("No changes needed. Database is in sync with manifest.\n");
-        return text;
+        text.push_str(". No changes needed. Database is in sync with manifest.\n");
+    } else {
+        let _ = write!(
+            text,
+            ": **{} high priority**, {} review, {} informational. Plan `{}`.\n\n",
+            count(Priority::High),
+            count(Priority::Review),
+            count(Priority::Informational),
+            plan.digest()
+        );
+        text.push_str("| priority | statement | source |\n|---|---|---|\n");
     }
-    let _ = write!(text, "`{}`\n\n| # | statement |\n|---:|---|\n", plan.digest());
-    let statements = plan
-        .changes
-        .iter()
-        .flat_map(|change| render::display(change, plan));
-    for (number, statement) in statements.enumerate() {
-        // A pipe would end the cell, a backtick the code.
-        let cell = statement.replace('|', "\\|").replace('`', "ˋ").replace('\n', " ");
-        let _ = writeln!(text, "| {} | `{cell}` |", number + 1);
+    for (index, change) in plan.changes.iter().enumerate() {
+        let source = sources.and_then(|sources| sources.get(index)).map_or("", |s| s);
+        for statement in render::display(&redacted(change), plan) {
+            let _ = writeln!(
+                text,
+                "| {:?} | `{}` | {} |",
+                priority(change),
+                cell(&statement),
+                cell(source)
+            );
+        }
     }
     for blocker in &plan.blockers {
-        let _ = write!(text, "\n> apply would refuse this plan: {blocker}\n");
+        let _ = write!(
+            text,
+            "\n> apply would refuse this plan: {}\n",
+            cell(&blocker.message)
+        );
+    }
+    if let Some(fingerprint) = fingerprint {
+        let _ = write!(text, "\nRecorded review artifact fingerprint: `{fingerprint}`\n");
     }
     text
+}
+
+/// A pipe would end the cell, a backtick the code.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('`', "ˋ").replace('\n', " ")
 }

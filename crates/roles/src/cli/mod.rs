@@ -6,6 +6,7 @@
 mod apply;
 pub mod args;
 mod bundle;
+mod cluster;
 mod console;
 mod database;
 mod diff;
@@ -17,11 +18,13 @@ mod markdown;
 mod paint;
 mod passwords;
 mod process;
+mod review;
 mod saved;
 mod source;
 mod validate;
 
-pub use args::Args;
+pub use args::{Args, ReconcileArgs};
+pub use cluster::Cluster;
 pub use console::Console;
 pub use process::{main, main_as_pgroles};
 
@@ -80,7 +83,7 @@ impl<T, E: std::fmt::Display> While<T> for Result<T, E> {
 }
 
 /// Runs a command; the result is the exit code.
-pub async fn run(args: Args, name: Name, console: &mut Console<'_>) -> u8 {
+pub async fn run(args: Args, name: Name, console: &mut Console<'_>, cluster: &impl Cluster) -> u8 {
     let lenient = args.lenient || (name == Name::Pgroles && !args.strict);
     let strictness = if lenient {
         Strictness::Lenient
@@ -94,7 +97,8 @@ pub async fn run(args: Args, name: Name, console: &mut Console<'_>) -> u8 {
         Command::Inspect(args) => Box::pin(inspect::run(&args, strictness, console)).await,
         Command::Generate(args) => Box::pin(generate::run(&args, console)).await,
         Command::Graph(args) => Box::pin(graph::run(&args, strictness, console)).await,
-        Command::RenderBundle(args) => bundle::run(&args, strictness, console),
+        Command::RenderBundle(args) => bundle::run(&args, strictness, name, console),
+        Command::Reconcile(args) => reconcile(&args, console, cluster).await,
         Command::Fmt(args) => fmt::run(&args, strictness, console),
         Command::Schema => schema(console),
         Command::Completions { shell } => Ok(completions(shell, name, console)),
@@ -106,9 +110,13 @@ pub async fn run(args: Args, name: Name, console: &mut Console<'_>) -> u8 {
 }
 
 /// The whole program when it is called as `pgroles`.
-pub async fn run_as_pgroles(argv: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+pub async fn run_as_pgroles(
+    argv: impl IntoIterator<Item = OsString>,
+    console: &mut Console<'_>,
+    cluster: &impl Cluster,
+) -> u8 {
     match Pgroles::try_parse_from(argv) {
-        Ok(Pgroles { args }) => run(args, Name::Pgroles, console).await,
+        Ok(Pgroles { args }) => run(args, Name::Pgroles, console, cluster).await,
         Err(error) => {
             let text = error.render();
             if error.use_stderr() {
@@ -146,6 +154,19 @@ struct Stanchion {
 enum Part {
     /// Access control as code.
     Roles(Args),
+}
+
+async fn reconcile(
+    args: &ReconcileArgs,
+    console: &mut Console<'_>,
+    cluster: &impl Cluster,
+) -> Result<u8, Failure> {
+    let said = cluster
+        .reconcile(args)
+        .await
+        .doing(format_args!("failed to reconcile {}", args.resource.0))?;
+    console.print(&format!("{said}\n"));
+    Ok(OK)
 }
 
 fn schema(console: &mut Console<'_>) -> Result<u8, Failure> {

@@ -8,9 +8,19 @@ use super::Failure;
 use super::console::Console;
 use crate::expand::Desired;
 
+/// What a variable that is not set means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unset {
+    /// Nothing can be done without it.
+    Fails,
+    /// The plan is only looked at: it shows that the password would be set.
+    Planned,
+}
+
 /// The password of each role that has one here. Those of Secrets are the operator's business.
 pub(super) fn resolve(
     desired: &Desired,
+    unset: Unset,
     console: &mut Console<'_>,
 ) -> Result<BTreeMap<String, SecretString>, Failure> {
     let mut passwords = BTreeMap::new();
@@ -30,6 +40,9 @@ pub(super) fn resolve(
                 return Err(Failure::new(format!(
                     "failed to resolve role passwords: environment variable {variable} of role \"{name}\" is empty"
                 )));
+            }
+            None if unset == Unset::Planned => {
+                passwords.insert(name.clone(), SecretString::default());
             }
             None => {
                 return Err(Failure::new(format!(

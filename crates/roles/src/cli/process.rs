@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::{Args, Console, FAILED, Name, run, run_as_pgroles};
+use super::{Args, Cluster, Console, FAILED, Name, run, run_as_pgroles};
 
 /// What the binary does for `stanchion roles …`.
-pub fn main(args: Args, name: Name) -> ExitCode {
-    with_console(async |console| run(args, name, console).await)
+pub fn main(args: Args, name: Name, cluster: &impl Cluster) -> ExitCode {
+    with_console(async |console| run(args, name, console, cluster).await)
 }
 
 /// What the binary does when it is called as `pgroles`.
-pub fn main_as_pgroles(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    with_console(async |console| run_as_pgroles(arguments, console).await)
+pub fn main_as_pgroles(arguments: impl IntoIterator<Item = OsString>, cluster: &impl Cluster) -> ExitCode {
+    with_console(async |console| run_as_pgroles(arguments, console, cluster).await)
 }
 
 fn with_console(work: impl AsyncFnOnce(&mut Console<'_>) -> u8) -> ExitCode {

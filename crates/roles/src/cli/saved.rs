@@ -7,7 +7,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::source::Source;
 use super::{Failure, While as _};
+use crate::diff;
 use crate::expand::{Desired, Scope, expand};
 use crate::manifest::Manifest;
 use crate::plan::{Mode, Plan, Summary};
@@ -37,22 +39,15 @@ pub(super) struct SavedPlan {
 }
 
 impl SavedPlan {
-    pub(super) fn new(
-        plan: &Plan,
-        database: String,
-        manifest: Manifest,
-        scope: Option<Scope>,
-        mode: Mode,
-        allow_schema_owner_transfers: bool,
-    ) -> Self {
+    pub(super) fn new(plan: &Plan, database: String, source: &Source, options: &diff::Options) -> Self {
         Self {
             schema_version: VERSION.to_owned(),
             database,
             digest: plan.digest(),
-            mode: mode.name().to_owned(),
-            allow_schema_owner_transfers,
-            manifest,
-            scope,
+            mode: options.mode.name().to_owned(),
+            allow_schema_owner_transfers: options.allow_schema_owner_transfers,
+            manifest: source.manifest.clone(),
+            scope: source.bundle.as_ref().map(|bundle| bundle.composed.scope.clone()),
             summary: plan.summary(),
             sql: crate::render::script(plan).lines().map(str::to_owned).collect(),
         }

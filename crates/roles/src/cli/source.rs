@@ -14,6 +14,8 @@ use crate::manifest::{
 /// A manifest, or a bundle as one.
 pub(super) struct Source {
     pub(super) manifest: Manifest,
+    /// What was read: the text of the manifest, or the bundle as one.
+    pub(super) policy: Vec<u8>,
     pub(super) desired: Desired,
     pub(super) bundle: Option<LoadedBundle>,
 }
@@ -37,6 +39,7 @@ impl Source {
             let desired = bundle.composed.expand();
             return Ok(Self {
                 manifest: bundle.composed.manifest.clone(),
+                policy: serde_json::to_vec(&bundle.composed.manifest).doing("failed to write the bundle")?,
                 desired,
                 bundle: Some(bundle),
             });
@@ -49,6 +52,7 @@ impl Source {
         let desired = expand(&loaded.value);
         Ok(Self {
             manifest: loaded.value,
+            policy: text.into_bytes(),
             desired,
             bundle: None,
         })

@@ -13,6 +13,7 @@ mod convergence;
 mod offline;
 mod properties;
 mod reference;
+mod review;
 mod safety;
 mod snapshots;
 mod support;

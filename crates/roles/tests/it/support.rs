@@ -6,7 +6,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use stanchion_postgres::{Session, Target, Timeouts};
 use stanchion_roles::apply::{self, apply};
-use stanchion_roles::cli::{Console, run_as_pgroles};
+use stanchion_roles::cli::{Cluster, Console, ReconcileArgs, run_as_pgroles};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::expand::{Desired, expand};
 use stanchion_roles::inspect::{Needs, inspect};
@@ -160,6 +160,24 @@ impl Run {
     }
 }
 
+/// Says what it was asked.
+struct Operator;
+
+impl Cluster for Operator {
+    async fn reconcile(&self, request: &ReconcileArgs) -> Result<String, String> {
+        let ReconcileArgs {
+            resource,
+            namespace,
+            wait,
+            timeout,
+        } = request;
+        match resource.0.as_str() {
+            "broken" => Err("ApplyFailed: permission denied".to_owned()),
+            name => Ok(format!("{namespace}/{name} wait={wait} {timeout:?}")),
+        }
+    }
+}
+
 /// Runs the command as `pgroles`, with these variables in its environment.
 pub(crate) async fn pgroles(args: &[&str], env: &[(&str, &str)]) -> Run {
     let (mut out, mut err) = (vec![], vec![]);
@@ -170,7 +188,7 @@ pub(crate) async fn pgroles(args: &[&str], env: &[(&str, &str)]) -> Run {
     };
     let mut console = Console::new(&mut out, &mut err, &env);
     let line = ["pgroles"].iter().chain(args).map(OsString::from);
-    let code = run_as_pgroles(line, &mut console).await;
+    let code = run_as_pgroles(line, &mut console, &Operator).await;
     Run {
         code,
         out: String::from_utf8(out).unwrap(),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Facet;
 use crate::model::ObjectType;
+use crate::plan::DefaultScope;
 
 /// Something that exactly one document manages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -24,6 +25,7 @@ pub enum ManagedKey {
     },
     DefaultPrivilege {
         owner: String,
+        #[serde(serialize_with = "as_scope")]
         scope: Option<String>,
         on_type: ObjectType,
         grantee: String,
@@ -32,6 +34,12 @@ pub enum ManagedKey {
         role: String,
         member: String,
     },
+}
+
+/// As in the plan: everywhere is a scope, too.
+#[allow(clippy::ref_option)] // As serde calls it.
+fn as_scope<S: Serializer>(schema: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    DefaultScope::from(schema.as_deref()).serialize(serializer)
 }
 
 /// A facet of a schema.
