@@ -44,6 +44,10 @@ impl Bed {
         database::initialise(&pools(), &self.target(), request).await
     }
 
+    pub(crate) async fn execute(&self, sql: &str) {
+        self.server.execute(&self.database, sql).await;
+    }
+
     pub(crate) async fn rows(&self, sql: &str) -> Rows {
         self.server.query(&self.database, sql).await
     }
@@ -55,6 +59,25 @@ impl Bed {
             .into_iter()
             .filter_map(|mut row| row.swap_remove(0))
             .collect()
+    }
+
+    /// The first value of the first row.
+    pub(crate) async fn scalar(&self, sql: &str) -> String {
+        self.server.scalar(&self.database, sql).await.unwrap_or_default()
+    }
+
+    /// Logs in as a service.
+    pub(crate) async fn connect(&self, login: Login) -> tokio_postgres::Client {
+        let connected = self
+            .server
+            .connect(login.role(), &password(login), &self.database)
+            .await;
+        connected.unwrap_or_else(|error| panic!("{login:?}: {error:?}"))
+    }
+
+    /// The URL that a service logs in with.
+    pub(crate) fn url(&self, login: Login) -> String {
+        self.server.url_of(login.role(), &password(login), &self.database)
     }
 }
 
@@ -68,6 +91,11 @@ pub(crate) fn pools() -> Pools {
 
 pub(crate) fn password(login: Login) -> String {
     format!("{login:?}-password")
+}
+
+/// Everything that is not optional.
+pub(crate) fn request() -> Request {
+    with(&Login::ALL[..7])
 }
 
 /// Everything.

@@ -6,7 +6,10 @@
     clippy::indexing_slicing
 )]
 
+mod auth;
 mod bed;
 mod contact_postgres;
 mod contact_s3;
+mod meta;
 mod objects;
+mod service;

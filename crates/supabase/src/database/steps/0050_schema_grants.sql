@@ -10,9 +10,8 @@ BEGIN
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), login);
   END LOOP;
   EXECUTE format('GRANT ALL ON DATABASE %I TO %I', current_database(), current_setting('stanchion.meta'));
-  -- Auth and Realtime say CREATE SCHEMA IF NOT EXISTS, and Realtime makes publications.
-  EXECUTE format('GRANT CREATE ON DATABASE %I TO %I, %I', current_database(),
-    current_setting('stanchion.auth'), current_setting('stanchion.realtime'));
+  -- Realtime says CREATE SCHEMA IF NOT EXISTS, and makes a publication of its own.
+  EXECUTE format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_setting('stanchion.realtime'));
 
   FOR entry IN
     SELECT * FROM (VALUES

@@ -1,0 +1,117 @@
+//! Auth itself, on the database that was made for it: it migrates in its own schema as its own role, and users sign up.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use http::{Method, StatusCode};
+use serde_json::json;
+use stanchion_supabase::database::Login;
+use stanchion_testkit::{port, postgres::Version, report};
+
+use crate::bed::{Bed, request};
+use crate::service::Service;
+
+/// Names the program. It is in no package registry, so it must be built from its source.
+const VARIABLE: &str = "STANCHION_AUTH_BIN";
+const SECRET: &str = "a-secret-of-at-least-thirty-two-characters";
+
+fn program() -> Option<PathBuf> {
+    let program = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+    if program.is_none() {
+        report::skipped(
+            "Auth on the initialised database",
+            &format!("{VARIABLE} names no program"),
+        );
+    }
+    program.map(PathBuf::from)
+}
+
+fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {
+    [
+        ("GOTRUE_DB_DRIVER", "postgres"),
+        (
+            "GOTRUE_DB_DATABASE_URL",
+            &format!("{}?sslmode=disable", bed.url(Login::Auth)),
+        ),
+        ("GOTRUE_API_HOST", "127.0.0.1"),
+        ("GOTRUE_API_PORT", &port.to_string()),
+        ("API_EXTERNAL_URL", "http://localhost:8000/auth/v1"),
+        ("GOTRUE_SITE_URL", "http://localhost:3000"),
+        ("GOTRUE_JWT_SECRET", SECRET),
+        ("GOTRUE_JWT_AUD", "authenticated"),
+        ("GOTRUE_JWT_DEFAULT_GROUP_NAME", "authenticated"),
+        ("GOTRUE_JWT_ADMIN_ROLES", "service_role"),
+        ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+        ("GOTRUE_EXTERNAL_EMAIL_ENABLED", "true"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+async fn start(program: &std::path::Path, bed: &Bed) -> Service {
+    let port = port::free();
+    Service::start(program, &[], &environment(bed, port), port, "/health").await
+}
+
+#[tokio::test]
+async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
+    let Some(program) = program() else { return };
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        bed.initialise(&request()).await.unwrap();
+        let auth = start(&program, &bed).await;
+        let user = json!({"email": "ann@example.com", "password": "correct horse"});
+        let (status, answer) = auth.send(Method::POST, "/signup", None, Some(&user)).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let (status, answer) = auth
+            .send(Method::POST, "/token?grant_type=password", None, Some(&user))
+            .await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let token = answer["access_token"].as_str().unwrap();
+        let (status, answer) = auth.send(Method::GET, "/user", Some(token), None).await;
+        assert_eq!(
+            (status, answer["email"].as_str()),
+            (StatusCode::OK, Some("ann@example.com"))
+        );
+
+        // Nothing of it is outside its schema, and all in it is its own.
+        let outside = "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace \
+                       UNION ALL SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace";
+        assert_eq!(bed.column(outside).await, Vec::<String>::new());
+        let foreign = "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'auth'::regnamespace \
+                         AND pg_get_userbyid(c.relowner) <> 'supabase_auth_admin' \
+                       UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p \
+                       WHERE p.pronamespace = 'auth'::regnamespace AND pg_get_userbyid(p.proowner) <> 'supabase_auth_admin'";
+        assert_eq!(bed.column(foreign).await, Vec::<String>::new());
+        let history = bed.scalar("SELECT count(*) FROM auth.schema_migrations").await;
+        assert!(history.parse::<u32>().unwrap() > 50, "{history}");
+
+        // Those who come through the API see themselves and not the table.
+        let rest = bed.connect(Login::Rest).await;
+        let id = bed.scalar("SELECT id FROM auth.users").await;
+        let claims = json!({"sub": id, "role": "authenticated", "email": "ann@example.com"});
+        let asked = format!(
+            "BEGIN; SET LOCAL ROLE authenticated; SET LOCAL request.jwt.claims = '{claims}'; \
+             CREATE TEMP TABLE seen ON COMMIT DROP AS SELECT auth.uid() AS id, auth.role() AS role, auth.email() AS email"
+        );
+        rest.batch_execute(&asked).await.unwrap();
+        let row = rest
+            .query_one("SELECT id::text, role, email FROM seen", &[])
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, String>(0), id);
+        assert_eq!(row.get::<_, String>(1), "authenticated");
+        let refused = rest.batch_execute("SELECT FROM auth.users").await.unwrap_err();
+        assert_eq!(refused.code().unwrap().code(), "42501");
+        drop(rest);
+
+        // Its history survives everything: it starts again, after another look at the database.
+        drop(auth);
+        assert_eq!(bed.initialise(&request()).await.unwrap().ran, Vec::<&str>::new());
+        let auth = start(&program, &bed).await;
+        let (status, answer) = auth
+            .send(Method::POST, "/token?grant_type=password", None, Some(&user))
+            .await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+    }
+}

@@ -1,0 +1,120 @@
+//! postgres-meta itself, on the database that was made for it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use stanchion_local::cache;
+use stanchion_supabase::database::Login;
+use stanchion_testkit::postgres::Version;
+use stanchion_testkit::{Error, port, report};
+
+use crate::bed::{Bed, password, request};
+use crate::service::Service;
+
+const PACKAGE: &str = "@supabase/postgres-meta@0.99.0";
+
+/// The server's program, downloaded once; nothing where there is no npm.
+fn program() -> Option<PathBuf> {
+    if Command::new("npm").arg("--version").output().is_err() {
+        report::skipped(
+            "postgres-meta on the initialised database",
+            "there is no npm to download it with",
+        );
+        return None;
+    }
+    let installed = cache::entry("postgres-meta-0.99.0", install).unwrap();
+    Some(installed.join("node_modules/@supabase/postgres-meta/dist/server/server.js"))
+}
+
+fn install(place: &Path) -> Result<(), Error> {
+    let output = Command::new("npm")
+        .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+        .arg(place)
+        .arg(PACKAGE)
+        .output()
+        .expect("run npm");
+    assert!(output.status.success(), "npm install {PACKAGE}: {output:?}");
+    Ok(())
+}
+
+fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {
+    [
+        ("PG_META_PORT", port.to_string()),
+        ("PG_META_HOST", "127.0.0.1".to_owned()),
+        ("PG_META_DB_HOST", "127.0.0.1".to_owned()),
+        ("PG_META_DB_PORT", bed.server.port().to_string()),
+        ("PG_META_DB_NAME", bed.database.clone()),
+        ("PG_META_DB_USER", Login::Meta.role().to_owned()),
+        ("PG_META_DB_PASSWORD", password(Login::Meta)),
+        ("PG_META_DB_SSL_MODE", "disable".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["name"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
+    let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
+        return;
+    };
+    let bed = Bed::new(Version::V18).await;
+    bed.initialise(&request()).await.unwrap();
+    let port = port::free();
+    let program = program.display().to_string();
+    let meta = Service::start(
+        Path::new("node"),
+        &[&program],
+        &environment(&bed, port),
+        port,
+        "/health",
+    )
+    .await;
+
+    let (status, schemas) = meta.send(Method::GET, "/schemas", None, None).await;
+    assert_eq!(status, StatusCode::OK, "{schemas}");
+    for schema in [
+        "auth",
+        "extensions",
+        "graphql_public",
+        "public",
+        "realtime",
+        "storage",
+    ] {
+        assert!(
+            names(&schemas).contains(&schema),
+            "{schema} is not among {:?}",
+            names(&schemas)
+        );
+    }
+    let (status, roles) = meta.send(Method::GET, "/roles", None, None).await;
+    assert_eq!(status, StatusCode::OK, "{roles}");
+    assert!(names(&roles).contains(&"service_role"));
+
+    // A table that is made in Studio can be reached through the API, and followed by Realtime.
+    for query in [
+        "CREATE TABLE public.todo (id int PRIMARY KEY); INSERT INTO public.todo VALUES (1)",
+        "ALTER PUBLICATION supabase_realtime ADD TABLE public.todo",
+        "SET ROLE anon; SELECT * FROM public.todo",
+    ] {
+        let query = json!({"query": query});
+        let (status, answer) = meta.send(Method::POST, "/query", None, Some(&query)).await;
+        assert_eq!(status, StatusCode::OK, "{query}: {answer}");
+    }
+    let rest = bed.connect(Login::Rest).await;
+    rest.batch_execute("SET ROLE anon; SELECT FROM public.todo")
+        .await
+        .unwrap();
+    let published = "SELECT tablename FROM pg_publication_tables WHERE pubname = 'supabase_realtime'";
+    assert_eq!(bed.column(published).await, ["todo"]);
+}

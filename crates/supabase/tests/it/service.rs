@@ -1,0 +1,109 @@
+//! A service of Supabase's own, as a process, with nothing but the environment that it is given.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use stanchion_testkit::process::{Launch, Process};
+use stanchion_testkit::scratch::Scratch;
+use stanchion_testkit::wait;
+
+/// How long a service may take to start: it migrates first, and the machines are slow and busy.
+const STARTED_WITHIN: Duration = Duration::from_mins(2);
+
+/// A running service; it ends with the value.
+pub(crate) struct Service {
+    process: Process,
+    base: String,
+    _scratch: Scratch,
+}
+
+impl Service {
+    /// Starts `program`, and waits until `health` answers on the port.
+    pub(crate) async fn start(
+        program: &Path,
+        arguments: &[&str],
+        environment: &BTreeMap<String, String>,
+        port: u16,
+        health: &str,
+    ) -> Self {
+        let scratch = Scratch::new("stanchion-service-").unwrap();
+        let mut launch = Launch::new(program, scratch.path().join("log"))
+            .args(arguments.iter().copied())
+            .directory(scratch.path());
+        for (name, value) in environment {
+            launch = launch.env(name, value);
+        }
+        let mut service = Self {
+            process: launch.spawn().unwrap(),
+            base: format!("http://127.0.0.1:{port}"),
+            _scratch: scratch,
+        };
+        service.is_up(health).await;
+        service
+    }
+
+    async fn is_up(&mut self, health: &str) {
+        let health = format!("{}{health}", self.base);
+        wait::eventually(STARTED_WITHIN, &health, || {
+            // One that has ended will not answer any more: its log says why.
+            self.process
+                .check_alive()
+                .unwrap_or_else(|error| panic!("{error}"));
+            answers(&health)
+        })
+        .await;
+    }
+
+    /// Sends a request, and returns the answer's JSON.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        bearer: Option<&str>,
+        body: Option<&Value>,
+    ) -> (StatusCode, Value) {
+        let url = format!("{}{path}", self.base);
+        let answer = try_send(method, &url, bearer, body).await;
+        answer.unwrap_or_else(|| panic!("no answer from {url}\n{}", self.process.log()))
+    }
+}
+
+async fn answers(url: &str) -> Result<(), String> {
+    match try_send(Method::GET, url, None, None).await {
+        Some((StatusCode::OK, _)) => Ok(()),
+        Some((status, _)) => Err(format!("it answers {status}")),
+        None => Err("it does not answer".to_owned()),
+    }
+}
+
+async fn try_send(
+    method: Method,
+    url: &str,
+    bearer: Option<&str>,
+    body: Option<&Value>,
+) -> Option<(StatusCode, Value)> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(url)
+        .header("content-type", "application/json");
+    if let Some(bearer) = bearer {
+        request = request.header("authorization", format!("Bearer {bearer}"));
+    }
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let request = request.body(Full::new(Bytes::from(body))).unwrap();
+    let answer = Client::builder(TokioExecutor::new())
+        .build_http()
+        .request(request)
+        .await
+        .ok()?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await.ok()?.to_bytes();
+    Some((status, serde_json::from_slice(&body).unwrap_or_default()))
+}
