@@ -47,6 +47,13 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
         );
         return Err(Problem::human("ExtensionMissing", message));
     }
+    let internal = names(catalog, request).internal_database();
+    if request.wants_internal_database() && internal == *name {
+        let message = format!(
+            "database {name:?} is the one that analytics and the pooler keep for themselves: use another"
+        );
+        return Err(Problem::human("DatabaseReserved", message));
+    }
     if database.public.is_none() {
         let message = format!("database {name:?} has no schema public: CREATE SCHEMA public");
         return Err(Problem::human("SchemaMissing", message));
@@ -76,14 +83,12 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
             format!("GRANT \"{owner}\" TO \"{role}\""),
         );
     }
-    if request.wants_internal_database() && !server.attributes.create_db {
-        let internal = names(catalog, request).internal_database();
-        if !database.internal.contains(&internal) {
-            return lacks(
-                &format!("may not create the database {internal:?}, which analytics and the pooler need,"),
-                format!("ALTER ROLE \"{role}\" CREATEDB"),
-            );
-        }
+    let creates = request.wants_internal_database() && !database.internal.contains(&internal);
+    if creates && !server.attributes.create_db {
+        return lacks(
+            &format!("may not create the database {internal:?}, which analytics and the pooler need,"),
+            format!("ALTER ROLE \"{role}\" CREATEDB"),
+        );
     }
     Ok(())
 }

@@ -109,9 +109,7 @@ pub(super) const TABLE: &[Step] = &[
     Step {
         number: 11,
         name: "predefined memberships",
-        need: Optional(
-            "Studio cannot see other sessions, and its read-only user reads only what it is granted",
-        ),
+        need: Optional("Studio cannot see the statements of other sessions, nor end them"),
         sql: include_str!("steps/0011_predefined_memberships.sql"),
         ..STEP
     },

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
-use stanchion_postgres::{PoolSettings, Pools, Target};
+use stanchion_postgres::{PoolSettings, Pools, Session, Target, Timeouts, TlsMode};
 use stanchion_supabase::database::{self, Login, Outcome, Request};
 use stanchion_testkit::postgres::{Postgres, Rows, Version};
+use stanchion_testkit::proxy::Proxy;
 
 /// A server, because roles belong to the whole of it.
 pub(crate) struct Bed {
@@ -16,6 +17,7 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
+    /// A server, and a database `shop` on it.
     pub(crate) async fn new(version: Version) -> Self {
         Self::named(version, "shop").await
     }
@@ -29,11 +31,27 @@ impl Bed {
             server,
             database: database.to_owned(),
         };
-        let quoted = database.replace('"', "\"\"");
-        bed.server
-            .execute("postgres", &format!("CREATE DATABASE \"{quoted}\""))
-            .await;
+        bed.create_database().await;
         bed
+    }
+
+    async fn create_database(&self) {
+        let create = format!("CREATE DATABASE {}", quoted(&self.database));
+        self.server.execute("postgres", &create).await;
+    }
+
+    /// The same server as if it were new, with an empty database of this name.
+    pub(crate) async fn renew(&mut self, database: &str) {
+        for old in [&self.database, "_supabase"] {
+            let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quoted(old));
+            self.server.execute("postgres", &drop).await;
+        }
+        let ours = "DO $$ DECLARE role text; BEGIN \
+                    FOR role IN SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND rolname <> 'postgres' \
+                    LOOP EXECUTE 'DROP OWNED BY ' || role; EXECUTE 'DROP ROLE ' || role; END LOOP; END $$";
+        self.server.execute("postgres", ours).await;
+        database.clone_into(&mut self.database);
+        self.create_database().await;
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -42,6 +60,21 @@ impl Bed {
 
     pub(crate) async fn initialise(&self, request: &Request) -> Result<Outcome, Problem> {
         database::initialise(&pools(), &self.target(), request).await
+    }
+
+    /// Looks whether anything is left to do.
+    pub(crate) async fn inspect(&self, request: &Request) -> Result<Option<Outcome>, Problem> {
+        let session = Session::connect(&self.target(), &Timeouts::default(), Arc::new(()))
+            .await
+            .unwrap();
+        database::inspect(&session, request).await
+    }
+
+    /// The administrator's way through a proxy, which sees every statement.
+    pub(crate) fn through(&self, proxy: &Proxy) -> Target {
+        let (direct, port) = (self.server.url(&self.database), self.server.port());
+        target(&direct.replace(&format!(":{port}/"), &format!(":{}/", proxy.port())))
+            .with_tls(TlsMode::Disable, None)
     }
 
     pub(crate) async fn execute(&self, sql: &str) {
@@ -81,6 +114,10 @@ impl Bed {
     }
 }
 
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 pub(crate) fn target(url: &str) -> Target {
     Target::parse(&url.into()).unwrap()
 }
@@ -91,6 +128,14 @@ pub(crate) fn pools() -> Pools {
 
 pub(crate) fn password(login: Login) -> String {
     format!("{login:?}-password")
+}
+
+/// Everything, for another project.
+pub(crate) fn request_of(project: &str) -> Request {
+    Request {
+        project: project.to_owned(),
+        ..full_request()
+    }
 }
 
 /// Everything that is not optional.

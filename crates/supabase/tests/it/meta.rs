@@ -7,9 +7,10 @@ use std::process::Command;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use stanchion_local::cache;
+use stanchion_local::error::{Attempt as _, Error, checked};
 use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::Version;
-use stanchion_testkit::{Error, port, report};
+use stanchion_testkit::{port, report};
 
 use crate::bed::{Bed, password, request};
 use crate::service::Service;
@@ -35,9 +36,8 @@ fn install(place: &Path) -> Result<(), Error> {
         .arg(place)
         .arg(PACKAGE)
         .output()
-        .expect("run npm");
-    assert!(output.status.success(), "npm install {PACKAGE}: {output:?}");
-    Ok(())
+        .attempting(|| "run npm".to_owned())?;
+    checked(&format!("npm install {PACKAGE}"), &output).map(drop)
 }
 
 fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {

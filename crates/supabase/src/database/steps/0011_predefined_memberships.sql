@@ -1,12 +1,11 @@
--- PostgreSQL's own roles for reading and watching. From 16 on only a superuser can give them.
+-- PostgreSQL's own roles for watching; from 16 on only a superuser can give them. Not pg_read_all_data: who has it
+-- reads everybody's password verifiers.
 DECLARE
   pair record;
 BEGIN
   FOR pair IN
     SELECT g.role, g.member
     FROM (VALUES
-      ('pg_read_all_data', current_setting('stanchion.read_only')),
-      ('pg_read_all_data', current_setting('stanchion.meta')),
       ('pg_monitor', current_setting('stanchion.meta')),
       ('pg_signal_backend', current_setting('stanchion.meta'))
     ) AS g (role, member)

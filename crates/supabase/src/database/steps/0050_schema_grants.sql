@@ -15,15 +15,15 @@ BEGIN
 
   FOR entry IN
     SELECT * FROM (VALUES
-      ('USAGE', 'public', ARRAY['postgres', 'anon', 'authenticated', 'service_role', current_setting('stanchion.realtime')]),
-      ('USAGE', 'extensions', ARRAY['postgres', 'anon', 'authenticated', 'service_role',
+      ('USAGE', 'public', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role', current_setting('stanchion.realtime')]),
+      ('USAGE', 'extensions', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role',
         current_setting('stanchion.auth'), current_setting('stanchion.storage'), current_setting('stanchion.realtime')]),
-      ('USAGE', 'graphql_public', ARRAY['postgres', 'anon', 'authenticated', 'service_role']),
-      ('USAGE', 'auth', ARRAY['postgres', 'anon', 'authenticated', 'service_role', 'supabase_realtime_admin',
+      ('USAGE', 'graphql_public', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
+      ('USAGE', 'auth', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role', 'supabase_realtime_admin',
         current_setting('stanchion.storage'), current_setting('stanchion.realtime')]),
-      ('USAGE', 'storage', ARRAY['postgres', 'anon', 'authenticated', 'service_role']),
-      ('USAGE', 'realtime', ARRAY['postgres', 'anon', 'authenticated', 'service_role']),
-      ('USAGE', 'supabase_functions', ARRAY['postgres', 'anon', 'authenticated', 'service_role']),
+      ('USAGE', 'storage', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
+      ('USAGE', 'realtime', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
+      ('USAGE', 'supabase_functions', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
       ('ALL', 'realtime', ARRAY['supabase_realtime_admin', current_setting('stanchion.realtime')]),
       ('ALL', '_realtime', ARRAY[current_setting('stanchion.realtime')]),
       ('ALL', 'public', ARRAY[current_setting('stanchion.meta')]),

@@ -1,5 +1,5 @@
 -- What is created from now on in public, by whoever administers or uses Studio, can be reached through the API, as in
--- every Supabase: row level security decides what is seen. What was there before is not opened to anybody.
+-- every Supabase: row level security decides what is seen. What was there before is opened to Studio only.
 DECLARE
   rule record;
   kind text;
@@ -24,5 +24,12 @@ BEGIN
       EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT ALL ON %s TO %s, %I',
         rule.creator, rule.schema, kind, rule.grantees, current_setting('stanchion.meta'));
     END LOOP;
+    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT SELECT ON TABLES TO %I',
+      rule.creator, rule.schema, current_setting('stanchion.read_only'));
   END LOOP;
+  FOREACH kind IN ARRAY ARRAY['TABLES', 'ROUTINES', 'SEQUENCES'] LOOP
+    EXECUTE format('GRANT ALL ON ALL %s IN SCHEMA public TO %I', kind, current_setting('stanchion.meta'));
+  END LOOP;
+  EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA public, auth, storage, realtime TO %I',
+    current_setting('stanchion.read_only'));
 END;

@@ -1,0 +1,94 @@
+//! A database that has everything is looked at and not written to.
+
+use secrecy::SecretString;
+use stanchion_postgres::{Session, Timeouts};
+use stanchion_supabase::database::{self, Login};
+use stanchion_testkit::postgres::{LogEntry, Version};
+use stanchion_testkit::proxy::Proxy;
+
+use crate::bed::{Bed, full_request, password};
+use crate::state;
+
+/// What a look consists of.
+const READING: &[&str] = &["SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SET"];
+
+#[tokio::test]
+async fn the_second_time_nothing_is_written() {
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        let first = bed.initialise(&full_request()).await.unwrap();
+        let (before, seen) = (state::of(&bed).await, bed.server.log().entries().len());
+        let again = bed.initialise(&full_request()).await.unwrap();
+        assert_eq!(
+            (again.ran.len(), &again.names, &again.notes),
+            (0, &first.names, &first.notes)
+        );
+        assert_eq!(bed.inspect(&full_request()).await.unwrap().as_ref(), Some(&again));
+        let log = bed.server.log();
+        let ours = log.entries()[seen..]
+            .iter()
+            .filter(|entry| entry.application == "stanchion");
+        let statements: Vec<_> = ours.filter_map(LogEntry::statement).collect();
+        assert!(!statements.is_empty());
+        // A message can hold several statements, each of which begins a line.
+        for line in statements
+            .iter()
+            .flat_map(|statement| statement.lines())
+            .filter(|line| !line.starts_with([' ', ';']))
+        {
+            let word = line.split_whitespace().next().unwrap_or("SELECT");
+            assert!(READING.contains(&word), "{line}");
+        }
+        assert_eq!(state::of(&bed).await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_look_is_two_round_trips() {
+    let bed = Bed::new(Version::V18).await;
+    bed.initialise(&full_request()).await.unwrap();
+    let proxy = Proxy::postgres(bed.server.address()).await;
+    let target = bed.through(&proxy);
+    let session = Session::connect(&target, &Timeouts::default(), std::sync::Arc::new(()))
+        .await
+        .unwrap();
+    proxy.forget();
+    assert!(
+        database::inspect(&session, &full_request())
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(proxy.seen().round_trips, 2);
+}
+
+#[tokio::test]
+async fn a_new_password_changes_one_role_and_nothing_else() {
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        bed.initialise(&full_request()).await.unwrap();
+        let before = state::of(&bed).await;
+        let verifiers =
+            "SELECT rolname || rolpassword FROM pg_authid WHERE rolpassword IS NOT NULL ORDER BY 1";
+        let old = bed.column(verifiers).await;
+        let mut request = full_request();
+        request
+            .passwords
+            .insert(Login::Storage, SecretString::from("another"));
+        assert_eq!(bed.inspect(&request).await.unwrap(), None);
+        assert_eq!(bed.initialise(&request).await.unwrap().ran, Vec::<&str>::new());
+        assert_eq!(state::of(&bed).await, before);
+        let new = bed.column(verifiers).await;
+        let changed: Vec<_> = new.iter().filter(|verifier| !old.contains(verifier)).collect();
+        assert_eq!(changed.len(), 1, "{changed:?}");
+        bed.server
+            .connect("supabase_storage_admin", "another", "shop")
+            .await
+            .unwrap();
+        let refused = bed
+            .server
+            .connect("supabase_storage_admin", &password(Login::Storage), "shop")
+            .await;
+        assert!(refused.is_err());
+    }
+}
