@@ -183,6 +183,18 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
             ),
         });
     }
+    if catalog
+        .roles
+        .get("supabase_admin")
+        .is_some_and(|role| role.superuser)
+    {
+        notes.push(Note {
+            about: "role supabase_admin".to_owned(),
+            message: "it is a superuser and owns what Realtime migrates, so Realtime's login can act as it; nothing that \
+                      Realtime does needs that: ALTER ROLE supabase_admin NOSUPERUSER, once nothing else relies on it"
+                .to_owned(),
+        });
+    }
     for (extension, consequence) in OPTIONAL_EXTENSIONS {
         if !catalog.database.available.contains(*extension) {
             notes.push(Note {

@@ -125,6 +125,12 @@ pub(super) const TABLE: &[Step] = &[
         sql: include_str!("steps/0021_handover.sql"),
         ..STEP
     },
+    Step {
+        number: 22,
+        name: "history of auth",
+        sql: include_str!("steps/0022_auth_history.sql"),
+        ..STEP
+    },
     extension!(30, "pgcrypto", Need::Required, "extensions"),
     extension!(31, "uuid-ossp", Need::Required, "extensions"),
     extension!(

@@ -1,7 +1,7 @@
 //! Auth itself, on the database that was made for it: it migrates in its own schema as its own role, and users sign up.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -26,13 +26,10 @@ fn program() -> Option<PathBuf> {
     program.map(PathBuf::from)
 }
 
-fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {
+fn environment(url: &str, port: u16) -> BTreeMap<String, String> {
     [
         ("GOTRUE_DB_DRIVER", "postgres"),
-        (
-            "GOTRUE_DB_DATABASE_URL",
-            &format!("{}?sslmode=disable", bed.url(Login::Auth)),
-        ),
+        ("GOTRUE_DB_DATABASE_URL", &format!("{url}?sslmode=disable")),
         ("GOTRUE_API_HOST", "127.0.0.1"),
         ("GOTRUE_API_PORT", &port.to_string()),
         ("API_EXTERNAL_URL", "http://localhost:8000/auth/v1"),
@@ -48,9 +45,13 @@ fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {
     .into()
 }
 
-async fn start(program: &std::path::Path, bed: &Bed) -> Service {
+async fn start(program: &Path, bed: &Bed) -> Service {
+    start_as(program, &bed.url(Login::Auth)).await
+}
+
+async fn start_as(program: &Path, url: &str) -> Service {
     let port = port::free();
-    Service::start(program, &[], &environment(bed, port), port, "/health").await
+    Service::start(program, &[], &environment(url, port), port, "/health").await
 }
 
 #[tokio::test]
@@ -114,4 +115,33 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
             .await;
         assert_eq!(status, StatusCode::OK, "{answer}");
     }
+}
+
+/// What STRRL's operator leaves: Auth ran as the superuser, and its history of migrations lies in public.
+#[tokio::test]
+async fn auth_goes_on_where_it_was_under_another_operator() {
+    let Some(program) = program() else { return };
+    let bed = Bed::new(Version::V15).await;
+    bed.execute(
+        "CREATE SCHEMA auth; CREATE TYPE auth.factor_type AS ENUM ('totp', 'webauthn'); \
+         CREATE TYPE auth.code_challenge_method AS ENUM ('s256', 'plain'); \
+         CREATE ROLE supabase_auth_admin NOLOGIN CREATEROLE; \
+         CREATE TABLE public.schema_migrations (version bigint PRIMARY KEY, inserted_at timestamp)",
+    )
+    .await;
+    drop(start_as(&program, &bed.server.url(&bed.database)).await);
+    let history = "SELECT count(*) FROM public.schema_migrations";
+    let before = bed.scalar(history).await;
+    assert!(before.parse::<u32>().unwrap() > 50, "{before}");
+
+    bed.initialise(&request()).await.unwrap();
+    let auth = start(&program, &bed).await;
+    let user = json!({"email": "ann@example.com", "password": "correct horse"});
+    let (status, answer) = auth.send(Method::POST, "/signup", None, Some(&user)).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(
+        bed.scalar("SELECT count(*) FROM auth.schema_migrations").await,
+        before
+    );
+    assert_eq!(bed.scalar(history).await, before, "it is not ours to remove");
 }
