@@ -57,6 +57,11 @@ bench: setup assets ## Measure what 1,000 idle objects cost (ARGS="--objects 100
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-idle -- \
 		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
 
+.PHONY: bench-roles
+bench-roles: setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
+	cargo build --release --locked --all-features --bin stanchion
+	bench/roles/bench.py $(ARGS)
+
 .PHONY: generate
 generate: ## Write what is made from the types: deploy/ (CRDs, RBAC) and docs/reference/
 	cargo run --quiet --locked --all-features --bin stanchion -- generate .

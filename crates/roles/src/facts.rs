@@ -226,6 +226,8 @@ pub struct Facts {
     pub roles: BTreeMap<String, RoleFacts>,
     /// Memberships in and of managed roles.
     pub memberships: Vec<Edge>,
+    /// Role and member of every membership above roles that get members.
+    pub ancestry: Vec<(String, String)>,
     /// The schemas that were asked for and exist, with their place in `objects`.
     pub schemas: BTreeMap<String, usize>,
     /// Objects that carry privileges, schemas and the database among them.

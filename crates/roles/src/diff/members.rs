@@ -84,12 +84,10 @@ pub(super) fn block_circles(facts: &Facts, plan: &mut Plan) {
             _ => {}
         }
     }
-    for edge in facts
-        .memberships
-        .iter()
-        .filter(|edge| !removed.contains(&(edge.role.as_str(), edge.member.as_str())))
-    {
-        groups.entry(&edge.member).or_default().insert(&edge.role);
+    for (role, member) in &facts.ancestry {
+        if !removed.contains(&(role.as_str(), member.as_str())) {
+            groups.entry(member).or_default().insert(role);
+        }
     }
     let mut blockers = vec![];
     for change in &plan.changes {

@@ -23,6 +23,8 @@ pub(super) struct View<'a> {
     by_kind: HashMap<(Schema, ObjectType), Vec<usize>>,
     /// Objects by name; routines and relations can share one.
     by_name: HashMap<(Schema, Box<str>), Vec<usize>>,
+    /// Columns on which anybody holds something, by the relation's name.
+    columns: HashMap<(Schema, Box<str>), Vec<usize>>,
 }
 
 impl<'a> View<'a> {
@@ -34,6 +36,7 @@ impl<'a> View<'a> {
             names: facts.names.clone(),
             by_kind: HashMap::new(),
             by_name: HashMap::new(),
+            columns: HashMap::new(),
         };
         for (name, owner) in &desired.schemas {
             view.schema_to_be(name, owner.as_deref(), mode);
@@ -79,11 +82,12 @@ impl<'a> View<'a> {
             let Some(object) = self.changed.get(&place).or_else(|| self.facts.objects.get(place)) else {
                 continue;
             };
-            if object.column.is_some() {
-                continue;
-            }
             let schema: Schema = object.schema.as_deref().map(Into::into);
             let name = object.name.clone();
+            if object.column.is_some() {
+                self.columns.entry((schema, name)).or_default().push(place);
+                continue;
+            }
             if object.in_scope {
                 self.by_kind
                     .entry((schema.clone(), object.kind))
@@ -179,9 +183,12 @@ impl<'a> View<'a> {
 
     /// A column of an object, if anybody holds something on it.
     pub(super) fn column(&self, of: &Object, column: &str) -> Option<&Object> {
-        self.facts.objects.iter().find(|object| {
-            object.column.as_deref() == Some(column) && object.schema == of.schema && object.name == of.name
-        })
+        let schema: Schema = of.schema.as_deref().map(Into::into);
+        let places = self.columns.get(&(schema, of.name.clone()))?;
+        places
+            .iter()
+            .filter_map(|place| self.object(*place))
+            .find(|object| object.column.as_deref() == Some(column))
     }
 }
 

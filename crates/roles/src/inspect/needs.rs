@@ -14,6 +14,8 @@ pub struct Needs {
     pub passwords: Vec<String>,
     /// Roles whose members are needed.
     pub groups: Vec<String>,
+    /// Roles that get members: those that they are in turn members of are needed, however far away.
+    pub joined: Vec<String>,
     /// Roles whose memberships and holdings elsewhere are needed.
     pub managed: Vec<String>,
     /// Schemas whose existence and owner are needed.
@@ -58,6 +60,12 @@ impl Needs {
                 .map(|(name, _)| name.clone())
                 .collect(),
             groups: desired.memberships.keys().cloned().collect(),
+            joined: desired
+                .memberships
+                .iter()
+                .filter(|(_, membership)| !membership.members.is_empty())
+                .map(|(name, _)| name.clone())
+                .collect(),
             managed: desired.scope.roles.iter().cloned().collect(),
             database: desired.scope.database,
             retired: desired

@@ -13,6 +13,7 @@ pub(super) enum Subject {
     ActsAs,
     Roles,
     Members,
+    Ancestry,
     Schemas,
     Relations,
     Routines,
@@ -65,6 +66,15 @@ FROM pg_auth_members a
 JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member
 WHERE a.roleid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($1))
    OR a.member IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))";
+
+/// Who belongs to whom above some roles, also where nobody is managed: a circle can close anywhere.
+const ANCESTRY: &str = "\
+WITH RECURSIVE above AS (
+  SELECT oid FROM pg_roles WHERE rolname = ANY ($1)
+  UNION SELECT a.roleid FROM pg_auth_members a JOIN above ON above.oid = a.member)
+SELECT DISTINCT g.rolname::text, m.rolname::text
+FROM above JOIN pg_auth_members a ON a.member = above.oid
+JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member";
 
 const SCHEMAS: &str = "\
 SELECT n.oid, n.nspname::text, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[]
@@ -199,6 +209,12 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
         (Subject::Schemas, Query::new(SCHEMAS).texts(needs.schemas.clone())),
         (Subject::Defaults, Query::new(DEFAULTS).texts(contents())),
     ];
+    if !needs.joined.is_empty() {
+        queries.push((
+            Subject::Ancestry,
+            Query::new(ANCESTRY).texts(needs.joined.clone()),
+        ));
+    }
     if !needs.contents.is_empty() {
         let kinds = RELKINDS
             .iter()

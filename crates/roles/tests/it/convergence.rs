@@ -84,6 +84,16 @@ on_every_version! {
         assert_eq!(lab.value("SELECT count(*) FROM pg_auth_members WHERE member = 'P_m'::regrole").await, "0");
     }
 
+    async fn a_circle_through_strangers_is_refused_before_it_fails(lab) {
+        lab.sql("CREATE ROLE P_a; CREATE ROLE P_x; CREATE ROLE P_y; CREATE ROLE P_d; GRANT P_x TO P_a; GRANT P_y TO P_x; GRANT P_d TO P_y").await;
+        let manifest = "roles: [{name: P_a}, {name: P_d}]\nmemberships: [{role: P_a, members: [{name: P_d}]}]";
+        let additive = ["--mode", "additive"];
+        lab.run("apply", manifest, &additive).await.exits(1).says("\"P_d\" cannot become a member of \"P_a\"");
+        // The other way round, and without the link that is in the way, it is none.
+        lab.run("apply", "roles: [{name: P_a}, {name: P_d}]\nmemberships: [{role: P_d, members: [{name: P_a}]}]", &additive).await.exits(0);
+        lab.converge(manifest).await;
+    }
+
     async fn a_schema_that_changes_hands_keeps_both_owners_right(lab) {
         lab.sql("CREATE ROLE P_y; CREATE ROLE P_z; CREATE SCHEMA s AUTHORIZATION P_y; GRANT USAGE ON SCHEMA s TO P_z; REVOKE CREATE ON SCHEMA s FROM P_y").await;
         lab.converge("

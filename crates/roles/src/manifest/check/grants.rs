@@ -1,40 +1,21 @@
-//! Rules about grants and default privileges.
+//! Rules about grants on objects.
 
 use super::super::diagnostic::Path;
-use super::super::types::{
-    DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, ProfileGrant, ScopeType,
-};
+use super::super::types::{Ensure, Grant, Manifest, Object, ProfileGrant};
 use super::{Findings, Names};
 use crate::expand;
 use crate::model::{ObjectType, PUBLIC, Privilege, Privileges, Signature};
 
 pub(super) fn check(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) {
     for (name, profile) in &manifest.profiles {
-        let path = Path::root("profiles").key(name);
+        let path = Path::root("profiles").key(name).key("grants");
         for (index, grant) in profile.grants.iter().enumerate() {
-            profile_grant(grant, &path.key("grants").index(index), findings);
-        }
-        for (index, grant) in profile.default_privileges.iter().enumerate() {
-            on_type(
-                grant,
-                false,
-                &path.key("default_privileges").index(index),
-                findings,
-            );
+            profile_grant(grant, &path.index(index), findings);
         }
     }
     for (index, grant) in manifest.grants.iter().enumerate() {
         top_level(grant, &Path::root("grants").index(index), names, findings);
     }
-    for (index, entry) in manifest.default_privileges.iter().enumerate() {
-        defaults(
-            entry,
-            &Path::root("default_privileges").index(index),
-            names,
-            findings,
-        );
-    }
-    contradictions(manifest, findings);
 }
 
 fn top_level(grant: &Grant, path: &Path, names: &Names<'_>, findings: &mut Findings) {
@@ -166,7 +147,14 @@ fn privileges(given: &[Privilege], object: &Object, path: &Path, findings: &mut 
     pairs(given, allowed, &what, path, findings);
 }
 
-fn pairs(given: &[Privilege], allowed: Privileges, what: &str, path: &Path, findings: &mut Findings) {
+/// Whether each privilege is one that such an object can have.
+pub(super) fn pairs(
+    given: &[Privilege],
+    allowed: Privileges,
+    what: &str,
+    path: &Path,
+    findings: &mut Findings,
+) {
     let at = path.key("privileges");
     if given.is_empty() {
         findings.strict(at.clone(), "no privilege is given", None);
@@ -182,242 +170,4 @@ fn pairs(given: &[Privilege], allowed: Privileges, what: &str, path: &Path, find
             Some(format!("a {what} has: {allowed}")),
         );
     }
-}
-
-fn defaults(entry: &DefaultPrivilege, path: &Path, names: &Names<'_>, findings: &mut Findings) {
-    let owner = entry.owner.as_deref().unwrap_or("default");
-    if let Some(owner) = &entry.owner {
-        findings.identifier(path.key("owner"), "owner", owner);
-    }
-    if let Some(schema) = &entry.schema {
-        findings.identifier(path.key("schema"), "schema", schema);
-    }
-    let global = match (&entry.schema, &entry.scope) {
-        (Some(_), None) => false,
-        (None, Some(scope)) => {
-            match (scope.kind, &scope.schema) {
-                (ScopeType::Schema, None) => {
-                    findings.error(
-                        path.key("scope"),
-                        "default privilege scope of type `schema` needs a `schema` name",
-                    );
-                }
-                (ScopeType::Global, Some(schema)) => findings.error(
-                    path.key("scope"),
-                    format!(
-                        "default privilege scope of type `global` must not name a schema (got \"{schema}\")"
-                    ),
-                ),
-                _ => {}
-            }
-            scope.kind == ScopeType::Global
-        }
-        (Some(_), Some(_)) => {
-            findings.error(
-                path.clone(),
-                format!(
-                    "default privilege entry for owner \"{owner}\" sets both `schema` and `scope`: use one"
-                ),
-            );
-            false
-        }
-        (None, None) => {
-            findings.error(
-                path.clone(),
-                format!("default privilege entry for owner \"{owner}\" needs either `schema` or `scope`"),
-            );
-            false
-        }
-    };
-    for (index, grant) in entry.grant.iter().enumerate() {
-        let at = path.key("grant").index(index);
-        match grant.role.as_deref() {
-            None => findings.error(at.clone(), "top-level default privilege must specify grant.role"),
-            Some(role) if !names.is_grantee(role) => findings.declared(at.key("role"), role, names),
-            Some(_) => {}
-        }
-        on_type(grant, global, &at, findings);
-    }
-}
-
-fn on_type(grant: &DefaultPrivilegeGrant, global: bool, path: &Path, findings: &mut Findings) {
-    let kind = grant.on_type.default_kind();
-    let at = path.key("on_type");
-    if kind.spec().defaults.is_none() {
-        findings.error(
-            at,
-            format!("default privileges cannot target on_type `{}`", grant.on_type),
-        );
-        return;
-    }
-    if kind == ObjectType::Schema && !global {
-        findings.error(
-            at,
-            "default privileges cannot target on_type `schema` in a schema: use scope `global`",
-        );
-        return;
-    }
-    if kind != grant.on_type {
-        findings.warning(
-            at,
-            format!(
-                "PostgreSQL has no defaults for a {} alone: this means all TABLES",
-                grant.on_type
-            ),
-        );
-    }
-    pairs(
-        &grant.privileges,
-        kind.spec().privileges,
-        kind.name(),
-        path,
-        findings,
-    );
-}
-
-/// One rule says that a privilege is there, another that it is not: no plan could satisfy both.
-fn contradictions(manifest: &Manifest, findings: &mut Findings) {
-    let absent: Vec<_> = manifest
-        .grants
-        .iter()
-        .enumerate()
-        .filter(|(_, grant)| grant.ensure == Ensure::Absent)
-        .collect();
-    if !absent.is_empty() {
-        let present = expand::all_grants(manifest);
-        let owners = expand::expand(manifest).schemas;
-        for (index, grant) in absent {
-            let schema = grant
-                .object
-                .name
-                .as_ref()
-                .filter(|_| grant.object.kind == ObjectType::Schema);
-            if schema.and_then(|name| owners.get(name)?.as_ref()) == Some(&grant.role) {
-                findings.error(
-                    Path::root("grants").index(index),
-                    format!(
-                        "\"{}\" is the declared owner of the schema, and keeps its privileges on it",
-                        grant.role
-                    ),
-                );
-            }
-            let clash = present.iter().find(|other| {
-                other.ensure == Ensure::Present
-                    && other.role == grant.role
-                    && overlap(&other.object, &grant.object)
-                    && other
-                        .privileges
-                        .iter()
-                        .any(|privilege| grant.privileges.contains(privilege))
-            });
-            if let Some(other) = clash {
-                findings.error(
-                    Path::root("grants").index(index),
-                    format!(
-                        "grants declare a privilege of \"{}\" on {} \"{}\" as both present and absent",
-                        grant.role,
-                        other.object.kind,
-                        other.object.name.as_deref().unwrap_or("*")
-                    ),
-                );
-            }
-        }
-    }
-    options(manifest, findings);
-    for (index, entry) in manifest.default_privileges.iter().enumerate() {
-        for (position, grant) in entry.grant.iter().enumerate() {
-            // A second entry for the same place speaks of the same privileges.
-            let here = manifest
-                .default_privileges
-                .iter()
-                .filter(|other| place(manifest, other) == place(manifest, entry));
-            let clash = here.flat_map(|other| &other.grant).any(|other| {
-                other.role == grant.role
-                    && other.on_type.default_kind() == grant.on_type.default_kind()
-                    && other.ensure != grant.ensure
-                    && other
-                        .privileges
-                        .iter()
-                        .any(|privilege| grant.privileges.contains(privilege))
-            });
-            if clash && grant.ensure == Ensure::Absent {
-                findings.error(
-                    Path::root("default_privileges")
-                        .index(index)
-                        .key("grant")
-                        .index(position),
-                    "default privileges declare a privilege as both present and absent",
-                );
-            }
-        }
-    }
-}
-
-/// Whose new objects an entry is about, and in which schema; none for everywhere.
-fn place<'a>(
-    manifest: &'a Manifest,
-    entry: &'a DefaultPrivilege,
-) -> (Option<&'a String>, Option<&'a String>) {
-    let schema = entry.schema.as_ref();
-    let scoped = entry.scope.as_ref().and_then(|scope| scope.schema.as_ref());
-    (
-        entry.owner.as_ref().or(manifest.default_owner.as_ref()),
-        schema.or(scoped),
-    )
-}
-
-/// One rule wants a privilege with the grant option, another without it.
-fn options(manifest: &Manifest, findings: &mut Findings) {
-    let without = |grant: &Grant| grant.ensure == Ensure::Present && grant.with_grant_option == Some(false);
-    if !manifest.grants.iter().any(without) {
-        return;
-    }
-    let all = expand::all_grants(manifest);
-    for (index, grant) in manifest
-        .grants
-        .iter()
-        .enumerate()
-        .filter(|(_, grant)| without(grant))
-    {
-        let clash = all.iter().any(|other| {
-            other.with_grant_option == Some(true)
-                && other.role == grant.role
-                && overlap(&other.object, &grant.object)
-                && other
-                    .privileges
-                    .iter()
-                    .any(|privilege| grant.privileges.contains(privilege))
-        });
-        if clash {
-            findings.error(
-                Path::root("grants").index(index).key("with_grant_option"),
-                format!(
-                    "grants give \"{}\" a privilege both with and without the grant option",
-                    grant.role
-                ),
-            );
-        }
-    }
-}
-
-/// Whether two selectors can mean the same object.
-fn overlap(a: &Object, b: &Object) -> bool {
-    let wild = |object: &Object| object.name.as_deref() == Some("*");
-    let excepted = |all: &Object, one: &Object| {
-        wild(all)
-            && one
-                .name
-                .as_deref()
-                .is_some_and(|name| expand::is_excepted(&all.except, name))
-    };
-    let same_kind = if wild(a) || wild(b) {
-        a.kind == b.kind
-    } else {
-        a.kind.same_namespace(b.kind)
-    };
-    same_kind
-        && a.schema == b.schema
-        && (a.columns.is_empty() == b.columns.is_empty())
-        && (a.columns.is_empty() || a.columns.iter().any(|column| b.columns.contains(column)))
-        && (a.name == b.name || ((wild(a) || wild(b)) && !excepted(a, b) && !excepted(b, a)))
 }

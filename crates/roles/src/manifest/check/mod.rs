@@ -3,6 +3,8 @@
 //! Everything that PostgreSQL would refuse, or that could never converge, is found here, before any
 //! connection, and all of it at once. What pgroles let pass is [`Severity::Strict`].
 
+mod contradictions;
+mod defaults;
 mod grants;
 mod members;
 mod names;
@@ -21,6 +23,8 @@ pub fn check(manifest: &Manifest) -> Vec<Diagnostic> {
     schemas::check(manifest, &names, &mut findings);
     roles::check(manifest, &names, &mut findings);
     grants::check(manifest, &names, &mut findings);
+    defaults::check(manifest, &names, &mut findings);
+    contradictions::check(manifest, &mut findings);
     members::check(manifest, &names, &mut findings);
     findings.0
 }
