@@ -1,7 +1,7 @@
 //! `diff`
 
 use super::args::{DiffArgs, ModeArgs, PlanFormat};
-use super::bundle::{BundlePlan, annotated};
+use super::bundle_plan::{BundlePlan, annotated};
 use super::console::Console;
 use super::database::connect;
 use super::passwords::{self, Unset};

@@ -12,7 +12,7 @@ use crate::generate::generate;
 use crate::graph::ManagedScope;
 use crate::inspect::{Needs, inspect, inspect_everything};
 use crate::manifest::{Manifest, Strictness};
-use crate::model::ObjectType;
+use crate::model::{ObjectType, Privileges};
 
 pub(super) async fn run(
     args: &InspectArgs,
@@ -115,15 +115,10 @@ fn describe(manifest: &Manifest, text: &mut String) {
             .flatten()
             .map(String::as_str)
             .collect();
-        let privileges: Vec<_> = grant
-            .privileges
-            .iter()
-            .map(|privilege| privilege.name())
-            .collect();
+        let privileges: Privileges = grant.privileges.iter().copied().collect();
         let _ = writeln!(
             text,
-            "  {} on {} {} to {}",
-            privileges.join(", "),
+            "  {privileges} on {} {} to {}",
             grant.object.kind,
             place.join("."),
             grant.role
@@ -140,15 +135,10 @@ fn describe(manifest: &Manifest, text: &mut String) {
     );
     for entry in &manifest.default_privileges {
         for grant in &entry.grant {
-            let privileges: Vec<_> = grant
-                .privileges
-                .iter()
-                .map(|privilege| privilege.name())
-                .collect();
+            let privileges: Privileges = grant.privileges.iter().copied().collect();
             let _ = writeln!(
                 text,
-                "  {} on new {}s of {} in {} to {}",
-                privileges.join(", "),
+                "  {privileges} on new {}s of {} in {} to {}",
                 grant.on_type,
                 entry.owner.as_deref().unwrap_or_default(),
                 entry.schema.as_deref().unwrap_or("every schema"),

@@ -5,7 +5,7 @@
 
 mod apply;
 pub mod args;
-mod bundle;
+mod bundle_plan;
 mod cluster;
 mod console;
 mod database;
@@ -18,6 +18,7 @@ mod markdown;
 mod paint;
 mod passwords;
 mod process;
+mod render_bundle;
 mod review;
 mod saved;
 mod source;
@@ -97,7 +98,7 @@ pub async fn run(args: Args, name: Name, console: &mut Console<'_>, cluster: &im
         Command::Inspect(args) => Box::pin(inspect::run(&args, strictness, console)).await,
         Command::Generate(args) => Box::pin(generate::run(&args, console)).await,
         Command::Graph(args) => Box::pin(graph::run(&args, strictness, console)).await,
-        Command::RenderBundle(args) => bundle::run(&args, strictness, name, console),
+        Command::RenderBundle(args) => render_bundle::run(&args, strictness, name, console),
         Command::Reconcile(args) => reconcile(&args, console, cluster).await,
         Command::Fmt(args) => fmt::run(&args, strictness, console),
         Command::Schema => schema(console),

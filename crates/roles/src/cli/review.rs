@@ -1,7 +1,7 @@
 //! `diff --review-out`
 
 use super::args::ReviewArgs;
-use super::bundle::BundlePlan;
+use super::bundle_plan::BundlePlan;
 use super::{Failure, While as _};
 use crate::review::{Artifact, MAX_BYTES, Subject};
 

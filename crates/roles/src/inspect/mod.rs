@@ -5,6 +5,7 @@ mod decode;
 mod everything;
 mod needs;
 mod queries;
+mod sql;
 
 pub use decode::Unreadable;
 pub use everything::inspect_everything;
