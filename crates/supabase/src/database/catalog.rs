@@ -8,7 +8,7 @@ use stanchion_postgres::{Error, Query, Row, RowError, Server, Session, Transacti
 
 use super::mark;
 use super::roles::{Names, TABLE};
-use super::steps::{OPTIONAL_EXTENSIONS, REQUIRED_EXTENSIONS};
+use super::steps::{REQUIRED_EXTENSIONS, optional_extensions};
 
 /// What is there.
 #[derive(Debug)]
@@ -118,16 +118,15 @@ impl Source<'_> {
 
 /// The first round trip: what can be asked of any database.
 pub(super) fn questions(project: &str) -> Vec<Query> {
-    let known = REQUIRED_EXTENSIONS
-        .iter()
-        .chain(OPTIONAL_EXTENSIONS.iter().map(|(name, _)| name));
+    let optional = optional_extensions().map(|(name, _)| name);
+    let known = REQUIRED_EXTENSIONS.iter().copied().chain(optional);
     let both = [Names::with_suffix(""), Names::apart(project)];
     let internal = both.iter().map(Names::internal_database).collect();
     let names = role_names(project);
     vec![
         Server::query(),
         Query::new(DATABASE)
-            .texts(known.map(ToString::to_string).collect())
+            .texts(known.map(str::to_owned).collect())
             .texts(internal),
         Query::new(ROLES).texts(names.clone()).text(mark::PATTERN),
         Powers::query(names),
@@ -249,4 +248,37 @@ fn second(catalog: &mut Catalog, answers: Vec<Vec<Row>>) -> Result<(), RowError>
         }
     }
     Ok(())
+}
+
+/// An empty database of a superuser, for the tests of what is decided.
+#[cfg(test)]
+pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attributes) -> Catalog {
+    Catalog {
+        server: Server {
+            version,
+            in_recovery: false,
+            role: "boss".to_owned(),
+            login: "boss".to_owned(),
+            attributes,
+            cloud_admin_of: Vec::new(),
+            self_grant: stanchion_postgres::server::SelfGrant::default(),
+        },
+        database: DatabaseFacts {
+            name: "shop".to_owned(),
+            oid: 16384,
+            owner: "boss".to_owned(),
+            ours: true,
+            may_create: true,
+            public: Some(("pg_database_owner".to_owned(), true)),
+            recorded: false,
+            wal_level: "logical".to_owned(),
+            reads_verifiers: attributes.superuser,
+            available: REQUIRED_EXTENSIONS.iter().map(ToString::to_string).collect(),
+            internal: BTreeSet::new(),
+        },
+        roles: BTreeMap::new(),
+        installation: None,
+        steps: BTreeMap::new(),
+        verifiers: BTreeMap::new(),
+    }
 }

@@ -25,4 +25,5 @@ mod steps;
 
 pub use initialise::{initialise, inspect};
 pub use request::{Note, Outcome, Request};
+pub(crate) use rights::check_version;
 pub use roles::{Login, Names};

@@ -9,7 +9,7 @@ use super::logins;
 use super::request::{Note, Request};
 use super::rights;
 use super::roles::{Login, Names};
-use super::steps::{Need, OPTIONAL_EXTENSIONS, Place, Step, TABLE, When};
+use super::steps::{Need, Place, Step, TABLE, When, optional_extensions};
 
 /// The record: what was done to this database, by which text. Its schema is ours alone.
 const RECORD: [&str; 5] = [
@@ -195,8 +195,8 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
                 .to_owned(),
         });
     }
-    for (extension, consequence) in OPTIONAL_EXTENSIONS {
-        if !catalog.database.available.contains(*extension) {
+    for (extension, consequence) in optional_extensions() {
+        if !catalog.database.available.contains(extension) {
             notes.push(Note {
                 about: format!("extension {extension}"),
                 message: format!("the server does not have it, so {consequence}"),
@@ -222,3 +222,6 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
     }
     notes
 }
+
+#[cfg(test)]
+mod tests;

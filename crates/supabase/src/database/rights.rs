@@ -6,24 +6,31 @@
 use stanchion_kernel::Problem;
 
 use super::catalog::Catalog;
+use super::mark;
 use super::request::Request;
-use super::roles::{Attribute, Names};
+use super::roles::{Attribute, Login, Names};
 use super::steps::REQUIRED_EXTENSIONS;
 
 /// The oldest version that the services are tested with.
 const OLDEST: u32 = 150_000;
 
+/// Refuses a server that the services do not support.
+pub(crate) fn check_version(version: u32) -> Result<(), Problem> {
+    if version < OLDEST {
+        let message = format!(
+            "PostgreSQL {} is too old for Supabase: 15 or newer is needed",
+            version / 10_000
+        );
+        return Err(Problem::human("PostgresTooOld", message));
+    }
+    Ok(())
+}
+
 /// Refuses what cannot end well.
 pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem> {
     let (server, database) = (&catalog.server, &catalog.database);
     let (role, name) = (&server.role, &database.name);
-    if server.version < OLDEST {
-        let message = format!(
-            "PostgreSQL {} is too old for Supabase: 15 or newer is needed",
-            server.version / 10_000
-        );
-        return Err(Problem::human("PostgresTooOld", message));
-    }
+    check_version(server.version)?;
     if server.in_recovery {
         let message = "the server is a replica and cannot be written to: name the primary's host".to_owned();
         return Err(Problem::transient("ReadOnlyServer", message));
@@ -113,9 +120,9 @@ pub(super) fn names(catalog: &Catalog, request: &Request) -> Names {
         return Names::with_suffix(suffix);
     }
     let plain = Names::with_suffix("");
-    let taken = super::roles::Login::ALL.iter().any(|login| {
+    let taken = Login::ALL.iter().any(|login| {
         catalog.roles.get(&plain.of(*login)).is_some_and(|role| {
-            let (_, mark) = super::mark::split(&role.comment);
+            let (_, mark) = mark::split(&role.comment);
             role.marked_database_exists
                 && mark.is_some_and(|mark| {
                     mark.project != request.project || mark.database_oid != catalog.database.oid
@@ -126,5 +133,119 @@ pub(super) fn names(catalog: &Catalog, request: &Request) -> Names {
         Names::apart(&request.project)
     } else {
         plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use stanchion_postgres::server::Attributes;
+
+    use super::super::catalog::{RoleFacts, fresh};
+    use super::*;
+
+    const ALL: Attributes = Attributes {
+        superuser: false,
+        create_role: true,
+        create_db: true,
+        bypass_rls: true,
+        replication: true,
+    };
+
+    fn request() -> Request {
+        Request {
+            project: "default/shop".to_owned(),
+            passwords: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn two_attributes_were_a_superusers_before_16() {
+        use Attribute::{BypassRls, CreateDb, CreateRole, Replication};
+        let all = [CreateDb, CreateRole, Replication, BypassRls];
+        let given = |version, own| all.map(|attribute| may_give(&fresh(version, own), attribute));
+        let superuser = Attributes {
+            superuser: true,
+            ..Attributes::default()
+        };
+        let plain = Attributes {
+            create_role: true,
+            ..Attributes::default()
+        };
+        assert_eq!(given(150_000, superuser), [true; 4]);
+        assert_eq!(given(150_000, ALL), [true, true, false, false]);
+        assert_eq!(given(160_000, ALL), [true; 4]);
+        assert_eq!(given(150_000, plain), [true, true, false, false]);
+        assert_eq!(given(160_000, plain), [false, true, false, false]);
+    }
+
+    /// The comment of `authenticator`, and whether the database that it names exists.
+    fn names_beside(comment: &str, exists: bool) -> Names {
+        let mut catalog = fresh(180_000, ALL);
+        let role = RoleFacts {
+            comment: comment.to_owned(),
+            marked_database_exists: exists,
+            ..RoleFacts::default()
+        };
+        catalog.roles.insert("authenticator".to_owned(), role);
+        names(&catalog, &request())
+    }
+
+    #[test]
+    fn names_are_taken_by_those_who_are_still_there() {
+        let (plain, apart) = (Names::with_suffix(""), Names::apart("default/shop"));
+        let other = "[stanchion SupabaseProject default/other 16385]";
+        assert_eq!(names_beside("", false), plain);
+        assert_eq!(names_beside("made by hand", false), plain);
+        assert_eq!(
+            names_beside("[stanchion SupabaseProject default/shop 16384]", true),
+            plain
+        );
+        assert_eq!(names_beside(other, true), apart);
+        assert_eq!(names_beside(other, false), plain, "their database is gone");
+        // The same project, restored into another database of the server while the first still exists.
+        assert_eq!(
+            names_beside("[stanchion SupabaseProject default/shop 16385]", true),
+            apart
+        );
+    }
+
+    #[test]
+    fn names_stay_once_they_are_recorded() {
+        let mut catalog = fresh(180_000, ALL);
+        catalog.installation = Some(("default/shop".to_owned(), "_old".to_owned()));
+        assert_eq!(names(&catalog, &request()), Names::with_suffix("_old"));
+    }
+
+    #[test]
+    fn what_cannot_end_well_is_not_begun() {
+        let refused = |change: fn(&mut Catalog)| {
+            let mut catalog = fresh(180_000, ALL);
+            change(&mut catalog);
+            check(&catalog, &request()).unwrap_err().reason
+        };
+        assert!(check(&fresh(180_000, ALL), &request()).is_ok());
+        assert_eq!(
+            refused(|catalog| catalog.server.version = 149_999),
+            "PostgresTooOld"
+        );
+        assert_eq!(
+            refused(|catalog| catalog.server.in_recovery = true),
+            "ReadOnlyServer"
+        );
+        assert_eq!(refused(|catalog| catalog.database.public = None), "SchemaMissing");
+        assert_eq!(
+            refused(|catalog| catalog.database.ours = false),
+            "InsufficientPrivilege"
+        );
+        assert_eq!(
+            refused(|catalog| catalog.database.available.clear()),
+            "ExtensionMissing"
+        );
+        assert_eq!(
+            refused(|catalog| catalog.installation = Some(("default/other".to_owned(), String::new()))),
+            "DatabaseTaken"
+        );
     }
 }

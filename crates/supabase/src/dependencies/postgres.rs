@@ -6,6 +6,7 @@ use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{Class as Reaction, Error, Kind, Pools, Query, Target};
 
 use super::{PATIENCE, is_unknown};
+use crate::database::check_version;
 
 /// Asks, and says how long a query takes.
 pub async fn contact(pools: &Pools, target: &Target) -> Result<Duration, Problem> {
@@ -13,10 +14,10 @@ pub async fn contact(pools: &Pools, target: &Target) -> Result<Duration, Problem
         let session = pools.get(target).await?;
         let begun = Instant::now();
         session.query(&Query::new("SELECT 1")).await?;
-        Ok(begun.elapsed())
+        Ok((begun.elapsed(), session.version()))
     };
     match tokio::time::timeout(PATIENCE, question).await {
-        Ok(Ok(latency)) => Ok(latency),
+        Ok(Ok((latency, version))) => check_version(version).map(|()| latency),
         Ok(Err(error)) => Err(explain(error, target).await),
         Err(_) => Err(timeout(target)),
     }

@@ -42,7 +42,7 @@ BEGIN
         RAISE EXCEPTION 'the webhook''s method must be GET or POST, not %', method;
       END IF;
       INSERT INTO supabase_functions.hooks (hook_table_id, hook_name, request_id)
-        VALUES (TG_RELID::bigint::integer, TG_NAME, request);
+        VALUES (TG_RELID::integer, TG_NAME, request);
       RETURN coalesce(NEW, OLD);
     END $body$;
     EXECUTE format('ALTER FUNCTION supabase_functions.http_request() OWNER TO %I', owner);

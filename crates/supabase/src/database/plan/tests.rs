@@ -1,0 +1,109 @@
+//! What is left to do, from catalogs made by hand.
+
+use stanchion_postgres::server::Attributes;
+
+use super::*;
+use crate::database::catalog::{Recorded, RoleFacts, fresh};
+use crate::database::mark::{self, Mark};
+use crate::database::roles;
+
+const SUPERUSER: Attributes = Attributes {
+    superuser: true,
+    create_role: true,
+    create_db: true,
+    bypass_rls: true,
+    replication: true,
+};
+
+fn request() -> Request {
+    Request {
+        project: "default/shop".to_owned(),
+        passwords: [(Login::Rest, "a password".to_owned().into())].into(),
+    }
+}
+
+/// A database in which everything has been done.
+fn done() -> Catalog {
+    let mut catalog = fresh(180_000, SUPERUSER);
+    let seen = seen(&catalog);
+    catalog.installation = Some(("default/shop".to_owned(), String::new()));
+    for step in TABLE {
+        let recorded = Recorded {
+            hash: step.hash(),
+            skipped: None,
+            seen: seen.clone(),
+        };
+        catalog.steps.insert(step.number, recorded);
+    }
+    let verifier = stanchion_postgres::scram::verifier(&"a password".to_owned().into()).unwrap();
+    catalog.verifiers.insert("authenticator".to_owned(), verifier);
+    for role in roles::TABLE.iter().filter(|role| role.always) {
+        let mark = Mark {
+            project: "default/shop".to_owned(),
+            database_oid: catalog.database.oid,
+        };
+        let facts = RoleFacts {
+            login: role.login == Some(Login::Rest),
+            create_db: true,
+            create_role: true,
+            replication: true,
+            bypass_rls: true,
+            comment: role.login.map(|_| mark::join("", &mark)).unwrap_or_default(),
+            marked_database_exists: true,
+            ..RoleFacts::default()
+        };
+        catalog.roles.insert(role.name.to_owned(), facts);
+    }
+    catalog
+}
+
+fn left(catalog: &Catalog) -> Vec<String> {
+    let plan = plan(catalog, &request()).unwrap();
+    plan.statements.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn nothing_is_left_where_everything_is_done() {
+    let plan = plan(&done(), &request()).unwrap();
+    assert!(plan.is_empty(), "{plan:?}");
+}
+
+#[test]
+fn a_role_gains_what_it_lacks_and_loses_nothing() {
+    let mut catalog = done();
+    let role = catalog.roles.get_mut("authenticator").unwrap();
+    (role.login, role.create_db) = (false, true);
+    catalog.roles.get_mut("service_role").unwrap().bypass_rls = false;
+    catalog.verifiers.clear();
+    assert_eq!(
+        left(&catalog),
+        [
+            r#"ALTER ROLE "service_role" BYPASSRLS"#,
+            r#"ALTER ROLE "authenticator" LOGIN PASSWORD '[redacted]'"#
+        ]
+    );
+}
+
+#[test]
+fn a_skipped_step_waits_for_another_server() {
+    let mut catalog = done();
+    let recorded = catalog.steps.get_mut(&80).unwrap();
+    recorded.skipped = Some("permission denied".to_owned());
+    let waiting = plan(&catalog, &request()).unwrap();
+    assert!(waiting.is_empty());
+    assert!(waiting.notes.iter().any(|note| note.about == "schema reload"));
+    catalog.steps.get_mut(&80).unwrap().seen = "somebody else".to_owned();
+    assert_eq!(plan(&catalog, &request()).unwrap().steps(), ["schema reload"]);
+}
+
+#[test]
+fn an_internal_database_that_is_gone_is_made_anew() {
+    let mut request = request();
+    request
+        .passwords
+        .insert(Login::Pooler, "another".to_owned().into());
+    let plan = plan(&done(), &request).unwrap();
+    assert!(plan.creates_database);
+    let names: Vec<_> = plan.internal.iter().map(|step| step.name).collect();
+    assert_eq!(names, ["schema of the pooler"]);
+}

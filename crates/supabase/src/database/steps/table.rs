@@ -1,0 +1,212 @@
+//! The table of steps, in the order of execution.
+
+use super::{Need, Place, Step, When};
+use crate::database::roles::Login;
+
+use Need::Optional;
+
+const STEP: Step = Step {
+    number: 0,
+    name: "",
+    place: Place::Project,
+    need: Need::Required,
+    when: When::Always,
+    sql: "",
+    settings: &[],
+};
+
+const EXTENSION: &str = include_str!("0030_extension.sql");
+const INTERNAL_SCHEMA: &str = include_str!("1010_internal_schema.sql");
+
+/// A step that creates an extension.
+macro_rules! extension {
+    ($number:literal, $name:literal, $need:expr, $schema:literal) => {
+        Step {
+            number: $number,
+            name: concat!("extension ", $name),
+            need: $need,
+            when: When::Available($name),
+            sql: EXTENSION,
+            settings: &[
+                ("stanchion.extension", $name),
+                ("stanchion.extension_schema", $schema),
+            ],
+            ..STEP
+        }
+    };
+}
+
+/// Extensions without which nothing works; they come with PostgreSQL's contrib.
+pub(in crate::database) const REQUIRED_EXTENSIONS: &[&str] = &["pgcrypto", "uuid-ossp", "pg_stat_statements"];
+
+/// The table, in the order of execution.
+pub(in crate::database) const TABLE: &[Step] = &[
+    Step {
+        number: 10,
+        name: "memberships",
+        sql: include_str!("0010_memberships.sql"),
+        ..STEP
+    },
+    Step {
+        number: 11,
+        name: "predefined memberships",
+        need: Optional("Studio cannot see the statements of other sessions, nor end them"),
+        sql: include_str!("0011_predefined_memberships.sql"),
+        ..STEP
+    },
+    Step {
+        number: 20,
+        name: "schemas",
+        sql: include_str!("0020_schemas.sql"),
+        ..STEP
+    },
+    Step {
+        number: 21,
+        name: "handover",
+        sql: include_str!("0021_handover.sql"),
+        ..STEP
+    },
+    Step {
+        number: 22,
+        name: "history of auth",
+        sql: include_str!("0022_auth_history.sql"),
+        ..STEP
+    },
+    extension!(30, "pgcrypto", Need::Required, "extensions"),
+    extension!(31, "uuid-ossp", Need::Required, "extensions"),
+    extension!(
+        32,
+        "pg_stat_statements",
+        Optional("Studio has no figures about queries"),
+        "extensions"
+    ),
+    Step {
+        number: 40,
+        name: "functions of auth",
+        sql: include_str!("0040_auth_functions.sql"),
+        ..STEP
+    },
+    Step {
+        number: 50,
+        name: "grants",
+        sql: include_str!("0050_schema_grants.sql"),
+        ..STEP
+    },
+    Step {
+        number: 51,
+        name: "default privileges",
+        sql: include_str!("0051_default_privileges.sql"),
+        ..STEP
+    },
+    Step {
+        number: 60,
+        name: "settings of roles",
+        sql: include_str!("0060_settings.sql"),
+        ..STEP
+    },
+    Step {
+        number: 70,
+        name: "publication",
+        sql: include_str!("0070_publication.sql"),
+        ..STEP
+    },
+    Step {
+        number: 71,
+        name: "parameter of realtime",
+        need: Optional("Realtime cannot follow changes of tables"),
+        sql: include_str!("0071_realtime_parameter.sql"),
+        ..STEP
+    },
+    Step {
+        number: 80,
+        name: "schema reload",
+        need: Optional("after a change of the schema, say NOTIFY pgrst, 'reload schema'"),
+        sql: include_str!("0080_schema_reload.sql"),
+        ..STEP
+    },
+    Step {
+        number: 81,
+        name: "access to extensions",
+        need: Optional("pg_cron, pg_net and pg_graphql can be used by their owner only"),
+        sql: include_str!("0081_extension_access.sql"),
+        ..STEP
+    },
+    Step {
+        number: 82,
+        name: "triggers for extensions",
+        need: Optional(
+            "an extension that is created later must be opened by hand: SELECT _stanchion.open_extension(NAME)",
+        ),
+        sql: include_str!("0082_extension_triggers.sql"),
+        ..STEP
+    },
+    Step {
+        number: 90,
+        name: "graphql",
+        sql: include_str!("0090_graphql.sql"),
+        ..STEP
+    },
+    // After the triggers, which open them.
+    extension!(
+        91,
+        "pg_net",
+        Optional("database webhooks do not work"),
+        "extensions"
+    ),
+    extension!(
+        92,
+        "pgjwt",
+        Optional("SQL functions for signing tokens are missing"),
+        "extensions"
+    ),
+    extension!(
+        93,
+        "pg_graphql",
+        Optional("the GraphQL API answers that it is not enabled"),
+        ""
+    ),
+    extension!(
+        94,
+        "supabase_vault",
+        Optional("secrets cannot be kept in the database"),
+        ""
+    ),
+    Step {
+        number: 100,
+        name: "webhooks",
+        sql: include_str!("0100_webhooks.sql"),
+        ..STEP
+    },
+    Step {
+        number: 110,
+        name: "pooler",
+        need: Optional("the pooler lets nobody in"),
+        when: When::Login(Login::PoolerAuth),
+        sql: include_str!("0110_pooler.sql"),
+        ..STEP
+    },
+    Step {
+        number: 1010,
+        name: "schema of analytics",
+        place: Place::Internal,
+        when: When::Login(Login::Analytics),
+        sql: INTERNAL_SCHEMA,
+        settings: &[
+            ("stanchion.schema", "_analytics"),
+            ("stanchion.schema_owner", Login::Analytics.setting()),
+        ],
+        ..STEP
+    },
+    Step {
+        number: 1011,
+        name: "schema of the pooler",
+        place: Place::Internal,
+        when: When::Login(Login::Pooler),
+        sql: INTERNAL_SCHEMA,
+        settings: &[
+            ("stanchion.schema", "_supavisor"),
+            ("stanchion.schema_owner", Login::Pooler.setting()),
+        ],
+        ..STEP
+    },
+];
