@@ -4,6 +4,12 @@
 //! |---|---|
 //! | [`database`] | what the services need in the database, made once and recorded there |
 //! | [`dependencies`] | whether PostgreSQL and S3 answer, and if not, why not |
+//! | [`keys`] | the project's keys and passwords, in one Secret |
+//! | [`components`] | the components, each from one row of a table |
+//! | [`network`] | how a project is reached, and by whom |
 
+pub mod components;
 pub mod database;
 pub mod dependencies;
+pub mod keys;
+pub mod network;

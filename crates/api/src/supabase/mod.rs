@@ -11,7 +11,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 pub use access::{DisruptionBudget, Gateway, IngressOptions, NetworkRules, ParentRef};
-pub use components::{Auth, Imgproxy, Kong, Meta, Postgrest, Realtime, StorageApi, Studio};
+pub use components::{Auth, Imgproxy, Kong, Meta, Postgrest, Realtime, StorageApi, Studio, image};
 pub use dependencies::{Database, SecretReference, Storage};
 pub use keys::{Jwt, JwtSecretRef};
 pub use options::{Autoscaling, Options};

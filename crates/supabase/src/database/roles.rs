@@ -192,7 +192,7 @@ pub(super) const TABLE: &[Role] = &[
 ];
 
 /// The names that a project's logins have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     suffix: String,
 }

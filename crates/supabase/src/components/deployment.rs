@@ -1,0 +1,193 @@
+//! The Deployment of a component: everything that does not depend on which component it is.
+//!
+//! Pods are restricted as the Pod Security Standard of that name wants it, carry no token, and are replaced when a
+//! file or a value of a Secret changes that they would otherwise not notice.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use stanchion_api::supabase::Options;
+
+use super::environment::Environment;
+use super::project::CA_FOLDER;
+use super::{Component, Extras, Project, Resources};
+
+/// Replaces pods when one of their files changes.
+const CONFIG_HASH: &str = "supabase.strrl.dev/config-hash";
+/// Replaces pods when one of their Secrets changes.
+const SECRET_HASH: &str = "supabase.strrl.dev/secret-hash";
+
+/// The Deployment.
+pub fn deployment(component: &Component, options: &Options, project: &Project<'_>) -> Value {
+    let labels = component.labels(project.name);
+    let mut spec = json!({
+        "selector": { "matchLabels": labels },
+        "template": {
+            "metadata": { "labels": labels, "annotations": {} },
+            "spec": {},
+        },
+    });
+    if options.autoscaling.is_none() {
+        spec["replicas"] = options.replicas.into();
+    }
+    let (annotations, pod) = pod(component, options, project);
+    spec["template"]["metadata"]["annotations"] = annotations;
+    spec["template"]["spec"] = pod;
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": component.child_name(project.name), "labels": labels },
+        "spec": spec,
+    })
+}
+
+fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Value, Value) {
+    let extras = (component.extras)(project);
+    let mut environment = Environment::default();
+    (component.environment)(project, &mut environment);
+    for variable in &options.extra_env {
+        environment.put(variable.clone());
+    }
+    let mut used = environment.secrets();
+    let (volumes, mounts) = volumes(project, &extras, &mut used);
+    let annotations = annotations(options, project, &extras, &used);
+    let mut container = json!({
+        "name": component.name,
+        "image": options.image.as_deref().unwrap_or(component.image),
+        "ports": component.ports.iter()
+            .map(|port| json!({ "name": port.name, "containerPort": port.number, "protocol": "TCP" }))
+            .collect::<Vec<_>>(),
+        "env": environment.variables(),
+        "resources": options.resources.as_ref().map_or_else(|| resources(&component.resources), plain),
+        "securityContext": over(
+            json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } }),
+            options.security_context.as_ref().map(plain),
+        ),
+    });
+    for (name, probe) in (component.probes)(project).fields() {
+        container[name] = probe;
+    }
+    if !extras.command.is_empty() {
+        container["command"] = json!(extras.command);
+    }
+    if !mounts.is_empty() {
+        container["volumeMounts"] = mounts.into();
+    }
+    let mut pod = json!({
+        "containers": [container],
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "securityContext": over(
+            json!({
+                "runAsNonRoot": true,
+                "runAsUser": component.user,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            }),
+            options.pod_security_context.as_ref().map(plain),
+        ),
+    });
+    if !volumes.is_empty() {
+        pod["volumes"] = volumes.into();
+    }
+    schedule(&mut pod, options, component, project);
+    (annotations, pod)
+}
+
+/// Where the pods run, and as whom. What is not stated is not written, so that it can be somebody else's.
+fn schedule(pod: &mut Value, options: &Options, component: &Component, project: &Project<'_>) {
+    let mut spread: Vec<Value> = options.topology_spread_constraints.iter().map(plain).collect();
+    for constraint in &mut spread {
+        if constraint.get("labelSelector").is_none() {
+            constraint["labelSelector"] = json!({ "matchLabels": component.labels(project.name) });
+        }
+    }
+    let fields = [
+        ("nodeSelector", plain(&options.node_selector)),
+        ("tolerations", plain(&options.tolerations)),
+        ("affinity", plain(&options.affinity)),
+        ("topologySpreadConstraints", spread.into()),
+        ("imagePullSecrets", plain(&options.image_pull_secrets)),
+        ("serviceAccountName", plain(&options.service_account_name)),
+    ];
+    for (name, value) in fields {
+        let empty = match &value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        if !empty {
+            pod[name] = value;
+        }
+    }
+}
+
+fn annotations(
+    options: &Options,
+    project: &Project<'_>,
+    extras: &Extras,
+    used: &[(String, String)],
+) -> Value {
+    let mut all: Map<String, Value> = options
+        .pod_annotations
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::String(value.clone())))
+        .collect();
+    if let Some(files) = &extras.files {
+        let mut digest = Sha256::new();
+        for (name, text) in &files.data {
+            digest.update(format!("{}:{name}{}:{text}", name.len(), text.len()));
+        }
+        let hash = crate::keys::hex_text(digest.finalize().get(..16).unwrap_or_default());
+        all.insert(CONFIG_HASH.into(), hash.into());
+    }
+    if !used.is_empty() {
+        all.insert(SECRET_HASH.into(), project.mark(used).into());
+    }
+    all.into()
+}
+
+/// The files, the directories to write to, and the database's authority.
+fn volumes(
+    project: &Project<'_>,
+    extras: &Extras,
+    used: &mut Vec<(String, String)>,
+) -> (Vec<Value>, Vec<Value>) {
+    let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+    if let Some(files) = &extras.files {
+        let map = format!("{}-{}", project.name, files.suffix);
+        volumes.push(json!({ "name": files.suffix, "configMap": { "name": map } }));
+        mounts.push(json!({ "name": files.suffix, "mountPath": files.path, "readOnly": true }));
+    }
+    for (index, path) in extras.scratch.iter().enumerate() {
+        let name = format!("scratch-{index}");
+        volumes.push(json!({ "name": name, "emptyDir": {} }));
+        mounts.push(json!({ "name": name, "mountPath": path }));
+    }
+    // Only who speaks to the database has a password for it.
+    let speaks = used.iter().any(|(_, key)| key.starts_with("database-password-"));
+    if let Some(ca) = project.spec.database.ca_secret_ref.as_ref().filter(|_| speaks) {
+        let item = json!({ "key": ca.key, "path": ca.key });
+        volumes.push(json!({ "name": "database-ca", "secret": { "secretName": ca.name, "items": [item] } }));
+        mounts.push(json!({ "name": "database-ca", "mountPath": CA_FOLDER, "readOnly": true }));
+        used.push((ca.name.clone(), ca.key.clone()));
+    }
+    (volumes, mounts)
+}
+
+fn resources(resources: &Resources) -> Value {
+    let pair = |(memory, cpu): (&str, &str)| json!({ "memory": memory, "cpu": cpu });
+    json!({ "requests": pair(resources.requests), "limits": pair(resources.limits) })
+}
+
+/// What the user says, over what we would say.
+fn over(mut ours: Value, theirs: Option<Value>) -> Value {
+    if let (Some(ours), Some(Value::Object(theirs))) = (ours.as_object_mut(), theirs) {
+        ours.extend(theirs);
+    }
+    ours
+}
+
+fn plain(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}

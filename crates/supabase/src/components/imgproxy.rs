@@ -1,0 +1,34 @@
+//! imgproxy: images in other sizes, for Storage.
+
+use stanchion_api::supabase::image;
+
+use super::{Component, Extras, Port, Probes, Resources};
+
+pub(super) const COMPONENT: Component = Component {
+    name: "imgproxy",
+    field: "imgproxy",
+    label: "image-proxy",
+    condition: "ImgproxyReady",
+    options: |spec| spec.imgproxy.as_ref().map(|imgproxy| &imgproxy.options),
+    image: image::IMGPROXY,
+    ports: &[Port {
+        name: "http",
+        number: 5001,
+        service: true,
+    }],
+    resources: Resources {
+        requests: ("128Mi", "100m"),
+        limits: ("512Mi", "500m"),
+    },
+    user: 999,
+    probes: |_| Probes::http("http", "/health", 30),
+    environment: |_, env| {
+        env.set_all(&[
+            ("IMGPROXY_BIND", ":5001"),
+            ("IMGPROXY_USE_ETAG", "true"),
+            ("IMGPROXY_AUTO_WEBP", "true"),
+            ("IMGPROXY_MAX_SRC_RESOLUTION", "16.8"),
+        ]);
+    },
+    extras: |_| Extras::default(),
+};

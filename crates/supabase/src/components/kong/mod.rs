@@ -1,0 +1,148 @@
+//! Kong: the gateway. Its configuration is a file with every route, made here; its admin API is closed.
+//!
+//! The file holds no key. Where one belongs it names an environment variable, and the container's start writes the
+//! values in: Kong itself would take them for text.
+
+mod expressions;
+mod routes;
+
+use serde_json::{Value, json};
+use stanchion_api::supabase::image;
+
+use super::{Component, Environment, Extras, Files, Port, Probe, Probes, Project, Resources};
+use crate::keys::names as key;
+use expressions::{ApiKey, api_keys};
+
+pub(super) const COMPONENT: Component = Component {
+    name: "kong",
+    field: "kong",
+    label: "api-gateway",
+    condition: "KongReady",
+    options: |spec| Some(&spec.kong.options),
+    image: image::KONG,
+    ports: &[
+        Port {
+            name: "proxy",
+            number: 8000,
+            service: true,
+        },
+        Port {
+            name: "proxy-ssl",
+            number: 8443,
+            service: true,
+        },
+        Port {
+            name: "status",
+            number: 8100,
+            service: false,
+        },
+    ],
+    resources: Resources {
+        requests: ("1Gi", "250m"),
+        limits: ("2.5Gi", "500m"),
+    },
+    user: 1000,
+    probes: |_| Probes {
+        readiness: Probe::Http {
+            port: "status",
+            path: "/status/ready",
+        },
+        liveness: Probe::Http {
+            port: "status",
+            path: "/status",
+        },
+        start: 120,
+    },
+    environment,
+    extras: |project| Extras {
+        command: vec!["/bin/sh", "/etc/kong/kong-entrypoint.sh"],
+        files: Some(Files {
+            suffix: "kong-config",
+            path: "/etc/kong",
+            data: vec![
+                ("kong.yml", configuration(project)),
+                ("kong-entrypoint.sh", include_str!("entrypoint.sh").to_owned()),
+            ],
+        }),
+        scratch: vec!["/var/lib/kong-config"],
+    },
+};
+
+fn environment(project: &Project<'_>, env: &mut Environment) {
+    let keys = project.key_secret();
+    env.set_all(&[
+        ("KONG_DATABASE", "off"),
+        ("KONG_DECLARATIVE_CONFIG", "/var/lib/kong-config/kong.yml"),
+        ("KONG_PROXY_ACCESS_LOG", "/dev/stdout combined"),
+        ("KONG_PROXY_ERROR_LOG", "/dev/stderr"),
+        ("KONG_ADMIN_LISTEN", "off"),
+        ("KONG_STATUS_LISTEN", "0.0.0.0:8100"),
+        ("KONG_STATUS_ACCESS_LOG", "off"),
+        ("KONG_DNS_ORDER", "LAST,A,CNAME"),
+        ("KONG_DNS_NOT_FOUND_TTL", "1"),
+        (
+            "KONG_PLUGINS",
+            "request-transformer,cors,key-auth,acl,basic-auth,request-termination,ip-restriction,post-function",
+        ),
+        ("KONG_NGINX_PROXY_PROXY_BUFFER_SIZE", "160k"),
+        ("KONG_NGINX_PROXY_PROXY_BUFFERS", "64 160k"),
+    ]);
+    for ApiKey { variable, key, .. } in api_keys(project) {
+        env.secret(variable, &keys, key);
+    }
+    env.secret("ANON_KEY_ASYMMETRIC", &keys, key::ANON_ASYMMETRIC);
+    env.secret("SERVICE_ROLE_KEY_ASYMMETRIC", &keys, key::SERVICE_ASYMMETRIC);
+    let reference = project.spec.studio.dashboard_basic_auth_secret_ref.as_ref();
+    match reference.and_then(|reference| reference.name.as_deref()) {
+        Some(secret) => {
+            env.secret("DASHBOARD_USERNAME", secret, "username");
+            env.secret("DASHBOARD_PASSWORD", secret, "password");
+        }
+        None => {
+            env.secret("DASHBOARD_USERNAME", &keys, key::DASHBOARD_USERNAME);
+            env.secret("DASHBOARD_PASSWORD", &keys, key::DASHBOARD_PASSWORD);
+        }
+    }
+}
+
+/// The whole file: who may come in, and where each path leads. A user's own name and password may hold anything, so
+/// they stand in double quotes, for which the container's start escapes them.
+pub fn configuration(project: &Project<'_>) -> String {
+    let services: Vec<Value> = routes::all(project)
+        .iter()
+        .map(|route| route.service(project))
+        .collect();
+    let all = json!({
+        "_format_version": "3.0",
+        "consumers": consumers(project),
+        "acls": [
+            { "consumer": "anon", "group": "anon" },
+            { "consumer": "service_role", "group": "admin" },
+        ],
+        "services": services,
+    });
+    let text = serde_saphyr::to_string(&all).unwrap_or_default();
+    format!(
+        "{}\nbasicauth_credentials:\n- consumer: DASHBOARD\n  username: \"${{DASHBOARD_USERNAME}}\"\n  \
+         password: \"${{DASHBOARD_PASSWORD}}\"\n",
+        text.trim_end()
+    )
+}
+
+fn consumers(project: &Project<'_>) -> Value {
+    let credentials = |role: crate::keys::token::Role| -> Vec<Value> {
+        api_keys(project)
+            .filter(|key| key.role == role)
+            .map(|key| json!({ "key": key.placeholder() }))
+            .collect()
+    };
+    use crate::keys::token::Role::{Anon, Service};
+    json!([
+        { "username": "DASHBOARD" },
+        { "username": "anon", "keyauth_credentials": credentials(Anon) },
+        { "username": "service_role", "keyauth_credentials": credentials(Service) },
+    ])
+}
+
+#[cfg(test)]
+mod tests;

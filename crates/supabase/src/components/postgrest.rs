@@ -1,0 +1,62 @@
+//! `PostgREST`: the database as a REST API. It logs in as a role that may become the role of each request.
+
+use stanchion_api::supabase::image;
+
+use super::{Component, Environment, Extras, Port, Probe, Probes, Project, Resources};
+use crate::database::Login;
+use crate::keys::names as key;
+
+/// The schemas that requests may name.
+pub(super) const SCHEMAS: &str = "public,graphql_public";
+/// How many rows an answer has at most.
+pub(super) const MAX_ROWS: &str = "1000";
+/// Where functions are looked for, beside the schema of the request.
+pub(super) const SEARCH_PATH: &str = "public,extensions";
+
+pub(super) const COMPONENT: Component = Component {
+    name: "postgrest",
+    field: "postgrest",
+    label: "rest-api",
+    condition: "PostgRESTReady",
+    options: |spec| Some(&spec.postgrest.options),
+    image: image::POSTGREST,
+    ports: &[Port {
+        name: "http",
+        number: 3000,
+        service: true,
+    }],
+    resources: Resources {
+        requests: ("128Mi", "100m"),
+        limits: ("256Mi", "200m"),
+    },
+    user: 1000,
+    // Its admin server tells the whole configuration, password included: it listens in the pod only.
+    probes: |_| Probes {
+        readiness: Probe::Exec(&["postgrest", "--ready"]),
+        liveness: Probe::Tcp("http"),
+        start: 60,
+    },
+    environment,
+    extras: |_| Extras::default(),
+};
+
+fn environment(project: &Project<'_>, env: &mut Environment) {
+    let keys = project.key_secret();
+    env.secret("DB_PASSWORD", &keys, key::password(Login::Rest));
+    let ca = project.ca_file();
+    let mut parameters = vec![("sslmode", project.ssl_mode())];
+    parameters.extend(ca.as_deref().map(|file| ("sslrootcert", file)));
+    env.expanded("PGRST_DB_URI", project.database_url(Login::Rest, &parameters));
+    env.set("PGRST_DB_POOL", project.spec.database.max_connections.to_string());
+    env.secret("PGRST_JWT_SECRET", &keys, key::JWKS);
+    env.set("PGRST_APP_SETTINGS_JWT_EXP", project.token_seconds().to_string());
+    env.set_all(&[
+        ("PGRST_DB_SCHEMAS", SCHEMAS),
+        ("PGRST_DB_EXTRA_SEARCH_PATH", SEARCH_PATH),
+        ("PGRST_DB_MAX_ROWS", MAX_ROWS),
+        ("PGRST_DB_ANON_ROLE", "anon"),
+        ("PGRST_DB_USE_LEGACY_GUCS", "false"),
+        ("PGRST_ADMIN_SERVER_HOST", "localhost"),
+        ("PGRST_ADMIN_SERVER_PORT", "3001"),
+    ]);
+}

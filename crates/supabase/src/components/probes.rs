@@ -1,0 +1,67 @@
+//! How a component is asked whether it has started, lives, and wants requests.
+
+use serde_json::{Value, json};
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// A request to a port by name.
+    Http {
+        /// The port.
+        port: &'static str,
+        /// The path.
+        path: &'static str,
+    },
+    /// A connection to a port by name.
+    Tcp(&'static str),
+    /// A command in the container.
+    Exec(&'static [&'static str]),
+}
+
+/// The three questions. A component that cannot reach its database wants no requests, and is not restarted for it:
+/// that would help nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probes {
+    /// Whether it wants requests.
+    pub readiness: Probe,
+    /// Whether it must be restarted.
+    pub liveness: Probe,
+    /// For how many seconds a start may take before it counts as failed.
+    pub start: u16,
+}
+
+impl Probes {
+    /// One request answers all.
+    pub fn http(port: &'static str, path: &'static str, start: u16) -> Self {
+        let probe = Probe::Http { port, path };
+        Self {
+            readiness: probe.clone(),
+            liveness: probe,
+            start,
+        }
+    }
+
+    /// The container's three probes.
+    pub fn fields(&self) -> [(&'static str, Value); 3] {
+        const EVERY: u16 = 5;
+        [
+            (
+                "startupProbe",
+                probe(&self.liveness, EVERY, self.start.div_ceil(EVERY)),
+            ),
+            ("readinessProbe", probe(&self.readiness, 10, 3)),
+            ("livenessProbe", probe(&self.liveness, 15, 4)),
+        ]
+    }
+}
+
+fn probe(probe: &Probe, every: u16, failures: u16) -> Value {
+    let mut value = json!({ "periodSeconds": every, "timeoutSeconds": 5, "failureThreshold": failures });
+    let (name, action) = match probe {
+        Probe::Http { port, path } => ("httpGet", json!({ "port": port, "path": path })),
+        Probe::Tcp(port) => ("tcpSocket", json!({ "port": port })),
+        Probe::Exec(command) => ("exec", json!({ "command": command })),
+    };
+    value[name] = action;
+    value
+}

@@ -1,0 +1,323 @@
+//! A project as its components see it: the spec, and everything that was found out or made for it.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use secrecy::{ExposeSecret as _, SecretString};
+use stanchion_api::SupabaseProjectSpec;
+use stanchion_api::duration;
+use stanchion_api::instance::TlsMode;
+
+use crate::database::{Login, Names};
+use crate::keys::{Keys, names as key};
+
+/// Where the certificate of the database's authority is mounted.
+pub(super) const CA_FOLDER: &str = "/etc/stanchion/database";
+
+/// A project, resolved.
+pub struct Project<'a> {
+    /// Its name, with which the names of all children begin.
+    pub name: &'a str,
+    /// What the user asks for.
+    pub spec: &'a SupabaseProjectSpec,
+    /// Where the database is.
+    pub database: &'a Address,
+    /// Who logs in there.
+    pub logins: &'a Names,
+    /// Where the files are.
+    pub bucket: &'a Bucket,
+    /// What the Secrets hold that pods take values from.
+    pub secrets: &'a Secrets,
+}
+
+/// Where the database is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Database.
+    pub name: String,
+}
+
+/// Where the files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The Secret with the credentials.
+    pub secret: String,
+    /// The server's URL.
+    pub endpoint: String,
+    /// Region.
+    pub region: String,
+    /// Bucket.
+    pub name: String,
+}
+
+/// The Secrets that pods take values from, with their values: a changed value makes another pod.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    /// The project's own.
+    pub keys: Keys,
+    /// Those of the user's, by name.
+    pub others: BTreeMap<String, BTreeMap<String, SecretString>>,
+}
+
+impl Project<'_> {
+    /// The name of the Secret with the project's keys.
+    pub fn key_secret(&self) -> String {
+        format!("{}-jwt", self.name)
+    }
+
+    /// The host name of another component.
+    pub fn host(&self, component: &str) -> String {
+        format!("{}-{component}", self.name)
+    }
+
+    /// The URL by which people and browsers reach the project.
+    pub fn public_url(&self) -> String {
+        let stated = self
+            .spec
+            .studio
+            .public_url
+            .as_deref()
+            .filter(|url| !url.is_empty());
+        let ingress = self.spec.ingress.as_ref().filter(|ingress| ingress.enabled);
+        let by_ingress = || {
+            let ingress = ingress?;
+            let host = ingress.host.as_deref().filter(|host| !host.is_empty())?;
+            Some(url(ingress.tls_secret_name.is_some(), host))
+        };
+        let by_gateway = || {
+            let gateway = self.spec.gateway.as_ref()?;
+            let host = gateway.hostnames.iter().find(|host| !host.starts_with('*'))?;
+            Some(url(gateway.tls, host))
+        };
+        stated
+            .map(|url| url.trim_end_matches('/').to_owned())
+            .or_else(by_ingress)
+            .or_else(by_gateway)
+            .unwrap_or_else(|| format!("http://{}:8000", self.host("kong")))
+    }
+
+    /// A connection URL for a login. The password is `$(DB_PASSWORD)`, which Kubernetes fills in; everything else is
+    /// escaped, so a database may have any name.
+    pub fn database_url(&self, login: Login, parameters: &[(&str, &str)]) -> String {
+        let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let host = if self.database.host.contains(':') {
+            format!("[{}]", self.database.host)
+        } else {
+            self.database.host.clone()
+        };
+        let parameters: Vec<String> = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.replace(' ', "%20")))
+            .collect();
+        let question = if parameters.is_empty() { "" } else { "?" };
+        format!(
+            "postgres://{}:$(DB_PASSWORD)@{host}:{}/{}{question}{}",
+            escaped(&self.logins.of(login)),
+            self.database.port,
+            escaped(&self.database.name),
+            parameters.join("&"),
+        )
+    }
+
+    /// How long a user's token is good for.
+    pub fn token_seconds(&self) -> u64 {
+        duration::parse(&self.spec.jwt.expiry).map_or(3600, |expiry| expiry.as_secs())
+    }
+
+    /// The keys of a Secret of the user's.
+    pub fn keys_of(&self, secret: &str) -> impl Iterator<Item = &str> {
+        let values = self.secrets.others.get(secret).into_iter().flatten();
+        values.map(|(key, _)| key.as_str())
+    }
+
+    /// Whether a Secret of the user's has a key.
+    pub fn has(&self, secret: &str, key: &str) -> bool {
+        self.keys_of(secret).any(|known| known == key)
+    }
+
+    /// libpq's `sslmode`.
+    pub fn ssl_mode(&self) -> &'static str {
+        match self.spec.database.ssl_mode {
+            TlsMode::Disable => "disable",
+            TlsMode::Prefer => "prefer",
+            TlsMode::Require => "require",
+            TlsMode::VerifyCa => "verify-ca",
+            TlsMode::VerifyFull => "verify-full",
+        }
+    }
+
+    /// The same for a driver that knows only whether to encrypt, and whom to trust: `prefer` may be served without.
+    pub fn encrypts(&self) -> bool {
+        !matches!(self.spec.database.ssl_mode, TlsMode::Disable | TlsMode::Prefer)
+    }
+
+    /// The file with the certificate of the database's authority.
+    pub fn ca_file(&self) -> Option<String> {
+        let ca = self.spec.database.ca_secret_ref.as_ref()?;
+        Some(format!("{CA_FOLDER}/{}", ca.key))
+    }
+
+    /// A hash of the values that a pod takes from Secrets, by name and key. Its key is itself in a Secret: whoever
+    /// reads a pod's annotations learns nothing.
+    pub fn mark(&self, used: &[(String, String)]) -> String {
+        let secret = self.secrets.keys.get(key::MARK);
+        let mut context = hmac::Context::with_key(&hmac::Key::new(
+            hmac::HMAC_SHA256,
+            secret.map_or(&[], |secret| secret.expose_secret().as_bytes()),
+        ));
+        for (name, key) in used {
+            let value = if *name == self.key_secret() {
+                self.secrets.keys.get(key)
+            } else {
+                self.secrets.others.get(name).and_then(|values| values.get(key))
+            };
+            for part in [
+                name.as_str(),
+                key.as_str(),
+                value.map_or("", |value| value.expose_secret()),
+            ] {
+                context.update(&part.len().to_be_bytes());
+                context.update(part.as_bytes());
+            }
+        }
+        let digest = context.sign();
+        BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..16).unwrap_or_default())
+    }
+}
+
+fn url(tls: bool, host: &str) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{host}")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use jiff::{SignedDuration, Timestamp};
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::keys;
+
+    /// A project to render.
+    pub(crate) struct Bed {
+        pub(crate) spec: SupabaseProjectSpec,
+        pub(crate) secrets: Secrets,
+        database: Address,
+        bucket: Bucket,
+        logins: Names,
+    }
+
+    impl Bed {
+        pub(crate) fn project(&self) -> Project<'_> {
+            Project {
+                name: "shop",
+                spec: &self.spec,
+                database: &self.database,
+                logins: &self.logins,
+                bucket: &self.bucket,
+                secrets: &self.secrets,
+            }
+        }
+    }
+
+    pub(crate) fn bed(change: impl FnOnce(&mut Value)) -> Bed {
+        let mut spec = json!({
+            "projectId": "shop",
+            "database": {"secretRef": {"name": "db"}},
+            "storage": {"secretRef": {"name": "s3"}},
+        });
+        change(&mut spec);
+        let request = keys::Request {
+            own_secret: None,
+            rotate: None,
+            grace: SignedDuration::ZERO,
+            logins: &Login::ALL,
+        };
+        let keys = keys::complete(
+            Keys::default(),
+            &request,
+            &mut StdRng::seed_from_u64(7),
+            Timestamp::UNIX_EPOCH,
+        );
+        Bed {
+            spec: serde_json::from_value(spec).unwrap(),
+            secrets: Secrets {
+                keys: keys.unwrap(),
+                others: BTreeMap::new(),
+            },
+            database: Address {
+                host: "pg.example.com".into(),
+                port: 5432,
+                name: "shop db".into(),
+            },
+            bucket: Bucket {
+                secret: "s3".into(),
+                endpoint: "http://minio:9000".into(),
+                region: "eu-west-1".into(),
+                name: "files".into(),
+            },
+            logins: Names::default(),
+        }
+    }
+
+    #[test]
+    fn the_public_url_is_stated_or_follows_from_what_leads_here() {
+        let url = |change: fn(&mut Value)| bed(change).project().public_url();
+        assert_eq!(url(|_| {}), "http://shop-kong:8000");
+        assert_eq!(
+            url(|spec| spec["studio"] = json!({"publicUrl": "https://a.example/"})),
+            "https://a.example"
+        );
+        assert_eq!(
+            url(|spec| spec["ingress"] = json!({"enabled": true, "host": "b.example", "tlsSecretName": "t"})),
+            "https://b.example"
+        );
+        assert_eq!(
+            url(|spec| spec["ingress"] = json!({"enabled": false, "host": "b.example"})),
+            "http://shop-kong:8000"
+        );
+        assert_eq!(
+            url(|spec| spec["gateway"] =
+                json!({"parentRefs": [{"name": "g"}], "hostnames": ["*.x", "c.example"], "tls": false})),
+            "http://c.example"
+        );
+    }
+
+    #[test]
+    fn a_database_may_have_any_name() {
+        let url = bed(|_| {})
+            .project()
+            .database_url(Login::Auth, &[("sslmode", "require")]);
+        assert_eq!(
+            url,
+            "postgres://supabase%5Fauth%5Fadmin:$(DB_PASSWORD)@pg.example.com:5432/shop%20db?sslmode=require"
+        );
+    }
+
+    #[test]
+    fn a_mark_changes_with_the_value_and_only_with_it() {
+        let (one, mut two) = (bed(|_| {}), bed(|_| {}));
+        let used = [
+            ("shop-jwt".to_owned(), keys::names::JWT_SECRET.to_owned()),
+            ("s3".into(), "accessKeyId".into()),
+        ];
+        let other = [("shop-jwt".to_owned(), keys::names::ANON.to_owned())];
+        two.secrets.keys = one.secrets.keys.clone();
+        assert_eq!(one.project().mark(&used), two.project().mark(&used));
+        two.secrets.others.insert(
+            "s3".into(),
+            BTreeMap::from([("accessKeyId".into(), "new".into())]),
+        );
+        assert_ne!(one.project().mark(&used), two.project().mark(&used));
+        assert_eq!(one.project().mark(&other), two.project().mark(&other));
+    }
+}

@@ -1,0 +1,89 @@
+//! Studio: the dashboard. The gateway asks for its user name and password.
+
+use stanchion_api::supabase::image;
+
+use super::postgrest::{MAX_ROWS, SCHEMAS, SEARCH_PATH};
+use super::{Component, Environment, Extras, Port, Probe, Probes, Project, Resources};
+use crate::database::Login;
+use crate::keys::names as key;
+
+pub(super) const COMPONENT: Component = Component {
+    name: "studio",
+    field: "studio",
+    label: "studio",
+    condition: "StudioReady",
+    options: |spec| spec.studio.enabled.then_some(&spec.studio.options),
+    image: image::STUDIO,
+    ports: &[Port {
+        name: "http",
+        number: 3000,
+        service: true,
+    }],
+    resources: Resources {
+        requests: ("256Mi", "100m"),
+        limits: ("512Mi", "500m"),
+    },
+    user: 1000,
+    probes: |_| Probes {
+        readiness: Probe::Http {
+            port: "http",
+            path: "/api/platform/profile",
+        },
+        liveness: Probe::Tcp("http"),
+        start: 120,
+    },
+    environment,
+    extras: |_| Extras {
+        scratch: vec!["/app/snippets", "/app/edge-functions"],
+        ..Extras::default()
+    },
+};
+
+fn environment(project: &Project<'_>, env: &mut Environment) {
+    let (keys, public) = (project.key_secret(), project.public_url());
+    env.set_all(&[("PORT", "3000"), ("HOSTNAME", "0.0.0.0")]);
+    env.set("SUPABASE_URL", format!("http://{}:8000", project.host("kong")));
+    for name in [
+        "SUPABASE_PUBLIC_URL",
+        "NEXT_PUBLIC_SUPABASE_URL",
+        "NEXT_PUBLIC_SITE_URL",
+    ] {
+        env.set(name, public.clone());
+    }
+    env.set("NEXT_PUBLIC_GOTRUE_URL", format!("{public}/auth/v1"));
+    env.set(
+        "STUDIO_PG_META_URL",
+        format!("http://{}:8080", project.host("meta")),
+    );
+    env.set("DEFAULT_ORGANIZATION_NAME", "Default Organization");
+    env.set("DEFAULT_PROJECT_NAME", project.spec.project_id.clone());
+    env.set_all(&[
+        ("PGRST_DB_SCHEMAS", SCHEMAS),
+        ("PGRST_DB_MAX_ROWS", MAX_ROWS),
+        ("PGRST_DB_EXTRA_SEARCH_PATH", SEARCH_PATH),
+        ("NEXT_PUBLIC_ENABLE_LOGS", "false"),
+        ("NEXT_ANALYTICS_BACKEND_PROVIDER", "postgres"),
+        ("ENABLED_FEATURES_LOGS_ALL", "false"),
+        ("SNIPPETS_MANAGEMENT_FOLDER", "/app/snippets"),
+        ("EDGE_FUNCTIONS_MANAGEMENT_FOLDER", "/app/edge-functions"),
+    ]);
+    let database = project.database;
+    env.set("POSTGRES_HOST", database.host.clone());
+    env.set("POSTGRES_PORT", database.port.to_string());
+    env.set("POSTGRES_DB", database.name.clone());
+    env.set("POSTGRES_USER_READ_WRITE", project.logins.of(Login::Meta));
+    env.set("POSTGRES_USER_READ_ONLY", project.logins.of(Login::ReadOnly));
+    // It knows one password for both.
+    env.secret("POSTGRES_PASSWORD", &keys, key::password(Login::Meta));
+    for (variable, key) in [
+        ("SUPABASE_ANON_KEY", key::ANON),
+        ("NEXT_PUBLIC_SUPABASE_ANON_KEY", key::ANON),
+        ("SUPABASE_SERVICE_KEY", key::SERVICE),
+        ("SUPABASE_PUBLISHABLE_KEY", key::PUBLISHABLE),
+        ("SUPABASE_SECRET_KEY", key::SECRET),
+        ("AUTH_JWT_SECRET", key::JWT_SECRET),
+        ("PG_META_CRYPTO_KEY", key::META_CRYPTO),
+    ] {
+        env.secret(variable, &keys, key);
+    }
+}

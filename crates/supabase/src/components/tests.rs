@@ -1,0 +1,195 @@
+//! The objects of every component, for the smallest and the fullest spec.
+
+use serde_json::{Value, json};
+
+use super::project::tests::{Bed, bed};
+use super::*;
+
+/// What does not stay the same from run to run: a key pair is new each time.
+fn settled(mut deployment: Value) -> Value {
+    if let Some(hash) =
+        deployment.pointer_mut("/spec/template/metadata/annotations/supabase.strrl.dev~1secret-hash")
+    {
+        *hash = "(hash)".into();
+    }
+    deployment
+}
+
+fn render(bed: &Bed, name: &str) -> Value {
+    let project = bed.project();
+    let (component, options) = wanted(&bed.spec)
+        .find(|(component, _)| component.name == name)
+        .unwrap();
+    settled(deployment(component, options, &project))
+}
+
+fn environment_of(deployment: &Value) -> Vec<String> {
+    let variables = deployment
+        .pointer("/spec/template/spec/containers/0/env")
+        .unwrap();
+    variables
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|variable| {
+            let name = variable["name"].as_str().unwrap();
+            let secret = &variable["valueFrom"]["secretKeyRef"];
+            match variable["value"].as_str() {
+                Some(value) => format!("{name}={value}"),
+                None => format!(
+                    "{name}={}/{}",
+                    secret["name"].as_str().unwrap(),
+                    secret["key"].as_str().unwrap()
+                ),
+            }
+        })
+        .collect()
+}
+
+fn fullest() -> Bed {
+    let mut bed = bed(|spec| {
+        spec["database"] = json!({
+            "secretRef": {"name": "db"}, "sslMode": "verify-full", "caSecretRef": {"name": "ca"}, "maxConnections": 7,
+        });
+        spec["storage"]["forcePathStyle"] = json!(false);
+        spec["imgproxy"] = json!({});
+        spec["jwt"] = json!({"expiry": "30m"});
+        spec["ingress"] = json!({"enabled": true, "host": "shop.example.com", "tlsSecretName": "tls"});
+        spec["auth"] = json!({
+            "smtpSecretRef": {"name": "smtp"}, "oauthSecretRef": {"name": "oauth"},
+            "siteUrl": "https://app.example.com", "redirectUrls": ["https://a/*", "https://b/*"],
+        });
+        spec["studio"] = json!({"dashboardBasicAuthSecretRef": {"name": "login"}});
+    });
+    let values = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), "x".into())).collect();
+    bed.secrets
+        .others
+        .insert("smtp".into(), values(&["host", "senderName"]));
+    bed.secrets.others.insert(
+        "oauth".into(),
+        values(&[
+            "github-client-id",
+            "github-secret",
+            "azure-client-id",
+            "azure-secret",
+            "azure-url",
+        ]),
+    );
+    bed
+}
+
+#[test]
+fn the_environment_of_each() {
+    for (name, bed) in [("smallest", bed(|_| {})), ("fullest", fullest())] {
+        let all: Vec<String> = wanted(&bed.spec)
+            .map(|(component, _)| {
+                let lines = environment_of(&render(&bed, component.name)).join("\n  ");
+                format!("{}\n  {lines}", component.name)
+            })
+            .collect();
+        insta::assert_snapshot!(name, all.join("\n"));
+    }
+}
+
+#[test]
+fn a_whole_deployment_and_its_service() {
+    let bed = fullest();
+    let project = bed.project();
+    let (component, _) = wanted(&bed.spec).nth(1).unwrap();
+    let both = json!([render(&bed, component.name), service(component, &project)]);
+    insta::assert_yaml_snapshot!(both);
+}
+
+/// Names, labels, ports, images and resources as people and predecessors know them.
+#[test]
+fn the_table_of_components() {
+    let rows: Vec<String> = ALL
+        .iter()
+        .map(|component| {
+            let ports: Vec<String> = component
+                .ports
+                .iter()
+                .map(|port| {
+                    format!(
+                        "{}:{}{}",
+                        port.name,
+                        port.number,
+                        if port.service { "*" } else { "" }
+                    )
+                })
+                .collect();
+            let Resources { requests, limits } = &component.resources;
+            format!(
+                "{} {} {} {} {} {}/{} {}/{} uid {}",
+                component.name,
+                component.field,
+                component.label,
+                component.condition,
+                ports.join(","),
+                requests.0,
+                requests.1,
+                limits.0,
+                limits.1,
+                component.user,
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(rows.join("\n"));
+}
+
+/// What the Pod Security Standard `restricted` asks for, and three probes each.
+#[test]
+fn every_pod_is_restricted_and_probed() {
+    let bed = fullest();
+    for (component, _) in wanted(&bed.spec) {
+        let deployment = render(&bed, component.name);
+        let pod = deployment.pointer("/spec/template/spec").unwrap();
+        let container = &pod["containers"][0];
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{}", component.name);
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+        assert_eq!(
+            container["securityContext"]["capabilities"]["drop"],
+            json!(["ALL"])
+        );
+        for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
+            assert!(container[probe].is_object(), "{} {probe}", component.name);
+        }
+    }
+}
+
+#[test]
+fn every_option_is_honoured() {
+    let options = json!({
+        "image": "mirror/kong:1", "replicas": 0,
+        "resources": {"limits": {"memory": "1Gi"}},
+        "extraEnv": [{"name": "KONG_DNS_ORDER", "value": "A"}, {"name": "MORE", "value": "1"}],
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+        "securityContext": {"readOnlyRootFilesystem": true},
+        "podSecurityContext": {"runAsUser": 7, "fsGroup": 8},
+        "imagePullSecrets": [{"name": "pull"}],
+        "podAnnotations": {"team": "shop"},
+        "serviceAccountName": "gate",
+    });
+    let bed = bed(|spec| spec["kong"] = options);
+    let mut deployment = render(&bed, "kong");
+    deployment["spec"]["template"]["metadata"]["annotations"]["supabase.strrl.dev/config-hash"] =
+        "(hash)".into();
+    insta::assert_yaml_snapshot!(deployment);
+}
+
+#[test]
+fn with_an_autoscaler_the_number_of_pods_is_its_business() {
+    let bed = bed(|spec| spec["kong"] = json!({"autoscaling": {"maxReplicas": 5}}));
+    let deployment = render(&bed, "kong");
+    assert!(deployment["spec"].get("replicas").is_none());
+    let (component, options) = wanted(&bed.spec).next().unwrap();
+    let project = bed.project();
+    let scaler = crate::network::autoscaler(component, options, &project).unwrap();
+    assert_eq!(scaler["spec"]["scaleTargetRef"]["name"], "shop-kong");
+    assert_eq!(scaler["spec"]["maxReplicas"], 5);
+}

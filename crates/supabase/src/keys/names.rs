@@ -1,0 +1,60 @@
+//! The keys of the Secret `<project>-jwt`. The first four are as old as the operator that it was first made by.
+
+#![allow(missing_docs)]
+
+use crate::database::Login;
+
+pub const JWT_SECRET: &str = "jwt-secret";
+pub const ANON: &str = "anon-key";
+pub const SERVICE: &str = "service-role-key";
+pub const META_CRYPTO: &str = "pg-meta-crypto-key";
+
+/// The key pair that signs.
+pub const SIGNING: &str = "signing-key";
+/// Auth's list of keys.
+pub const JWT_KEYS: &str = "jwt-keys";
+/// Everybody else's set of keys.
+pub const JWKS: &str = "jwks";
+pub const ANON_ASYMMETRIC: &str = "anon-key-asymmetric";
+pub const SERVICE_ASYMMETRIC: &str = "service-role-key-asymmetric";
+pub const PUBLISHABLE: &str = "publishable-key";
+pub const SECRET: &str = "secret-key";
+
+pub const REALTIME_ENCRYPTION: &str = "realtime-db-enc-key";
+pub const SECRET_KEY_BASE: &str = "secret-key-base";
+pub const DASHBOARD_USERNAME: &str = "dashboard-username";
+pub const DASHBOARD_PASSWORD: &str = "dashboard-password";
+pub const S3_PROTOCOL_ID: &str = "s3-protocol-access-key-id";
+pub const S3_PROTOCOL_SECRET: &str = "s3-protocol-access-key-secret";
+
+/// Under which the values that a pod uses are hashed, so that the hash in its annotations tells nothing.
+pub const MARK: &str = "mark-key";
+
+/// What was replaced and is still accepted.
+pub const PREVIOUS_SECRET: &str = "jwt-secret-previous";
+pub const PREVIOUS_PUBLIC: &str = "signing-key-previous";
+pub const PREVIOUS_ANON: &str = "anon-key-previous";
+pub const PREVIOUS_SERVICE: &str = "service-role-key-previous";
+pub const PREVIOUS_PUBLISHABLE: &str = "publishable-key-previous";
+pub const PREVIOUS_SECRET_KEY: &str = "secret-key-previous";
+/// Until when; without it, for ever.
+pub const PREVIOUS_UNTIL: &str = "previous-until";
+/// The request that was acted on last, and when.
+pub const ROTATION_REQUEST: &str = "rotation-request";
+pub const ROTATED_AT: &str = "rotated-at";
+
+/// Where the password of a login is.
+pub const fn password(login: Login) -> &'static str {
+    match login {
+        Login::Rest => "database-password-rest",
+        Login::Auth => "database-password-auth",
+        Login::Storage => "database-password-storage",
+        Login::Realtime => "database-password-realtime",
+        // Studio logs in as both and knows one password.
+        Login::Meta | Login::ReadOnly => "database-password-meta",
+        Login::Functions => "database-password-functions",
+        Login::Analytics => "database-password-analytics",
+        Login::Pooler => "database-password-pooler",
+        Login::PoolerAuth => "database-password-pooler-auth",
+    }
+}

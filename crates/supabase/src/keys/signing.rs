@@ -1,0 +1,157 @@
+//! The project's key pair for ES256, as a JSON Web Key, and the sets in which components want keys.
+
+use aws_lc_rs::encoding::AsBigEndian as _;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+
+/// A coordinate of the curve has so many bytes.
+const COORDINATE: usize = 32;
+
+/// A key pair with its name.
+pub struct SigningKey {
+    id: String,
+    pair: EcdsaKeyPair,
+}
+
+impl SigningKey {
+    /// A new key pair.
+    pub fn generate(id: String) -> Option<Self> {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).ok()?;
+        Some(Self { id, pair })
+    }
+
+    /// The key pair that [`private`](Self::private) has written down.
+    pub fn parse(jwk: &str) -> Option<Self> {
+        let jwk: Value = serde_json::from_str(jwk).ok()?;
+        let part = |name: &str| BASE64.decode(jwk.get(name)?.as_str()?).ok();
+        let point = [vec![4], part("x")?, part("y")?].concat();
+        let pair = EcdsaKeyPair::from_private_key_and_public_key(
+            &ECDSA_P256_SHA256_FIXED_SIGNING,
+            &part("d")?,
+            &point,
+        );
+        Some(Self {
+            id: jwk.get("kid")?.as_str()?.to_owned(),
+            pair: pair.ok()?,
+        })
+    }
+
+    /// The key's name, which is in the header of what it signs.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Signs in the form that tokens want.
+    pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let signature = self.pair.sign(&SystemRandom::new(), message).ok()?;
+        Some(signature.as_ref().to_vec())
+    }
+
+    /// The public half.
+    pub fn public(&self) -> Value {
+        let point = self.pair.public_key().as_ref();
+        let half = |from: usize| BASE64.encode(point.get(from..from + COORDINATE).unwrap_or_default());
+        json!({
+            "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "key_ops": ["verify"],
+            "kid": self.id, "x": half(1), "y": half(1 + COORDINATE),
+        })
+    }
+
+    /// The whole pair, to be kept in a Secret.
+    pub fn private(&self) -> Option<SecretString> {
+        let mut jwk = self.public();
+        let secret = self.pair.private_key().as_be_bytes().ok()?;
+        jwk["key_ops"] = json!(["sign", "verify"]);
+        jwk["d"] = BASE64.encode(secret.as_ref()).into();
+        Some(jwk.to_string().into())
+    }
+}
+
+/// A shared secret as a key that verifies and does not sign.
+fn shared(secret: &SecretString) -> Value {
+    json!({
+        "kty": "oct", "alg": "HS256", "key_ops": ["verify"],
+        "k": BASE64.encode(secret.expose_secret()),
+    })
+}
+
+/// What is accepted beside the pair that signs: other secrets, and the public halves of other pairs.
+#[derive(Default)]
+pub struct Accepted<'a> {
+    /// Shared secrets.
+    pub secrets: Vec<&'a SecretString>,
+    /// Public keys.
+    pub public: Vec<Value>,
+}
+
+/// Auth's list: the one key that signs, and all that verify.
+pub fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<SecretString> {
+    let private = signing.private()?;
+    let signing: Value = serde_json::from_str(private.expose_secret()).ok()?;
+    let all: Vec<Value> = std::iter::once(signing).chain(verifying(accepted)).collect();
+    Some(Value::from(all).to_string().into())
+}
+
+/// Everybody else's set: all that verify. It holds the shared secrets, so it is one itself.
+pub fn key_set(signing: &SigningKey, accepted: &Accepted<'_>) -> SecretString {
+    let all: Vec<Value> = std::iter::once(signing.public())
+        .chain(verifying(accepted))
+        .collect();
+    json!({ "keys": all }).to_string().into()
+}
+
+fn verifying(accepted: &Accepted<'_>) -> impl Iterator<Item = Value> {
+    let secrets = accepted.secrets.iter().map(|secret| shared(secret));
+    accepted.public.iter().cloned().chain(secrets.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use jiff::Timestamp;
+
+    use super::super::token::{Role, asymmetric, key_id};
+    use super::*;
+
+    fn verifies(jwk: &Value, token: &SecretString) -> bool {
+        let part = |name: &str| BASE64.decode(jwk[name].as_str().unwrap()).unwrap();
+        let point = [vec![4], part("x"), part("y")].concat();
+        let (signed, signature) = token.expose_secret().rsplit_once('.').unwrap();
+        let signature = BASE64.decode(signature).unwrap();
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+            .verify(signed.as_bytes(), &signature)
+            .is_ok()
+    }
+
+    #[test]
+    fn a_token_verifies_with_the_public_half_after_the_pair_was_kept() {
+        let key = SigningKey::generate("one".into()).unwrap();
+        let kept = SigningKey::parse(key.private().unwrap().expose_secret()).unwrap();
+        let token = asymmetric(&kept, Role::Service, Timestamp::UNIX_EPOCH).unwrap();
+        assert!(verifies(&key.public(), &token));
+        assert_eq!(key_id(&token).as_deref(), Some("one"));
+        let other = SigningKey::generate("two".into()).unwrap();
+        assert!(!verifies(&other.public(), &token));
+        assert!(key.public().get("d").is_none());
+    }
+
+    #[test]
+    fn exactly_one_key_signs() {
+        let (key, secret) = (SigningKey::generate("one".into()).unwrap(), "s".repeat(32).into());
+        let accepted = Accepted {
+            secrets: vec![&secret],
+            public: vec![SigningKey::generate("old".into()).unwrap().public()],
+        };
+        let keys: Value =
+            serde_json::from_str(private_keys(&key, &accepted).unwrap().expose_secret()).unwrap();
+        let signing = |key: &&Value| key["key_ops"].as_array().unwrap().contains(&json!("sign"));
+        assert_eq!(keys.as_array().unwrap().iter().filter(signing).count(), 1);
+        let set = key_set(&key, &accepted);
+        assert!(!set.expose_secret().contains("\"d\""));
+        assert_eq!(set.expose_secret().matches("kty").count(), 3);
+    }
+}

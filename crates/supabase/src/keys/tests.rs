@@ -1,0 +1,182 @@
+//! The life of a Secret: made, adopted, completed, rotated, expired.
+
+use aws_lc_rs::hmac;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jiff::SignedDuration;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use serde_json::json;
+
+use super::*;
+
+const LOGINS: &[Login] = &[Login::Auth, Login::Rest];
+
+fn request(rotate: Option<&str>) -> Request<'_> {
+    Request {
+        own_secret: None,
+        rotate,
+        grace: SignedDuration::from_hours(1),
+        logins: LOGINS,
+    }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn run(keys: Keys, request: &Request<'_>, second: i64) -> Keys {
+    let seed = u64::try_from(second).unwrap();
+    complete(keys, request, &mut StdRng::seed_from_u64(seed), at(second)).unwrap()
+}
+
+fn again(keys: &Keys) -> Keys {
+    Keys::from_data(
+        keys.iter()
+            .map(|(key, value)| (key.to_owned(), value.expose_secret().as_bytes().to_vec())),
+    )
+}
+
+fn text<'a>(keys: &'a Keys, key: &str) -> &'a str {
+    keys.get(key)
+        .map(|value| value.expose_secret())
+        .unwrap_or_default()
+}
+
+fn same(one: &Keys, two: &Keys) -> bool {
+    let all = |keys: &Keys| -> Vec<(String, String)> {
+        keys.iter()
+            .map(|(key, value)| (key.to_owned(), value.expose_secret().to_owned()))
+            .collect()
+    };
+    all(one) == all(two)
+}
+
+#[test]
+fn what_is_made_is_kept() {
+    let first = run(Keys::default(), &request(None), 1);
+    assert_eq!(text(&first, key::JWT_SECRET).len(), 44);
+    assert_eq!(text(&first, key::REALTIME_ENCRYPTION).len(), 16);
+    assert_eq!(text(&first, key::SECRET_KEY_BASE).len(), 64);
+    assert!(
+        text(&first, key::password(Login::Auth))
+            .chars()
+            .all(char::is_alphanumeric)
+    );
+    assert!(!first.has_previous());
+    let second = run(again(&first), &request(None), 2);
+    assert!(same(&first, &second));
+}
+
+#[test]
+fn what_is_missing_is_added_and_the_rest_stays() {
+    let mut first = run(Keys::default(), &request(None), 1);
+    let secret = text(&first, key::JWT_SECRET).to_owned();
+    first.take(key::META_CRYPTO);
+    first.set(key::PUBLISHABLE, "");
+    let second = run(first, &request(None), 2);
+    assert_eq!(text(&second, key::JWT_SECRET), secret);
+    assert!(second.get(key::META_CRYPTO).is_some() && second.get(key::PUBLISHABLE).is_some());
+}
+
+/// The predecessor signed over the decoded bytes, which no service but one accepted.
+#[test]
+fn a_predecessors_keys_are_replaced_and_stay_accepted() {
+    let secret = base64(&mut StdRng::seed_from_u64(9), 32);
+    let bytes = BASE64_STANDARD.decode(secret.expose_secret()).unwrap();
+    let sign = |role: &str| {
+        let part = |value: serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!(
+            "{}.{}",
+            part(json!({"alg": "HS256"})),
+            part(json!({"role": role}))
+        );
+        let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), signed.as_bytes());
+        format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
+    };
+    let mut old = Keys::default();
+    old.set(key::JWT_SECRET, secret.clone());
+    old.set(key::ANON, sign("anon"));
+    old.set(key::SERVICE, sign("service_role"));
+    let taken = run(again(&old), &request(None), 1);
+    assert_eq!(text(&taken, key::JWT_SECRET), secret.expose_secret());
+    assert_eq!(text(&taken, key::PREVIOUS_ANON), text(&old, key::ANON));
+    assert_eq!(text(&taken, key::PREVIOUS_SERVICE), text(&old, key::SERVICE));
+    let plain = secret.expose_secret().as_bytes();
+    assert!(token::is_signed_by(
+        taken.get(key::ANON).unwrap(),
+        plain,
+        Role::Anon
+    ));
+    assert!(taken.get(key::META_CRYPTO).is_some());
+    // For ever: programs carry them.
+    let later = run(again(&taken), &request(None), 999_999);
+    assert!(same(&taken, &later));
+}
+
+#[test]
+fn a_rotation_happens_once_and_ends() {
+    let first = run(Keys::default(), &request(None), 1);
+    let rotated = run(again(&first), &request(Some("now")), 100);
+    for (current, previous) in [
+        (key::JWT_SECRET, key::PREVIOUS_SECRET),
+        (key::ANON, key::PREVIOUS_ANON),
+        (key::PUBLISHABLE, key::PREVIOUS_PUBLISHABLE),
+    ] {
+        assert_ne!(text(&rotated, current), text(&first, current), "{current}");
+        assert_eq!(text(&rotated, previous), text(&first, current), "{current}");
+    }
+    assert_eq!(
+        text(&rotated, key::JWKS).matches("\"kty\"").count(),
+        4,
+        "both pairs and both secrets"
+    );
+    for name in [
+        key::META_CRYPTO,
+        key::REALTIME_ENCRYPTION,
+        key::password(Login::Auth),
+    ] {
+        assert_eq!(
+            text(&rotated, name),
+            text(&first, name),
+            "what is encrypted with it would be lost"
+        );
+    }
+    let settled = run(again(&rotated), &request(Some("now")), 200);
+    assert!(same(&rotated, &settled));
+    let over = run(again(&rotated), &request(Some("now")), 100 + 3600);
+    assert!(!over.has_previous());
+    assert_eq!(text(&over, key::JWKS).matches("\"kty\"").count(), 2);
+    assert_eq!(text(&over, key::ANON), text(&rotated, key::ANON));
+}
+
+#[test]
+fn a_request_from_the_first_day_is_no_rotation() {
+    let first = run(Keys::default(), &request(Some("now")), 1);
+    assert!(!first.has_previous());
+    assert!(same(&first, &run(again(&first), &request(Some("now")), 2)));
+}
+
+#[test]
+fn a_secret_of_the_users_own_is_used_and_its_exchange_is_a_rotation() {
+    let own = |text: &str| Request {
+        own_secret: Some(text.to_owned().into()),
+        ..request(None)
+    };
+    let first = run(Keys::default(), &own("one-one-one-one-one-one-one-one-one"), 1);
+    assert_eq!(
+        text(&first, key::JWT_SECRET),
+        "one-one-one-one-one-one-one-one-one"
+    );
+    let second = run(again(&first), &own("two-two-two-two-two-two-two-two-two"), 2);
+    assert_eq!(
+        text(&second, key::JWT_SECRET),
+        "two-two-two-two-two-two-two-two-two"
+    );
+    assert_eq!(text(&second, key::PREVIOUS_SECRET), text(&first, key::JWT_SECRET));
+    let plain = text(&second, key::JWT_SECRET).as_bytes().to_vec();
+    assert!(token::is_signed_by(
+        second.get(key::ANON).unwrap(),
+        &plain,
+        Role::Anon
+    ));
+}

@@ -1,0 +1,82 @@
+//! Ingress, `HTTPRoute` and `NetworkPolicies`. Everything leads to the gateway, and nothing to anything else.
+
+use serde_json::{Value, json};
+use stanchion_api::supabase::{Gateway, IngressOptions, NetworkRules};
+
+use super::{labels, pods_of};
+use crate::components::Project;
+
+/// The gateway's port.
+const PORT: u16 = 8000;
+
+/// The Ingress, if there shall be one.
+pub fn ingress(project: &Project<'_>) -> Option<Value> {
+    let options: &IngressOptions = project.spec.ingress.as_ref().filter(|ingress| ingress.enabled)?;
+    let backend = json!({ "service": { "name": project.host("kong"), "port": { "number": PORT } } });
+    let mut rule =
+        json!({ "http": { "paths": [{ "path": "/", "pathType": "Prefix", "backend": backend }] } });
+    let host = options.host.as_deref().filter(|host| !host.is_empty());
+    if let Some(host) = host {
+        rule["host"] = host.into();
+    }
+    let mut spec = json!({ "rules": [rule] });
+    if let Some(class) = &options.class_name {
+        spec["ingressClassName"] = class.as_str().into();
+    }
+    if let Some(secret) = options.tls_secret_name.as_deref().filter(|name| !name.is_empty()) {
+        let hosts: Vec<&str> = host.into_iter().collect();
+        spec["tls"] = json!([{ "secretName": secret, "hosts": hosts }]);
+    }
+    Some(json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": { "name": project.name, "labels": labels(project), "annotations": options.annotations },
+        "spec": spec,
+    }))
+}
+
+/// The `HTTPRoute`, if there shall be one.
+pub fn http_route(project: &Project<'_>) -> Option<Value> {
+    let gateway: &Gateway = project.spec.gateway.as_ref()?;
+    let mut spec = json!({
+        "parentRefs": gateway.parent_refs,
+        "rules": [{ "backendRefs": [{ "name": project.host("kong"), "port": PORT }] }],
+    });
+    if !gateway.hostnames.is_empty() {
+        spec["hostnames"] = json!(gateway.hostnames);
+    }
+    Some(json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": { "name": project.name, "labels": labels(project), "annotations": gateway.annotations },
+        "spec": spec,
+    }))
+}
+
+/// The `NetworkPolicies`, if there shall be any: one for all pods, which lets in the project's own, and one for the
+/// gateway, which lets in whom the spec names.
+pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
+    let Some(rules) = &project.spec.network_policy else {
+        return Vec::new();
+    };
+    let NetworkRules { from } = rules;
+    let mut pods_of_kong = pods_of(project);
+    pods_of_kong["app.kubernetes.io/name"] = "kong".into();
+    let mut gateway = json!({ "ports": [{ "port": PORT }, { "port": 8443 }] });
+    if !from.is_empty() {
+        gateway["from"] = json!(from);
+    }
+    let own = json!({ "from": [{ "podSelector": { "matchLabels": pods_of(project) } }] });
+    let policy = |name: &str, pods: &Value, ingress: &Value| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": { "name": name, "labels": labels(project) },
+            "spec": { "podSelector": { "matchLabels": pods }, "policyTypes": ["Ingress"], "ingress": [ingress] },
+        })
+    };
+    vec![
+        policy(project.name, &pods_of(project), &own),
+        policy(&project.host("kong"), &pods_of_kong, &gateway),
+    ]
+}
