@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, ObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -135,6 +135,25 @@ impl Reader {
             &what,
             Known::from_read(found.as_ref().map(K::meta)),
         );
+        Ok(found)
+    }
+
+    /// Reads the objects of the same namespace that carry these labels; a change of any of them wakes.
+    pub async fn list<K>(&self, labels: &str) -> Result<Vec<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api = Api::<K>::namespaced(self.client.clone(), &self.subject.key.namespace);
+        let found = api.list(&ListParams::default().labels(labels)).await?.items;
+        let kind = crate::watch::references::kind_key(&ApiResource::erase::<K>(&()));
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        for object in &found {
+            let what = Reference::of(&kind, object.meta());
+            self.references.about_to_read(&self.subject.key, &what);
+            self.references
+                .have_read(&self.subject.key, &what, Known::from_read(Some(object.meta())));
+            read.insert(what);
+        }
         Ok(found)
     }
 

@@ -100,6 +100,12 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The target of an object that is being deleted. It cannot fail: an invalid object must be deletable.
     fn farewell(object: &Self::Object) -> Self::Target;
 
+    /// Whether something outside Kubernetes is, or will be, made for this target that only its finalizer cleans up.
+    fn holds(target: &Self::Target) -> bool {
+        let _ = target;
+        true
+    }
+
     /// Reads what is there. It must not write anything.
     fn observe(
         &self,

@@ -65,7 +65,11 @@ impl Intent {
         let hash = hash(&body);
         let owner = serde_json::to_value(&subject.owner).map_err(unreadable)?;
         let metadata = entry(&mut body, "metadata");
-        entry(metadata, "labels")[MANAGED_BY.0] = Value::String(MANAGED_BY.1.into());
+        let labels = entry(metadata, "labels");
+        // A child that is found by another value says so itself.
+        if !labels[MANAGED_BY.0].is_string() {
+            labels[MANAGED_BY.0] = Value::String(MANAGED_BY.1.into());
+        }
         entry(metadata, "annotations")[INTENT] = Value::String(hash);
         metadata["ownerReferences"] = Value::Array(vec![owner]);
         metadata["namespace"] = Value::String(subject.key.namespace.clone());

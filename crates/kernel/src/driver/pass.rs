@@ -137,6 +137,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         };
         let target = self.target.insert(target);
         if let Some(finalizer) = R::FINALIZER
+            && R::holds(target)
             && self.object.meta().deletion_timestamp.is_none()
             && !finalizer::has(self.object.as_ref(), finalizer)
         {

@@ -33,23 +33,39 @@ pub(crate) struct Setting<'a> {
 }
 
 /// The kinds of which a controller's families are, in the making.
-#[derive(Default)]
 pub struct Kinds {
+    label: &'static str,
     open: Vec<Open>,
     resources: Vec<ApiResource>,
 }
 
-type Open = Box<dyn FnOnce(&Setting<'_>) -> Opened>;
+impl Default for Kinds {
+    fn default() -> Self {
+        Self::labelled(MANAGED_BY.1)
+    }
+}
+
+type Open = Box<dyn FnOnce(&Setting<'_>, &'static str) -> Opened>;
 type Opened = (TypeId, Arc<dyn Any + Send + Sync>, BoxFuture<'static, ()>);
 
 impl Kinds {
+    /// Of children that carry another value of the label [`MANAGED_BY`] than ours: a predecessor made them so, and
+    /// they state it themselves.
+    pub fn labelled(label: &'static str) -> Self {
+        Self {
+            label,
+            open: Vec::new(),
+            resources: Vec::new(),
+        }
+    }
+
     /// With one kind more.
     #[must_use]
     pub fn with<K: Member>(mut self) -> Self {
         self.resources.push(ApiResource::erase::<K>(&()));
-        self.open.push(Box::new(|setting| {
+        self.open.push(Box::new(|setting, label| {
             let family = Arc::new(Family::<K>::new(setting.owner.clone(), setting.manager.into()));
-            let watch = open(Arc::clone(&family), setting);
+            let watch = open(Arc::clone(&family), setting, label);
             (TypeId::of::<K>(), family, watch)
         }));
         self
@@ -65,7 +81,7 @@ impl Kinds {
         let mut by_kind = HashMap::new();
         let mut watches = Vec::new();
         for open in self.open {
-            let (kind, family, watch) = open(setting);
+            let (kind, family, watch) = open(setting, self.label);
             by_kind.insert(kind, family);
             watches.push(watch);
         }
@@ -73,14 +89,14 @@ impl Kinds {
     }
 }
 
-fn open<K: Member>(family: Arc<Family<K>>, setting: &Setting<'_>) -> BoxFuture<'static, ()> {
+fn open<K: Member>(family: Arc<Family<K>>, setting: &Setting<'_>, label: &str) -> BoxFuture<'static, ()> {
     let resource = ApiResource::erase::<K>(&());
     let client = setting.client.clone();
     let api: Api<DynamicObject> = match setting.scope {
         Scope::Cluster => Api::all_with(client, &resource),
         Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, &resource),
     };
-    let ours = format!("{}={}", MANAGED_BY.0, MANAGED_BY.1);
+    let ours = format!("{}={label}", MANAGED_BY.0);
     let events = watcher(api, setting.config.clone().labels(&ours)).default_backoff();
     let name = format!("children of kind {} in {}", resource.plural, setting.scope);
     let done: Vec<_> = setting.synced.iter().map(|synced| synced.expect(&name)).collect();
