@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::core::ApiResource;
-use stanchion_api::{PostgresInstance, PostgresUser};
+use stanchion_api::{PostgresInstance, PostgresUser, SupabaseProject};
 use stanchion_kernel::admission::Webhook;
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::scope::Scope;
+use stanchion_supabase::ProjectController;
 use stanchion_user::{InstanceController, UserController};
 
 use crate::run::Setup;
@@ -29,28 +30,44 @@ pub(crate) struct Controller {
 }
 
 /// The table.
-pub(crate) const ALL: &[Controller] = &[Controller {
-    name: "user",
-    kinds: || {
-        vec![
-            ApiResource::erase::<PostgresUser>(&()),
-            ApiResource::erase::<PostgresInstance>(&()),
-        ]
+pub(crate) const ALL: &[Controller] = &[
+    Controller {
+        name: "user",
+        kinds: || {
+            vec![
+                ApiResource::erase::<PostgresUser>(&()),
+                ApiResource::erase::<PostgresInstance>(&()),
+            ]
+        },
+        rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
+        webhooks: stanchion_user::webhooks,
+        add: |setup, scopes, operator| {
+            let setup = stanchion_user::Setup {
+                default_instance: setup.default_instance.clone(),
+                pools: setup.pools.clone(),
+                fingerprints: Arc::clone(&setup.fingerprints),
+            };
+            for scope in scopes {
+                operator.add(UserController::new(setup.clone()), scope);
+                operator.add(InstanceController::new(setup.clone()), scope);
+            }
+        },
     },
-    rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
-    webhooks: stanchion_user::webhooks,
-    add: |setup, scopes, operator| {
-        let setup = stanchion_user::Setup {
-            default_instance: setup.default_instance.clone(),
-            pools: setup.pools.clone(),
-            fingerprints: Arc::clone(&setup.fingerprints),
-        };
-        for scope in scopes {
-            operator.add(UserController::new(setup.clone()), scope);
-            operator.add(InstanceController::new(setup.clone()), scope);
-        }
+    Controller {
+        name: "supabase",
+        kinds: || vec![ApiResource::erase::<SupabaseProject>(&())],
+        rules: rules::<ProjectController>,
+        webhooks: stanchion_supabase::webhooks,
+        add: |setup, scopes, operator| {
+            let setup = stanchion_supabase::Setup {
+                pools: setup.pools.clone(),
+            };
+            for scope in scopes {
+                operator.add(ProjectController::new(setup.clone()), scope);
+            }
+        },
     },
-}];
+];
 
 /// Which rows were chosen.
 #[derive(Clone, Debug, clap::Args)]

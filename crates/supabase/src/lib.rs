@@ -7,9 +7,18 @@
 //! | [`keys`] | the project's keys and passwords, in one Secret |
 //! | [`components`] | the components, each from one row of a table |
 //! | [`network`] | how a project is reached, and by whom |
+//! | [`webhook`] | what is told when somebody applies a project |
+//! | [`project`] | the controller: validate, observe, plan, apply, report |
 
 pub mod components;
 pub mod database;
 pub mod dependencies;
 pub mod keys;
 pub mod network;
+pub mod project;
+mod setup;
+pub mod webhook;
+
+pub use project::{ProjectController, check};
+pub use setup::Setup;
+pub use webhook::webhooks;

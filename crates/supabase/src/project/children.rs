@@ -1,0 +1,146 @@
+//! The children of a project by kind: what is known of them, what shall be done about them, and doing it.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::ObjectMeta;
+use serde_json::Value;
+use stanchion_kernel::apply::{Intent, Takeover};
+use stanchion_kernel::context::Subject;
+use stanchion_kernel::family::{Child, Kinds, Rollout, Step, decide};
+use stanchion_kernel::{Problem, Reader, Writer};
+
+use crate::components::MANAGED_BY;
+
+/// One line a kind: everything that is done for each kind is done here.
+macro_rules! kinds {
+    ($($field:ident: $kind:ident, $kept:ty;)*) => {
+        /// What is known of the children.
+        #[derive(Default)]
+        pub struct Children {
+            $($field: Vec<Child<$kept>>,)*
+        }
+
+        /// The kinds, as the kernel watches them.
+        pub fn families() -> Kinds {
+            Kinds::labelled(MANAGED_BY)$(.with::<$kind>())*
+        }
+
+        impl Children {
+            /// What is known without asking.
+            pub fn known(read: &Reader) -> Self {
+                Self { $($field: read.children::<$kind>(),)* }
+            }
+
+            /// What to do about a child that shall be as this object.
+            pub fn step(&self, object: &Value, subject: &Subject) -> Result<Deed, Problem> {
+                let intent = Intent::new(object, subject)?;
+                let name = intent.name().to_owned();
+                match object["kind"].as_str() {
+                    $(Some(stringify!($kind)) => {
+                        let known = self.$field.iter().find(|child| child.name == name);
+                        Ok(Deed::$kind(decide(intent, known, subject)))
+                    })*
+                    kind => Err(Problem::permanent(
+                        "UnknownKind",
+                        format!("no child can be of kind {kind:?}"),
+                    )),
+                }
+            }
+
+            /// The children that shall no longer be there: everything that is not among these objects.
+            pub fn left_over(&self, wanted: &[Value]) -> Vec<Deed> {
+                let is_wanted = |kind: &str, name: &str| {
+                    wanted.iter().any(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+                };
+                let mut deeds = Vec::new();
+                $(for child in &self.$field {
+                    if !child.leaving && !is_wanted(stringify!($kind), &child.name) {
+                        deeds.push(Deed::Remove(Removal::$kind, Box::new(meta(child))));
+                    }
+                })*
+                deeds
+            }
+        }
+
+        /// Something to do about one child.
+        pub enum Deed {
+            $(
+                #[allow(missing_docs)]
+                $kind(Step),
+            )*
+            /// Take it away.
+            Remove(Removal, Box<ObjectMeta>),
+        }
+
+        /// The kind of a child that is taken away.
+        #[derive(Clone, Copy)]
+        #[allow(missing_docs)]
+        pub enum Removal {
+            $($kind,)*
+        }
+
+        impl Deed {
+            /// Whether there is nothing to do.
+            pub fn is_nothing(&self) -> bool {
+                match self {
+                    $(Self::$kind(step) => *step == Step::Keep,)*
+                    Self::Remove(..) => false,
+                }
+            }
+
+            /// Does it, and says whether anything was written. What a predecessor left is taken over.
+            pub async fn carry_out(self, write: &Writer) -> Result<bool, Problem> {
+                match self {
+                    $(Self::$kind(step) => write.carry_out::<$kind>(step, Takeover::Adopt).await,)*
+                    Self::Remove(kind, child) => {
+                        match kind {
+                            $(Removal::$kind => write.delete::<$kind>(&child).await?,)*
+                        }
+                        Ok(true)
+                    }
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    config_maps: ConfigMap, ();
+    services: Service, ();
+    deployments: Deployment, Rollout;
+    autoscalers: HorizontalPodAutoscaler, ();
+    budgets: PodDisruptionBudget, ();
+    ingresses: Ingress, ();
+    policies: NetworkPolicy, ();
+}
+
+impl Children {
+    /// How far a Deployment is rolled out.
+    pub fn rollout(&self, name: &str) -> Option<&Rollout> {
+        let child = self.deployments.iter().find(|child| child.name == name)?;
+        Some(&child.kept)
+    }
+}
+
+impl Deed {
+    /// The name of the Deployment that this writes.
+    pub fn deployment(&self) -> Option<&str> {
+        match self {
+            Self::Deployment(Step::Create(intent) | Step::Write(intent) | Step::Look(intent)) => {
+                Some(intent.name())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn meta<Kept>(child: &Child<Kept>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(child.name.clone()),
+        uid: Some(child.uid.clone()),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,129 @@
+//! The controller of `SupabaseProject`. Each step of a reconcile is one file.
+
+pub mod apply;
+pub mod children;
+pub mod memory;
+pub mod observe;
+pub mod plan;
+pub mod pods;
+pub mod report;
+pub mod route;
+pub mod secrets;
+pub mod target;
+pub mod validate;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::SupabaseProject;
+use stanchion_api::supabase::{FINALIZER, SupabaseProjectStatus, annotation};
+use stanchion_kernel::events::Announcement;
+use stanchion_kernel::family::Kinds;
+use stanchion_kernel::rbac::{OWN, READ, Rule};
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+pub use validate::validate as check;
+
+use crate::Setup;
+use memory::Memory;
+
+/// Keeps projects as `SupabaseProject` objects say.
+pub struct ProjectController {
+    setup: Setup,
+    memory: Memory,
+}
+
+impl ProjectController {
+    /// A controller with these connections.
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            memory: Memory::default(),
+        }
+    }
+}
+
+impl Reconciler for ProjectController {
+    type Object = SupabaseProject;
+    type Target = target::Target;
+    type Observed = observe::Observed;
+    type Plan = plan::Plan;
+    type Applied = apply::Applied;
+
+    const NAME: &'static str = "supabase";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+    const ANNOTATIONS: &'static [&'static str] = &[annotation::RECONCILE_AT, annotation::ROTATE_KEYS_AT];
+    const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
+    const ANNOUNCEMENTS: &'static [Announcement] = report::ANNOUNCEMENTS;
+
+    fn watches() -> Vec<Watch> {
+        vec![Watch::referred::<Secret>()]
+    }
+
+    fn families() -> Kinds {
+        children::families()
+    }
+
+    fn rules() -> Vec<Rule> {
+        vec![
+            Rule::new("", &["secrets"], READ),
+            // The Secret with the keys; it goes with its project.
+            Rule::new("", &["secrets"], &["create", "patch"]),
+            Rule::new("", &["configmaps", "services"], OWN),
+            Rule::new("apps", &["deployments"], OWN),
+            Rule::new("autoscaling", &["horizontalpodautoscalers"], OWN),
+            Rule::new("policy", &["poddisruptionbudgets"], OWN),
+            Rule::new("networking.k8s.io", &["ingresses", "networkpolicies"], OWN),
+            Rule::new(
+                "gateway.networking.k8s.io",
+                &["httproutes"],
+                &["get", "create", "patch", "delete"],
+            ),
+            // Why a component is not ready.
+            Rule::new("", &["pods"], &["list"]),
+        ]
+    }
+
+    fn validate(project: &SupabaseProject) -> Result<Self::Target, Problem> {
+        validate::validate(project)
+    }
+
+    /// Children go with their owner, and nothing outside is taken away: there is nothing to do.
+    fn farewell(_: &SupabaseProject) -> Self::Target {
+        target::Target::Leaving
+    }
+
+    /// Nothing has to be cleaned up, so nothing holds a project, or its namespace, up. The finalizer is known for the
+    /// sake of projects that a predecessor has put it on.
+    fn holds(_: &Self::Target) -> bool {
+        false
+    }
+
+    async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
+        observe::observe(&self.setup, &self.memory, read, target).await
+    }
+
+    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
+        plan::plan(target, observed)
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        target: &Self::Target,
+        observed: &Self::Observed,
+        plan: Self::Plan,
+        applied: &mut Self::Applied,
+    ) -> Result<(), Problem> {
+        let work = apply::apply(&self.setup, &self.memory, write, target, observed, plan, applied);
+        Box::pin(work).await
+    }
+
+    fn report(
+        project: &SupabaseProject,
+        outcome: &Outcome<'_, Self>,
+        now: Timestamp,
+    ) -> Report<SupabaseProjectStatus> {
+        report::report(project, outcome, now)
+    }
+}

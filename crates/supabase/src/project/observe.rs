@@ -1,0 +1,302 @@
+//! What is there: the Secrets, the database, the bucket, the children. Reads only.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use stanchion_kernel::context::Subject;
+use stanchion_kernel::{Class, Problem, Reader};
+
+use super::children::Children;
+use super::memory::{Checked, Memory};
+use super::pods;
+use super::route::HTTPRoute;
+use super::secrets::{self, Read};
+use super::target::{Target, Wanted};
+use crate::components::{self, Secrets};
+use crate::database::{self, Login, Names, Note};
+use crate::keys::{self, Keys, names as key};
+use crate::{Setup, dependencies};
+
+/// How often the database and the bucket are asked although nothing has changed.
+pub const CHECK_EVERY: Duration = Duration::from_mins(2);
+/// How long a rollout may take before its pods are asked what holds them up.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// What was read.
+pub enum Observed {
+    /// For a project that shall be there.
+    Project(Box<Present>),
+    /// Nothing was looked at.
+    Nothing,
+}
+
+/// What there is of a project.
+pub struct Present {
+    /// The project, as reads and writes know it.
+    pub subject: Subject,
+    /// What the user's Secrets say.
+    pub read: Read,
+    /// The Secret with the keys, as it is.
+    pub key_secret: Option<Secret>,
+    /// What pods take values from: the keys complete, and the user's Secrets.
+    pub secrets: Secrets,
+    /// How the database was reached.
+    pub postgres: Contact,
+    /// How the bucket was reached.
+    pub s3: Contact,
+    /// Who logs in to the database, if everything is there.
+    pub database: Option<Initialised>,
+    /// What the database needs.
+    pub request: database::Request,
+    /// The children.
+    pub children: Children,
+    /// The route of the Gateway API, where one is or was asked for.
+    pub route: Option<HTTPRoute>,
+    /// Why components are not ready, where that was asked.
+    pub troubles: Vec<pods::Trouble>,
+    /// When it was looked.
+    pub now: Timestamp,
+}
+
+/// A database that has everything.
+#[derive(Clone)]
+pub struct Initialised {
+    /// The role that each service logs in as.
+    pub names: Names,
+    /// What the server does not allow.
+    pub notes: Vec<Note>,
+}
+
+/// How a dependency was reached.
+#[derive(Clone)]
+pub enum Contact {
+    /// It answered, this fast.
+    Answered(Duration),
+    /// It did not.
+    Failed {
+        /// Who has to move.
+        class: Class,
+        /// One word.
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+    },
+}
+
+impl Contact {
+    fn of(result: Result<Duration, Problem>) -> Self {
+        match result {
+            Ok(latency) => Self::Answered(latency),
+            Err(problem) => Self::Failed {
+                class: problem.class,
+                reason: problem.reason,
+                message: problem.message,
+            },
+        }
+    }
+
+    /// Whether it answered.
+    pub fn answered(&self) -> bool {
+        matches!(self, Self::Answered(_))
+    }
+
+    /// The problem that it is not.
+    pub fn problem(&self, what: &str) -> Option<Problem> {
+        match self {
+            Self::Failed {
+                class,
+                reason,
+                message,
+            } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
+            Self::Answered(_) => None,
+        }
+    }
+}
+
+/// Reads everything that the plan needs.
+pub async fn observe(
+    setup: &Setup,
+    memory: &Memory,
+    read: &Reader,
+    target: &Target,
+) -> Result<Observed, Problem> {
+    let Target::Project(wanted) = target else {
+        return Ok(Observed::Nothing);
+    };
+    let present = Box::pin(present(setup, memory, read, wanted)).await?;
+    Ok(Observed::Project(Box::new(present)))
+}
+
+async fn present(
+    setup: &Setup,
+    memory: &Memory,
+    reader: &Reader,
+    wanted: &Wanted,
+) -> Result<Present, Problem> {
+    let now = Timestamp::now();
+    let read = secrets::read(reader, wanted).await?;
+    let key_secret: Option<Secret> = reader.get(&format!("{}-jwt", wanted.name)).await?;
+    let keys = complete_keys(wanted, &read, key_secret.as_ref(), now)?;
+    let request = database_request(wanted, &keys);
+    let checked = check(setup, memory, reader, &read, &request).await;
+    let children = Children::known(reader);
+    let route = if wanted.spec.gateway.is_some() || wanted.before.known {
+        reader.get(&wanted.name).await?
+    } else {
+        None
+    };
+    let troubles = if is_overdue(wanted, &children, now) {
+        let labels = format!(
+            "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
+            wanted.name,
+            components::MANAGED_BY
+        );
+        let pods: Vec<Pod> = reader.list(&labels).await?;
+        pods::troubles(&pods)
+    } else {
+        Vec::new()
+    };
+    Ok(Present {
+        subject: reader.subject().clone(),
+        secrets: Secrets {
+            keys,
+            others: read.others.clone(),
+        },
+        read,
+        key_secret,
+        postgres: checked.postgres,
+        s3: checked.s3,
+        database: checked.database,
+        request,
+        children,
+        route,
+        troubles,
+        now,
+    })
+}
+
+fn complete_keys(
+    wanted: &Wanted,
+    read: &Read,
+    secret: Option<&Secret>,
+    now: Timestamp,
+) -> Result<Keys, Problem> {
+    let data = secret.and_then(|secret| secret.data.clone()).unwrap_or_default();
+    let keys = Keys::from_data(data.into_iter().map(|(key, value)| (key, value.0)));
+    let request = keys::Request {
+        own_secret: read.own_secret.clone(),
+        rotate: wanted.rotate.as_deref(),
+        grace: wanted.grace,
+        logins: &LOGINS,
+    };
+    keys::complete(keys, &request, &mut rand::rng(), now)
+        .map_err(|error| Problem::human("BrokenKey", error.to_string()))
+}
+
+/// Who logs in.
+const LOGINS: [Login; 6] = [
+    Login::Rest,
+    Login::Auth,
+    Login::Storage,
+    Login::Realtime,
+    Login::Meta,
+    Login::ReadOnly,
+];
+
+fn database_request(wanted: &Wanted, keys: &Keys) -> database::Request {
+    let password = |login: Login| Some((login, keys.get(key::password(login))?.clone()));
+    database::Request {
+        project: format!("{}/{}", wanted.namespace, wanted.name),
+        passwords: LOGINS.into_iter().filter_map(password).collect(),
+    }
+}
+
+/// Asks the database and the bucket, unless they answered a short while ago and nothing has changed since.
+async fn check(
+    setup: &Setup,
+    memory: &Memory,
+    reader: &Reader,
+    read: &Read,
+    request: &database::Request,
+) -> Checked {
+    let inputs = inputs(read, request);
+    let known = memory.checked(&reader.subject().key);
+    if let Some(known) = known.filter(|known| known.holds(&inputs, CHECK_EVERY)) {
+        return known;
+    }
+    let (postgres, s3) = tokio::join!(
+        dependencies::postgres::contact(&setup.pools, &read.target),
+        dependencies::s3::contact(&read.store),
+    );
+    let mut postgres = Contact::of(postgres);
+    let s3 = Contact::of(s3);
+    let mut initialised = None;
+    if postgres.answered() {
+        match inspect(setup, read, request).await {
+            Ok(found) => initialised = found,
+            Err(problem) => postgres = Contact::of(Err(problem)),
+        }
+    }
+    let checked = Checked {
+        inputs,
+        at: Instant::now(),
+        postgres,
+        s3,
+        database: initialised,
+    };
+    memory.check(&reader.subject().key, checked.clone());
+    checked
+}
+
+async fn inspect(
+    setup: &Setup,
+    read: &Read,
+    request: &database::Request,
+) -> Result<Option<Initialised>, Problem> {
+    let session = setup.pools.get(&read.target).await?;
+    let outcome = database::inspect(&session, request).await?;
+    Ok(outcome.map(|outcome| Initialised {
+        names: outcome.names,
+        notes: outcome.notes,
+    }))
+}
+
+/// A digest of everything that is asked with. It stays in memory, and is compared with itself only.
+fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update(text.len().to_be_bytes());
+        digest.update(text);
+    };
+    add(&format!("{:?}", read.target.fingerprint()));
+    let store = &read.store;
+    for text in [&store.endpoint, &store.region, &store.bucket] {
+        add(text);
+    }
+    let secret = |value: &SecretString| value.expose_secret().to_owned();
+    add(&secret(&store.access_key_id));
+    add(&secret(&store.secret_access_key));
+    add(if store.force_path_style { "path" } else { "host" });
+    for (login, password) in &request.passwords {
+        add(login.role());
+        add(&secret(password));
+    }
+    digest.finalize().into()
+}
+
+/// Whether a rollout takes so long that its pods should be asked.
+fn is_overdue(wanted: &Wanted, children: &Children, now: Timestamp) -> bool {
+    let waiting = wanted.before.said.is_some_and(|said| {
+        let since = now.duration_since(said);
+        since >= jiff::SignedDuration::try_from(PATIENCE).unwrap_or_default()
+    });
+    let incomplete = components::wanted(&wanted.spec).any(|(component, _)| {
+        children
+            .rollout(&component.child_name(&wanted.name))
+            .is_some_and(|rollout| !rollout.is_complete())
+    });
+    incomplete && waiting
+}

@@ -1,0 +1,149 @@
+//! What to do: the Secret with the keys, the database, the children. In this order, because each needs the one before.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::ObjectMeta;
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+use stanchion_kernel::Problem;
+use stanchion_kernel::apply::{self, Intent, Takeover};
+
+use super::children::Deed;
+use super::observe::{Initialised, Observed, Present};
+use super::route::HTTPRoute;
+use super::target::{Target, Wanted};
+use crate::components::{self, MANAGED_BY, Project};
+use crate::network;
+
+/// What a pass is going to do.
+pub enum Plan {
+    /// Nothing.
+    Nothing,
+    /// Make it so.
+    Make(Box<Work>),
+}
+
+/// What has to be made so.
+pub struct Work {
+    /// The Secret with the keys, where it differs. It is written first: a password that is in no Secret is lost with
+    /// the process.
+    pub keys: Option<Intent>,
+    /// What is to be done about the children; `None` while the database is not in order, because nobody knows yet who
+    /// logs in there.
+    pub deeds: Option<Deeds>,
+}
+
+/// What is to be done about the children.
+pub struct Deeds {
+    /// In order.
+    pub steps: Vec<Deed>,
+    /// The route, where it differs.
+    pub route: Option<Intent>,
+    /// The route that is no longer wanted.
+    pub stale_route: Option<ObjectMeta>,
+}
+
+/// Decides what to do.
+pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+    let (Target::Project(wanted), Observed::Project(present)) = (target, observed) else {
+        return Ok(Plan::Nothing);
+    };
+    if let Some(problem) = present
+        .postgres
+        .problem("PostgreSQL")
+        .or_else(|| present.s3.problem("S3"))
+    {
+        return Err(problem);
+    }
+    let keys = key_secret(wanted, present)?;
+    let deeds = present
+        .database
+        .as_ref()
+        .map(|database| deeds(wanted, present, database))
+        .transpose()?;
+    Ok(Plan::Make(Box::new(Work { keys, deeds })))
+}
+
+fn key_secret(wanted: &Wanted, present: &Present) -> Result<Option<Intent>, Problem> {
+    let data = present.secrets.keys.iter().map(|(key, value)| {
+        (
+            key.to_owned(),
+            ByteString(value.expose_secret().as_bytes().to_vec()),
+        )
+    });
+    let labels = [
+        ("app.kubernetes.io/instance", wanted.name.as_str()),
+        ("app.kubernetes.io/part-of", "supabase"),
+        ("app.kubernetes.io/managed-by", MANAGED_BY),
+    ];
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some(format!("{}-jwt", wanted.name)),
+            labels: Some(
+                labels
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+            ),
+            ..ObjectMeta::default()
+        },
+        data: Some(data.collect()),
+        ..Secret::default()
+    };
+    let intent = Intent::new(&secret, &present.subject)?;
+    apply::decide(
+        intent,
+        present.key_secret.as_ref(),
+        &present.subject,
+        Takeover::Adopt,
+    )
+}
+
+/// What is to be done about the children, once it is known who logs in to the database.
+pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Result<Deeds, Problem> {
+    let project = Project {
+        name: &wanted.name,
+        spec: &wanted.spec,
+        database: &present.read.address,
+        logins: &database.names,
+        bucket: &present.read.bucket,
+        secrets: &present.secrets,
+    };
+    let objects = objects(&project);
+    let mut steps = objects
+        .iter()
+        .map(|object| present.children.step(object, &present.subject))
+        .collect::<Result<Vec<_>, Problem>>()?;
+    steps.extend(present.children.left_over(&objects));
+    steps.retain(|deed| !deed.is_nothing());
+    let wish = network::http_route(&project);
+    Ok(Deeds {
+        steps,
+        stale_route: stale_route(wish.as_ref(), present),
+        route: wish.map(|wish| route(&wish, present)).transpose()?.flatten(),
+    })
+}
+
+/// Every object that the project consists of, but for its Secret and its route, in the order of the components.
+fn objects(project: &Project<'_>) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (component, options) in components::wanted(project.spec) {
+        all.extend(component.config_map(project));
+        all.push(components::service(component, project));
+        all.push(components::deployment(component, options, project));
+        all.extend(network::autoscaler(component, options, project));
+        all.extend(network::disruption_budget(component, project));
+    }
+    all.extend(network::ingress(project));
+    all.extend(network::network_policies(project));
+    all
+}
+
+fn route(wish: &Value, present: &Present) -> Result<Option<Intent>, Problem> {
+    let intent = Intent::new(wish, &present.subject)?;
+    apply::decide::<HTTPRoute>(intent, present.route.as_ref(), &present.subject, Takeover::Adopt)
+}
+
+fn stale_route(wish: Option<&Value>, present: &Present) -> Option<ObjectMeta> {
+    let route = present.route.as_ref().filter(|_| wish.is_none())?;
+    apply::is_owned(&route.metadata, &present.subject).then(|| route.metadata.clone())
+}

@@ -1,0 +1,127 @@
+//! Why a component is not ready, in the words of its pods.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt as _;
+
+/// Reasons that do not pass by waiting.
+const FATAL: &[&str] = &[
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
+];
+
+/// What keeps a component from being ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The component, by its label.
+    pub component: String,
+    /// The pod's own reason.
+    pub reason: String,
+    /// The pod, and its own message.
+    pub message: String,
+}
+
+/// What the pods say, the first word of each component.
+pub fn troubles(pods: &[Pod]) -> Vec<Trouble> {
+    let mut all: Vec<Trouble> = Vec::new();
+    for pod in pods
+        .iter()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+    {
+        let Some(component) = pod.labels().get("app.kubernetes.io/name") else {
+            continue;
+        };
+        if all.iter().any(|known| known.component == *component) {
+            continue;
+        }
+        if let Some((reason, message)) = trouble(pod) {
+            let said = if message.is_empty() {
+                String::new()
+            } else {
+                format!(": {message}")
+            };
+            all.push(Trouble {
+                component: component.clone(),
+                message: format!("pod {}: {reason}{said}", pod.name_any()),
+                reason,
+            });
+        }
+    }
+    all
+}
+
+fn trouble(pod: &Pod) -> Option<(String, String)> {
+    let status = pod.status.as_ref()?;
+    let containers = status.container_statuses.iter().flatten();
+    let stuck = |container: &ContainerStatus| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting
+            .reason
+            .clone()
+            .filter(|reason| FATAL.contains(&reason.as_str()))?;
+        Some((reason, waiting.message.clone().unwrap_or_default()))
+    };
+    containers.filter_map(stuck).next().or_else(|| {
+        let unscheduled = status.conditions.iter().flatten().find(|condition| {
+            condition.type_ == "PodScheduled"
+                && condition.status == "False"
+                && condition.reason.as_deref() == Some("Unschedulable")
+        })?;
+        Some((
+            "Unschedulable".into(),
+            unscheduled.message.clone().unwrap_or_default(),
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(component: &str, status: &Value) -> Pod {
+        let pod = json!({
+            "metadata": {"name": format!("shop-{component}-1"), "labels": {"app.kubernetes.io/name": component}},
+            "status": status,
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn waiting(reason: &str) -> Value {
+        json!({"containerStatuses": [{
+            "name": "x", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": reason, "message": "it says why"}},
+        }]})
+    }
+
+    #[test]
+    fn the_pods_own_words() {
+        let unscheduled = json!({"conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"},
+        ]});
+        let pods = [
+            pod("auth", &waiting("ImagePullBackOff")),
+            pod("auth", &waiting("CrashLoopBackOff")),
+            pod("meta", &waiting("ContainerCreating")),
+            pod("kong", &unscheduled),
+            pod("rest", &json!({})),
+        ];
+        let said: Vec<String> = troubles(&pods)
+            .into_iter()
+            .map(|trouble| trouble.message)
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "pod shop-auth-1: ImagePullBackOff: it says why",
+                "pod shop-kong-1: Unschedulable: 0/1 nodes"
+            ]
+        );
+    }
+}

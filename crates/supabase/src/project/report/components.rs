@@ -1,0 +1,190 @@
+//! Each component, as its Deployment is now.
+
+use jiff::Timestamp;
+use stanchion_api::supabase::{ComponentPhase, ComponentStatus, Options, SupabaseProjectStatus, condition};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::family::Rollout;
+
+use super::super::apply::Applied;
+use super::super::observe::Present;
+use super::super::target::Wanted;
+use crate::components::{self, ALL, Component};
+
+/// The components in one word, and who has it to say.
+pub(super) enum Overview {
+    /// Every one is ready.
+    Ready,
+    /// These are on their way.
+    Rolling(Vec<String>),
+    /// These will not become ready by waiting.
+    Failed(Vec<String>),
+}
+
+impl Overview {
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Ready => "All components running".into(),
+            Self::Rolling(which) => format!("waiting for {}", which.join(", ")),
+            Self::Failed(which) => which.join("; "),
+        }
+    }
+}
+
+/// What was seen of one component.
+struct Found<'a> {
+    component: &'static Component,
+    options: &'a Options,
+    rollout: Option<&'a Rollout>,
+    trouble: Option<String>,
+    ready: bool,
+}
+
+/// States every component, and says how it is with all of them.
+pub(super) fn report(
+    status: &mut SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    present: &Present,
+    applied: &Applied,
+    now: Timestamp,
+) -> Overview {
+    let found: Vec<Found<'_>> = components::wanted(&wanted.spec)
+        .map(|(component, options)| find(component, options, wanted, present, applied))
+        .collect();
+    for component in ALL {
+        if !found.iter().any(|found| found.component.name == component.name) {
+            conditions.clear(component.condition);
+            status.components.remove(component.field);
+        }
+    }
+    for found in &found {
+        state(status, conditions, found, now);
+    }
+    let available = found.iter().all(|found| {
+        found
+            .rollout
+            .is_some_and(|rollout| rollout.available > 0 || rollout.desired == 0)
+    });
+    let (reason, message) = if available {
+        ("EndpointsAvailable", String::new())
+    } else {
+        ("EndpointsUnavailable", overview(&found).message())
+    };
+    conditions.set(condition::AVAILABLE, available.into(), reason, &message);
+    overview(&found)
+}
+
+fn find<'a>(
+    component: &'static Component,
+    options: &'a Options,
+    wanted: &Wanted,
+    present: &'a Present,
+    applied: &Applied,
+) -> Found<'a> {
+    let name = component.child_name(&wanted.name);
+    let rollout = present.children.rollout(&name);
+    // What was written in this pass was seen before it was written.
+    let ready = rollout.is_some_and(Rollout::is_complete) && !applied.rolled.contains(&name);
+    let said = present
+        .troubles
+        .iter()
+        .find(|trouble| trouble.component == component.name)
+        .map(|trouble| trouble.message.clone());
+    let stuck = rollout.and_then(|rollout| rollout.stuck.clone());
+    Found {
+        component,
+        options,
+        rollout,
+        trouble: said
+            .or(stuck)
+            .filter(|_| !ready && !applied.rolled.contains(&name)),
+        ready,
+    }
+}
+
+fn overview(found: &[Found<'_>]) -> Overview {
+    let failed: Vec<String> = found
+        .iter()
+        .filter_map(|found| Some(format!("{}: {}", found.component.name, found.trouble.as_ref()?)))
+        .collect();
+    if !failed.is_empty() {
+        return Overview::Failed(failed);
+    }
+    let rolling: Vec<String> = found
+        .iter()
+        .filter(|found| !found.ready)
+        .map(|found| found.component.name.to_owned())
+        .collect();
+    if rolling.is_empty() {
+        Overview::Ready
+    } else {
+        Overview::Rolling(rolling)
+    }
+}
+
+fn state(status: &mut SupabaseProjectStatus, conditions: &mut Conditions, found: &Found<'_>, now: Timestamp) {
+    let before = status.components.get(found.component.field);
+    let desired = found
+        .rollout
+        .map_or(i64::from(found.options.replicas), |rollout| rollout.desired);
+    let ready = found.rollout.map_or(0, |rollout| rollout.ready);
+    let was_up = before.is_some_and(|before| {
+        matches!(
+            before.phase,
+            Some(ComponentPhase::Running | ComponentPhase::Updating | ComponentPhase::Stopped)
+        )
+    });
+    let phase = match (found.ready, &found.trouble) {
+        (true, _) if desired == 0 => ComponentPhase::Stopped,
+        (true, _) => ComponentPhase::Running,
+        (false, Some(_)) => ComponentPhase::Failed,
+        (false, None) if was_up => ComponentPhase::Updating,
+        (false, None) => ComponentPhase::Deploying,
+    };
+    let image = found.options.image.as_deref().unwrap_or(found.component.image);
+    let mut new = ComponentStatus {
+        phase: Some(phase),
+        ready: found.ready,
+        version: Some(image.to_owned()),
+        replicas: i32::try_from(desired).unwrap_or(i32::MAX),
+        ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
+        message: found.trouble.clone(),
+        conditions: Vec::new(),
+        last_update_time: before.and_then(|before| before.last_update_time),
+    };
+    if before != Some(&new) {
+        new.last_update_time = Some(now);
+    }
+    status.components.insert(found.component.field.to_owned(), new);
+    let message = format!("{ready} of {desired} pods are ready");
+    match phase {
+        ComponentPhase::Running => {
+            conditions.set(
+                found.component.condition,
+                Truth::True,
+                "DeploymentReady",
+                &message,
+            );
+        }
+        ComponentPhase::Stopped => {
+            conditions.set(
+                found.component.condition,
+                Truth::True,
+                "NoReplicasWanted",
+                &message,
+            );
+        }
+        ComponentPhase::Failed => {
+            let why = found.trouble.as_deref().unwrap_or_default();
+            conditions.set(found.component.condition, Truth::False, "DeploymentFailed", why);
+        }
+        ComponentPhase::Deploying | ComponentPhase::Updating => {
+            conditions.set(
+                found.component.condition,
+                Truth::False,
+                "DeploymentNotReady",
+                &message,
+            );
+        }
+    }
+}

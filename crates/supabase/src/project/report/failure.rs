@@ -1,0 +1,90 @@
+//! A pass that ended before its end.
+
+use stanchion_api::SupabaseProject;
+use stanchion_api::supabase::{Phase, SupabaseProjectStatus, condition};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::events::Notice;
+use stanchion_kernel::{Class, Problem, Report};
+
+use super::super::apply::Stage;
+use super::super::observe::Observed;
+use super::super::secrets::DEPENDENCY;
+use super::Seen;
+
+/// What people are told for each step that can fail: the phase meanwhile, the words before the message, the reason of
+/// `Ready`, and the event.
+fn words(stage: Stage) -> (Phase, &'static str, &'static str, &'static str) {
+    match stage {
+        Stage::Dependencies => (
+            Phase::ValidatingDependencies,
+            "Dependency validation failed",
+            DEPENDENCY,
+            "ValidationFailed",
+        ),
+        Stage::Secrets => (
+            Phase::DeployingSecrets,
+            "Secret generation failed",
+            "SecretGenerationFailed",
+            "SecretsFailed",
+        ),
+        Stage::Database => (
+            Phase::InitializingDatabase,
+            "Database initialization failed",
+            "DatabaseInitializationFailed",
+            "DatabaseInitFailed",
+        ),
+        Stage::Components | Stage::Done => (
+            Phase::DeployingComponents,
+            "Component deployment failed",
+            "ComponentDeploymentFailed",
+            "DeploymentFailed",
+        ),
+    }
+}
+
+/// The status of a project with a problem.
+pub(super) fn report(
+    project: &SupabaseProject,
+    mut status: SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    outcome: &Seen<'_>,
+    problem: &Problem,
+) -> Report<SupabaseProjectStatus> {
+    let (meanwhile, prefix, reason, event) = if problem.reason == "InvalidSpec" {
+        (Phase::Failed, "Invalid spec", "InvalidSpec", "ValidationFailed")
+    } else {
+        words(outcome.applied.stage)
+    };
+    // A hiccup of the API server is no reason to say anything about a project that runs: its pods were not asked.
+    let contact_lost = matches!(outcome.observed, Some(Observed::Project(present))
+        if !present.postgres.answered() || !present.s3.answered());
+    let same_spec = status.observed_generation == project.metadata.generation;
+    if problem.class == Class::Transient && !contact_lost && same_spec && status.phase == Some(Phase::Running)
+    {
+        return Report::new(status);
+    }
+    let message = format!("{prefix}: {problem}");
+    let is_news = status.message.as_deref() != Some(&message);
+    status.phase = Some(if problem.reaction().failed {
+        Phase::Failed
+    } else {
+        meanwhile
+    });
+    status.message = Some(message.clone());
+    conditions.set(condition::READY, Truth::False, reason, &message);
+    let progressing = !problem.reaction().failed;
+    conditions.set(condition::PROGRESSING, progressing.into(), reason, &message);
+    match outcome.applied.stage {
+        Stage::Secrets => conditions.set(condition::SECRETS_READY, Truth::False, problem.reason, &message),
+        Stage::Components => conditions.set(condition::NETWORK_READY, Truth::False, problem.reason, &message),
+        _ => {}
+    }
+    if contact_lost && status.components.values().any(|component| component.ready) {
+        conditions.set(condition::DEGRADED, Truth::True, reason, &message);
+    }
+    let mut report = Report::new(status);
+    if is_news {
+        report.notices = vec![Notice::warning(event, "Reconcile", message)];
+    }
+    report
+}

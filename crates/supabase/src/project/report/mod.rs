@@ -1,0 +1,299 @@
+//! How it went, as a status. True is only what was seen in this pass.
+
+mod components;
+mod contacts;
+mod failure;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use stanchion_api::SupabaseProject;
+use stanchion_api::supabase::{
+    ComponentPhase, Endpoints, KeysStatus, Phase, SupabaseProjectStatus, condition,
+};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::events::{Announcement, Notice, Severity};
+use stanchion_kernel::{Outcome, Report};
+
+use super::ProjectController;
+use super::observe::{CHECK_EVERY, Observed, Present};
+use super::target::{Target, Wanted};
+use crate::components::Project;
+use crate::database::Names;
+use crate::keys::names as key;
+
+pub(super) type Seen<'a> = Outcome<'a, ProjectController>;
+
+/// Every condition that is written here.
+pub const CONDITIONS: &[&str] = &[
+    condition::READY,
+    condition::PROGRESSING,
+    condition::AVAILABLE,
+    condition::DEGRADED,
+    condition::POSTGRESQL_CONNECTED,
+    condition::S3_CONNECTED,
+    condition::NETWORK_READY,
+    condition::SECRETS_READY,
+    "KongReady",
+    "AuthReady",
+    "PostgRESTReady",
+    "RealtimeReady",
+    "StorageReady",
+    "MetaReady",
+    "StudioReady",
+    "ImgproxyReady",
+];
+
+/// What is told when it flips.
+pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
+    condition: condition::DEGRADED,
+    status: "True",
+    kind: Severity::Warning,
+    action: "Reconcile",
+}];
+
+/// When to look at a rollout again, although its next step is told.
+const ROLLING: Duration = Duration::from_secs(5);
+/// When to look at one that has failed.
+const STUCK: Duration = Duration::from_secs(15);
+/// For how long a status of a rollout stands: each pod that becomes ready would be a write otherwise.
+const STANDS: SignedDuration = SignedDuration::from_secs(3);
+
+/// The status after a pass.
+pub fn report(
+    project: &SupabaseProject,
+    outcome: &Seen<'_>,
+    now: Timestamp,
+) -> Report<SupabaseProjectStatus> {
+    let before = project.status.clone().unwrap_or_default();
+    let mut report = match (outcome.target, outcome.observed) {
+        (Some(Target::Leaving), _) => return Report::new(before),
+        (Some(Target::Suspended), _) => suspended(before),
+        (Some(Target::Project(wanted)), Some(Observed::Project(present))) => {
+            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
+            let mut status = before;
+            contacts::report(&mut status, &mut conditions, present, outcome, now);
+            let mut report = match outcome.problem {
+                Some(problem) => failure::report(project, status, &mut conditions, outcome, problem),
+                None => present_report(project, status, &mut conditions, wanted, present, outcome, now),
+            };
+            report.status.conditions = conditions.finish();
+            report
+        }
+        _ => {
+            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
+            let mut report = match outcome.problem {
+                Some(problem) => failure::report(project, before, &mut conditions, outcome, problem),
+                None => Report::new(before),
+            };
+            report.status.conditions = conditions.finish();
+            report
+        }
+    };
+    settle(project, &mut report, now);
+    report
+}
+
+fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus> {
+    status.phase = Some(Phase::Suspended);
+    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
+    Report {
+        settled: "Suspended",
+        ..Report::new(status)
+    }
+}
+
+/// A pass that came to its end: whether the project is ready is for its pods to say.
+fn present_report(
+    project: &SupabaseProject,
+    mut status: SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    present: &Present,
+    outcome: &Seen<'_>,
+    now: Timestamp,
+) -> Report<SupabaseProjectStatus> {
+    let previous = status.phase;
+    let overview = components::report(&mut status, conditions, wanted, present, outcome.applied, now);
+    conditions.set(condition::SECRETS_READY, Truth::True, "SecretsGenerated", "");
+    conditions.set(condition::NETWORK_READY, Truth::True, "ServicesConfigured", "");
+    let was_up = matches!(previous, Some(Phase::Running | Phase::Updating | Phase::Failed))
+        && status
+            .components
+            .values()
+            .any(|component| component.version.is_some());
+    let phase = match &overview {
+        components::Overview::Ready => Phase::Running,
+        components::Overview::Failed(_) => Phase::Failed,
+        components::Overview::Rolling(_) if was_up => Phase::Updating,
+        components::Overview::Rolling(_) => Phase::DeployingComponents,
+    };
+    let same_spec = status.observed_generation == project.metadata.generation;
+    let lost = previous == Some(Phase::Running) && same_spec && outcome.applied.rolled.is_empty();
+    summary(conditions, &overview, lost);
+    status.phase = Some(phase);
+    status.message = Some(overview.message());
+    status.endpoints = Some(endpoints(wanted, present));
+    status.keys = Some(keys(present));
+    let again = match phase {
+        Phase::Running => next_look(present, now),
+        Phase::Failed => STUCK,
+        _ => ROLLING,
+    };
+    Report {
+        notices: notices(outcome, previous, phase),
+        again: Some(again),
+        ..Report::new(status)
+    }
+}
+
+/// The four conditions that speak of the whole.
+fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: bool) {
+    use components::Overview::{Failed, Ready, Rolling};
+    let message = overview.message();
+    let (ready, reason) = match overview {
+        Ready => (Truth::True, "AllComponentsReady"),
+        Rolling(_) => (Truth::False, "ComponentsNotReady"),
+        Failed(_) => (Truth::False, "ComponentFailed"),
+    };
+    let said = if ready == Truth::True {
+        "All components are running"
+    } else {
+        &message
+    };
+    conditions.set(condition::READY, ready, reason, said);
+    match overview {
+        Ready => conditions.set(
+            condition::PROGRESSING,
+            Truth::False,
+            "ReconciliationComplete",
+            "Reconciliation complete",
+        ),
+        Rolling(_) => conditions.set(condition::PROGRESSING, Truth::True, "Reconciling", &message),
+        Failed(_) => conditions.set(condition::PROGRESSING, Truth::False, "ComponentFailed", &message),
+    }
+    match overview {
+        Failed(_) => conditions.set(condition::DEGRADED, Truth::True, "ComponentFailed", &message),
+        Rolling(_) if lost => {
+            conditions.set(condition::DEGRADED, Truth::True, "ComponentsNotReady", &message)
+        }
+        Rolling(_) => {}
+        Ready => conditions.set(condition::DEGRADED, Truth::False, "AllComponentsReady", ""),
+    }
+}
+
+fn endpoints(wanted: &Wanted, present: &Present) -> Endpoints {
+    let names = Names::default();
+    let project = Project {
+        name: &wanted.name,
+        spec: &wanted.spec,
+        database: &present.read.address,
+        logins: &names,
+        bucket: &present.read.bucket,
+        secrets: &present.secrets,
+    };
+    let at = |component: &str, port: u16| Some(format!("http://{}:{port}", project.host(component)));
+    Endpoints {
+        api: Some(project.public_url()),
+        auth: at("auth", 9999),
+        realtime: at("realtime", 4000),
+        storage: at("storage", 5000),
+        rest: at("postgrest", 3000),
+    }
+}
+
+fn keys(present: &Present) -> KeysStatus {
+    use secrecy::ExposeSecret as _;
+    let keys = &present.secrets.keys;
+    KeysStatus {
+        rotated_at: keys.time(key::ROTATED_AT),
+        previous_until: keys.time(key::PREVIOUS_UNTIL),
+        // The value of an annotation: it is no secret, although it is kept beside them.
+        rotated_at_request: keys
+            .get(key::ROTATION_REQUEST)
+            .map(|request| request.expose_secret().to_owned()),
+    }
+}
+
+/// When to look although nothing changed: to ask the dependencies, or to end the time of the old keys.
+fn next_look(present: &Present, now: Timestamp) -> Duration {
+    let until = present.secrets.keys.time(key::PREVIOUS_UNTIL);
+    let left = until.map(|until| until.duration_since(now).unsigned_abs());
+    left.map_or(CHECK_EVERY, |left| left.min(CHECK_EVERY))
+        .max(Duration::from_secs(1))
+}
+
+fn notices(outcome: &Seen<'_>, previous: Option<Phase>, phase: Phase) -> Vec<Notice> {
+    let mut all = Vec::new();
+    if outcome.applied.keys_written {
+        all.push(Notice::normal(
+            "SecretsCreated",
+            "Reconcile",
+            "JWT secrets generated successfully",
+        ));
+    }
+    if !outcome.applied.initialised.is_empty() {
+        all.push(Notice::normal(
+            "DatabaseInitialized",
+            "Reconcile",
+            "PostgreSQL database initialized successfully",
+        ));
+    }
+    if phase == Phase::Running && previous != Some(Phase::Running) {
+        all.push(Notice::normal(
+            "PhaseChanged",
+            "Reconcile",
+            "SupabaseProject is now Running",
+        ));
+    }
+    all
+}
+
+/// Keeps what would change without being news, and notes when there was some.
+fn settle(project: &SupabaseProject, report: &mut Report<SupabaseProjectStatus>, now: Timestamp) {
+    let Some(before) = &project.status else {
+        report.status.last_reconcile_time = Some(now);
+        return;
+    };
+    let status = &mut report.status;
+    status.observed_generation = project.metadata.generation;
+    status.last_reconcile_time = before.last_reconcile_time;
+    if status == before {
+        return;
+    }
+    let rolling = matches!(status.phase, Some(Phase::DeployingComponents | Phase::Updating));
+    let same = status.phase == before.phase && status.observed_generation == before.observed_generation;
+    let failed = |status: &SupabaseProjectStatus| {
+        status
+            .components
+            .values()
+            .filter(|component| component.phase == Some(ComponentPhase::Failed))
+            .count()
+    };
+    let recent = before
+        .last_reconcile_time
+        .is_some_and(|said| now.duration_since(said) < STANDS);
+    if rolling && same && recent && failed(status) == failed(before) {
+        *status = before.clone();
+        return;
+    }
+    status.last_reconcile_time = Some(now);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::ALL;
+
+    #[test]
+    fn every_component_has_its_condition() {
+        for component in ALL {
+            assert!(
+                CONDITIONS.contains(&component.condition),
+                "{}",
+                component.condition
+            );
+        }
+        assert_eq!(CONDITIONS.len(), 8 + ALL.len());
+    }
+}

@@ -1,0 +1,24 @@
+//! The `HTTPRoute` of the Gateway API, as far as it is ours to write. A cluster need not serve the kind, so no watch is
+//! opened for it.
+
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Whatever a route says.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(
+    group = "gateway.networking.k8s.io",
+    version = "v1",
+    kind = "HTTPRoute",
+    namespaced,
+    schema = "disabled"
+)]
+pub struct HttpRouteSpec {
+    #[serde(flatten)]
+    pub fields: BTreeMap<String, Value>,
+}

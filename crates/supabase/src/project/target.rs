@@ -1,0 +1,63 @@
+//! What shall be there.
+
+use jiff::{SignedDuration, Timestamp};
+use stanchion_api::SupabaseProjectSpec;
+use stanchion_api::supabase::{Phase, SecretReference};
+
+/// What shall become of an object.
+pub enum Target {
+    /// A whole project.
+    Project(Box<Wanted>),
+    /// Nothing is to be touched.
+    Suspended,
+    /// The object is being deleted; its children go with it.
+    Leaving,
+}
+
+/// A project that shall be there.
+pub struct Wanted {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// The spec, valid.
+    pub spec: SupabaseProjectSpec,
+    /// The Secrets that it names.
+    pub secrets: References,
+    /// The value of the annotation that asks for new keys.
+    pub rotate: Option<String>,
+    /// For how long old keys are accepted.
+    pub grace: SignedDuration,
+    /// What an earlier pass has said.
+    pub before: Before,
+}
+
+/// The Secrets that a project names, all in its own namespace.
+pub struct References {
+    /// The database's administrator.
+    pub database: String,
+    /// The bucket's key.
+    pub storage: String,
+    /// The mail server.
+    pub smtp: Option<String>,
+    /// Log-in with others.
+    pub oauth: Option<String>,
+    /// The dashboard's password.
+    pub dashboard: Option<String>,
+}
+
+/// What an earlier pass has said.
+#[derive(Default)]
+pub struct Before {
+    /// Whether any pass has come to its end.
+    pub known: bool,
+    /// The phase.
+    pub phase: Option<Phase>,
+    /// When the status was last written.
+    pub said: Option<Timestamp>,
+}
+
+/// The name in a reference.
+pub fn name(reference: &SecretReference) -> Option<String> {
+    reference.name.clone().filter(|name| !name.is_empty())
+}

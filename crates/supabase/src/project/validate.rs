@@ -1,0 +1,216 @@
+//! From an object to a target. The schema checks some of the same; an object may be older than the schema.
+
+use jiff::SignedDuration;
+use kube::ResourceExt as _;
+use stanchion_api::supabase::{SecretReference, annotation};
+use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
+use stanchion_kernel::Problem;
+
+use super::target::{Before, References, Target, Wanted, name};
+use crate::components;
+
+/// The longest name that leaves room for the longest component's in the name of a Service.
+const NAME_LIMIT: usize = 63 - "-postgrest".len();
+
+/// The target of a living object.
+pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
+    let spec = &project.spec;
+    if project.name_any().len() > NAME_LIMIT || project.name_any().contains('.') {
+        return Err(invalid(format!(
+            "the name {:?} cannot begin the names of Services: use at most {NAME_LIMIT} characters, and no dots",
+            project.name_any()
+        )));
+    }
+    let secrets = references(project)?;
+    images(spec)?;
+    scaling(spec)?;
+    let grace = span(&spec.jwt.rotation_grace_period, "jwt.rotationGracePeriod")?;
+    span(&spec.jwt.expiry, "jwt.expiry")?;
+    if spec.suspend {
+        return Ok(Target::Suspended);
+    }
+    let status = project.status.as_ref();
+    Ok(Target::Project(Box::new(Wanted {
+        name: project.name_any(),
+        namespace: project.namespace().unwrap_or_default(),
+        spec: spec.clone(),
+        secrets,
+        rotate: project.annotations().get(annotation::ROTATE_KEYS_AT).cloned(),
+        grace,
+        before: Before {
+            known: status.is_some_and(|status| status.observed_generation.is_some()),
+            phase: status.and_then(|status| status.phase),
+            said: status.and_then(|status| status.last_reconcile_time),
+        },
+    })))
+}
+
+fn references(project: &SupabaseProject) -> Result<References, Problem> {
+    let spec = &project.spec;
+    let required = |reference: &SecretReference, field: &str| {
+        here(project, reference, field)?;
+        name(reference).ok_or_else(|| invalid(format!("{field}.name cannot be empty")))
+    };
+    let optional = |reference: &Option<SecretReference>, field: &str| -> Result<_, Problem> {
+        let Some(reference) = reference else {
+            return Ok(None);
+        };
+        here(project, reference, field)?;
+        Ok(name(reference))
+    };
+    Ok(References {
+        database: required(&spec.database.secret_ref, "database.secretRef")?,
+        storage: required(&spec.storage.secret_ref, "storage.secretRef")?,
+        smtp: optional(&spec.auth.smtp_secret_ref, "auth.smtpSecretRef")?,
+        oauth: optional(&spec.auth.oauth_secret_ref, "auth.oauthSecretRef")?,
+        dashboard: optional(
+            &spec.studio.dashboard_basic_auth_secret_ref,
+            "studio.dashboardBasicAuthSecretRef",
+        )?,
+    })
+}
+
+/// Pods read the Secrets of their own namespace only; a reference to another would never work.
+fn here(project: &SupabaseProject, reference: &SecretReference, field: &str) -> Result<(), Problem> {
+    match reference
+        .namespace
+        .as_deref()
+        .filter(|namespace| !namespace.is_empty())
+    {
+        Some(namespace) if Some(namespace) != project.metadata.namespace.as_deref() => Err(invalid(format!(
+            "{field}.namespace must be the project's own: pods cannot read the Secrets of namespace {namespace:?}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn images(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
+    for (component, options) in components::wanted(spec) {
+        let Some(image) = &options.image else { continue };
+        let field = component.field;
+        if image.chars().any(char::is_whitespace) || image.is_empty() {
+            return Err(invalid(format!(
+                "spec.{field}.image: invalid image reference format"
+            )));
+        }
+        // A colon before the last slash belongs to the registry's port.
+        let last = image.rsplit('/').next().unwrap_or(image);
+        if !last.contains(':') && !last.contains('@') {
+            return Err(invalid(format!(
+                "spec.{field}.image: image must include tag (e.g., 'kong/kong:3.9.1')"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn scaling(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
+    for (component, options) in components::wanted(spec) {
+        if let Some(scaling) = &options.autoscaling
+            && scaling.min_replicas > scaling.max_replicas
+        {
+            return Err(invalid(format!(
+                "spec.{}.autoscaling: minReplicas must not be more than maxReplicas",
+                component.field
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn span(text: &str, field: &str) -> Result<SignedDuration, Problem> {
+    let span = duration::parse(text).and_then(|span| SignedDuration::try_from(span).ok());
+    span.ok_or_else(|| invalid(format!("spec.{field} must be a duration such as 1h30m")))
+}
+
+fn invalid(message: impl Into<String>) -> Problem {
+    Problem::permanent("InvalidSpec", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut Value)) -> Option<String> {
+        let mut object = json!({
+            "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
+            "metadata": {"name": "it", "namespace": "ns"},
+            "spec": {
+                "projectId": "it",
+                "database": {"secretRef": {"name": "db"}},
+                "storage": {"secretRef": {"name": "s3"}},
+            },
+        });
+        change(&mut object);
+        let project = serde_json::from_value(object).unwrap();
+        validate(&project).err().map(|problem| problem.message)
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_in_known_words() {
+        type Change = fn(&mut Value);
+        let cases: &[(Change, &str)] = &[
+            (
+                |o| o["spec"]["database"]["secretRef"] = json!({}),
+                "database.secretRef.name cannot be empty",
+            ),
+            (
+                |o| o["spec"]["storage"]["secretRef"] = json!({"name": ""}),
+                "storage.secretRef.name cannot be empty",
+            ),
+            (
+                |o| o["spec"]["kong"] = json!({"image": "kong"}),
+                "image must include tag",
+            ),
+            (
+                |o| o["spec"]["studio"] = json!({"image": "studio"}),
+                "image must include tag",
+            ),
+            (
+                |o| o["spec"]["kong"] = json!({"image": "registry:5000/kong"}),
+                "image must include tag",
+            ),
+            (
+                |o| o["spec"]["kong"] = json!({"image": "a b:c"}),
+                "invalid image reference format",
+            ),
+            (
+                |o| o["spec"]["database"]["secretRef"]["namespace"] = json!("other"),
+                "database.secretRef.namespace must be the project's own",
+            ),
+            (
+                |o| o["spec"]["kong"] = json!({"autoscaling": {"minReplicas": 3, "maxReplicas": 2}}),
+                "minReplicas must not be more",
+            ),
+            (
+                |o| o["spec"]["jwt"] = json!({"expiry": "soon"}),
+                "must be a duration",
+            ),
+            (
+                |o| o["metadata"]["name"] = json!("a".repeat(54)),
+                "at most 53 characters",
+            ),
+            (|o| o["metadata"]["name"] = json!("a.b"), "no dots"),
+        ];
+        for (change, words) in cases {
+            let message = refused(change).unwrap_or_default();
+            assert!(message.contains(words), "{words}: {message}");
+        }
+    }
+
+    #[test]
+    fn what_works_is_not() {
+        assert_eq!(refused(|_| {}), None);
+        assert_eq!(
+            refused(|o| o["spec"]["kong"] = json!({"image": "registry:5000/kong@sha256:0"})),
+            None
+        );
+        assert_eq!(
+            refused(|o| o["spec"]["database"]["secretRef"]["namespace"] = json!("ns")),
+            None
+        );
+        assert_eq!(refused(|o| o["metadata"]["name"] = json!("a".repeat(53))), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! What is told when somebody applies a `SupabaseProject`: the controller's own rules, and what its Secrets lack.
+//!
+//! A Secret that is there and lacks a key is refused, as people know it. One that is not there is only warned about: a
+//! folder that holds both may be applied in any order, and the project waits for it. Nothing depends on the webhook,
+//! and an object that is being deleted is not asked: neither can ever hold up its end.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use stanchion_api::SupabaseProject;
+use stanchion_kernel::admission::{Denial, Request, Target, Webhook};
+use stanchion_kernel::problem::Class;
+use stanchion_kernel::scope::Scope;
+
+use crate::project::check;
+use crate::project::secrets::{DATABASE_KEYS, STORAGE_KEYS, lacking};
+use crate::project::target::name;
+
+/// The webhooks of this crate.
+pub fn webhooks(client: &Client, _: &[Scope]) -> Vec<Webhook> {
+    let client = client.clone();
+    vec![Webhook::validating_with(
+        Target::of::<SupabaseProject>(),
+        move |request| review(client.clone(), request),
+    )]
+}
+
+async fn review(client: Client, request: Arc<Request>) -> Result<Vec<String>, Denial> {
+    let mut project = match judge(&request)? {
+        Judged::Passed(warnings) => return Ok(warnings),
+        Judged::Ask(project) => project,
+    };
+    // On creation the object may not carry it yet.
+    let namespace = project
+        .metadata
+        .namespace
+        .take()
+        .or_else(|| request.namespace.clone());
+    let api: Api<Secret> = Api::namespaced(client, &namespace.unwrap_or_default());
+    let mut warnings = Vec::new();
+    let rows = [
+        ("database", &project.spec.database.secret_ref, DATABASE_KEYS),
+        ("storage", &project.spec.storage.secret_ref, STORAGE_KEYS),
+    ];
+    for (what, reference, keys) in rows {
+        let Some(secret) = name(reference) else { continue };
+        // What cannot be looked up is no reason to stop anybody; the controller looks, too.
+        match api.get_opt(&secret).await {
+            Ok(Some(found)) => {
+                if let Some(key) = lacking(keys, |key| has(&found, key)) {
+                    let message = format!("{what} secret missing required key '{key}'");
+                    return Err(Denial::of_field(format!("spec.{what}.secretRef"), message));
+                }
+            }
+            Ok(None) => warnings.push(format!(
+                "{what} secret '{secret}' not found; the project waits for it"
+            )),
+            Err(_) => {}
+        }
+    }
+    Ok(warnings)
+}
+
+fn has(secret: &Secret, key: &str) -> bool {
+    let data = secret.data.as_ref().and_then(|data| data.get(key));
+    data.is_some_and(|value| !value.0.trim_ascii().is_empty())
+}
+
+/// What can be said about one object alone.
+#[derive(Debug)]
+enum Judged {
+    /// It may pass.
+    Passed(Vec<String>),
+    /// It may pass if its Secrets are in order.
+    Ask(Box<SupabaseProject>),
+}
+
+fn judge(request: &Request) -> Result<Judged, Denial> {
+    let read = |object: &kube::core::DynamicObject| {
+        serde_json::to_value(object).and_then(serde_json::from_value::<SupabaseProject>)
+    };
+    let Some(object) = &request.object else {
+        return Ok(Judged::Passed(Vec::new()));
+    };
+    let mut project = match read(object) {
+        Ok(project) => project,
+        // The schema took it, so it belongs to a newer version of the operator than this replica.
+        Err(error) => {
+            let warning = format!("this version of the operator cannot read the object: {error}");
+            return Ok(Judged::Passed(vec![warning]));
+        }
+    };
+    if project.metadata.namespace.is_none() {
+        project.metadata.namespace.clone_from(&request.namespace);
+    }
+    let old = request.old_object.as_ref().and_then(|old| read(old).ok());
+    if old.as_ref().is_some_and(|old| old.spec == project.spec) {
+        return Ok(Judged::Passed(Vec::new()));
+    }
+    // An object that was let in while nobody looked stays changeable, and is told what is wrong with it.
+    match (rules(&project), old.map(|old| rules(&old))) {
+        (Err(now), Some(Err(before))) if now == before => Ok(Judged::Passed(vec![now.message])),
+        (Err(denial), _) => Err(denial),
+        (Ok(()), _) => Ok(Judged::Ask(Box::new(project))),
+    }
+}
+
+/// The controller's rules. A suspended object is checked like any other: one day it is not.
+fn rules(project: &SupabaseProject) -> Result<(), Denial> {
+    match check(project) {
+        Err(problem) if problem.class == Class::Permanent => Err(Denial::new(problem.message)),
+        _ => Ok(()),
+    }
+}
