@@ -13,6 +13,7 @@
 pub mod components;
 pub mod database;
 pub mod dependencies;
+mod json;
 pub mod keys;
 pub mod network;
 pub mod project;

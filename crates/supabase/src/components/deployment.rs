@@ -11,6 +11,7 @@ use stanchion_api::supabase::Options;
 use super::environment::Environment;
 use super::project::CA_FOLDER;
 use super::{Component, Extras, Project, Resources};
+use crate::json::put;
 
 /// Replaces pods when one of their files changes.
 const CONFIG_HASH: &str = "supabase.strrl.dev/config-hash";
@@ -20,19 +21,14 @@ const SECRET_HASH: &str = "supabase.strrl.dev/secret-hash";
 /// The Deployment.
 pub fn deployment(component: &Component, options: &Options, project: &Project<'_>) -> Value {
     let labels = component.labels(project.name);
+    let (annotations, pod) = pod(component, options, project);
     let mut spec = json!({
         "selector": { "matchLabels": labels },
-        "template": {
-            "metadata": { "labels": labels, "annotations": {} },
-            "spec": {},
-        },
+        "template": { "metadata": { "labels": labels, "annotations": annotations }, "spec": pod },
     });
     if options.autoscaling.is_none() {
-        spec["replicas"] = options.replicas.into();
+        put(&mut spec, "replicas", options.replicas);
     }
-    let (annotations, pod) = pod(component, options, project);
-    spec["template"]["metadata"]["annotations"] = annotations;
-    spec["template"]["spec"] = pod;
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -65,13 +61,13 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
         ),
     });
     for (name, probe) in (component.probes)(project).fields() {
-        container[name] = probe;
+        put(&mut container, name, probe);
     }
     if !extras.command.is_empty() {
-        container["command"] = json!(extras.command);
+        put(&mut container, "command", extras.command);
     }
     if !mounts.is_empty() {
-        container["volumeMounts"] = mounts.into();
+        put(&mut container, "volumeMounts", mounts);
     }
     let mut pod = json!({
         "containers": [container],
@@ -87,7 +83,7 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
         ),
     });
     if !volumes.is_empty() {
-        pod["volumes"] = volumes.into();
+        put(&mut pod, "volumes", volumes);
     }
     schedule(&mut pod, options, component, project);
     (annotations, pod)
@@ -98,7 +94,8 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
     let mut spread: Vec<Value> = options.topology_spread_constraints.iter().map(plain).collect();
     for constraint in &mut spread {
         if constraint.get("labelSelector").is_none() {
-            constraint["labelSelector"] = json!({ "matchLabels": component.labels(project.name) });
+            let own = json!({ "matchLabels": component.labels(project.name) });
+            put(constraint, "labelSelector", own);
         }
     }
     let fields = [
@@ -117,7 +114,7 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
             _ => false,
         };
         if !empty {
-            pod[name] = value;
+            put(pod, name, value);
         }
     }
 }

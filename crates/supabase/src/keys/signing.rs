@@ -8,6 +8,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
+use crate::json::put;
+
 /// A coordinate of the curve has so many bytes.
 const COORDINATE: usize = 32;
 
@@ -65,8 +67,8 @@ impl SigningKey {
     pub fn private(&self) -> Option<SecretString> {
         let mut jwk = self.public();
         let secret = self.pair.private_key().as_be_bytes().ok()?;
-        jwk["key_ops"] = json!(["sign", "verify"]);
-        jwk["d"] = BASE64.encode(secret.as_ref()).into();
+        put(&mut jwk, "key_ops", json!(["sign", "verify"]));
+        put(&mut jwk, "d", BASE64.encode(secret.as_ref()));
         Some(jwk.to_string().into())
     }
 }

@@ -5,6 +5,7 @@ use stanchion_api::supabase::{Gateway, IngressOptions, NetworkRules};
 
 use super::{labels, pods_of};
 use crate::components::Project;
+use crate::json::put;
 
 /// The gateway's port.
 const PORT: u16 = 8000;
@@ -17,15 +18,19 @@ pub fn ingress(project: &Project<'_>) -> Option<Value> {
         json!({ "http": { "paths": [{ "path": "/", "pathType": "Prefix", "backend": backend }] } });
     let host = options.host.as_deref().filter(|host| !host.is_empty());
     if let Some(host) = host {
-        rule["host"] = host.into();
+        put(&mut rule, "host", host);
     }
     let mut spec = json!({ "rules": [rule] });
     if let Some(class) = &options.class_name {
-        spec["ingressClassName"] = class.as_str().into();
+        put(&mut spec, "ingressClassName", class.as_str());
     }
     if let Some(secret) = options.tls_secret_name.as_deref().filter(|name| !name.is_empty()) {
         let hosts: Vec<&str> = host.into_iter().collect();
-        spec["tls"] = json!([{ "secretName": secret, "hosts": hosts }]);
+        put(
+            &mut spec,
+            "tls",
+            json!([{ "secretName": secret, "hosts": hosts }]),
+        );
     }
     Some(json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -43,7 +48,7 @@ pub fn http_route(project: &Project<'_>) -> Option<Value> {
         "rules": [{ "backendRefs": [{ "name": project.host("kong"), "port": PORT }] }],
     });
     if !gateway.hostnames.is_empty() {
-        spec["hostnames"] = json!(gateway.hostnames);
+        put(&mut spec, "hostnames", json!(gateway.hostnames));
     }
     Some(json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -61,10 +66,10 @@ pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
     };
     let NetworkRules { from } = rules;
     let mut pods_of_kong = pods_of(project);
-    pods_of_kong["app.kubernetes.io/name"] = "kong".into();
+    put(&mut pods_of_kong, "app.kubernetes.io/name", "kong");
     let mut gateway = json!({ "ports": [{ "port": PORT }, { "port": 8443 }] });
     if !from.is_empty() {
-        gateway["from"] = json!(from);
+        put(&mut gateway, "from", json!(from));
     }
     let own = json!({ "from": [{ "podSelector": { "matchLabels": pods_of(project) } }] });
     let policy = |name: &str, pods: &Value, ingress: &Value| {

@@ -103,14 +103,7 @@ async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Resu
         }
     }
     if let Some(intent) = &deeds.route {
-        write.apply::<HTTPRoute>(intent).await.map_err(|problem| {
-            if problem.reason == "NotFound" {
-                let message =
-                    "spec.gateway needs the Gateway API, which this cluster does not serve; install its CRDs";
-                return Problem::dependency("GatewayAPIMissing", message);
-            }
-            problem
-        })?;
+        write.apply::<HTTPRoute>(intent).await?;
     }
     if let Some(stale) = &deeds.stale_route {
         write.delete::<HTTPRoute>(stale).await?;

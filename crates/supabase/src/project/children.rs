@@ -53,7 +53,10 @@ macro_rules! kinds {
             /// The children that shall no longer be there: everything that is not among these objects.
             pub fn left_over(&self, wanted: &[Value]) -> Vec<Deed> {
                 let is_wanted = |kind: &str, name: &str| {
-                    wanted.iter().any(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+                    wanted.iter().any(|object| {
+                        let named = object.pointer("/metadata/name").and_then(Value::as_str);
+                        object["kind"] == kind && named == Some(name)
+                    })
                 };
                 let mut deeds = Vec::new();
                 $(for child in &self.$field {

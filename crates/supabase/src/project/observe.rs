@@ -143,11 +143,7 @@ async fn present(
     let request = database_request(wanted, &keys);
     let checked = check(setup, memory, reader, &read, &request).await;
     let children = Children::known(reader);
-    let route = if wanted.spec.gateway.is_some() || wanted.before.known {
-        reader.get(&wanted.name).await?
-    } else {
-        None
-    };
+    let route = route(reader, wanted).await?;
     let troubles = if is_overdue(wanted, &children, now) {
         let labels = format!(
             "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
@@ -176,6 +172,23 @@ async fn present(
         troubles,
         now,
     })
+}
+
+/// The route, where one is or was wanted.
+async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Problem> {
+    if wanted.spec.gateway.is_none() && !wanted.before.routed {
+        return Ok(None);
+    }
+    match reader.get(&wanted.name).await {
+        Err(problem) if problem.reason == "KindMissing" && wanted.spec.gateway.is_some() => {
+            Err(Problem::dependency(
+                "GatewayAPIMissing",
+                "spec.gateway needs the Gateway API, which this cluster does not serve; install its CRDs",
+            ))
+        }
+        Err(problem) if problem.reason == "KindMissing" => Ok(None),
+        found => found,
+    }
 }
 
 fn complete_keys(

@@ -57,7 +57,7 @@ pub fn troubles(pods: &[Pod]) -> Vec<Trouble> {
 
 fn trouble(pod: &Pod) -> Option<(String, String)> {
     let status = pod.status.as_ref()?;
-    let containers = status.container_statuses.iter().flatten();
+    let mut containers = status.container_statuses.iter().flatten();
     let stuck = |container: &ContainerStatus| {
         let waiting = container.state.as_ref()?.waiting.as_ref()?;
         let reason = waiting
@@ -66,7 +66,7 @@ fn trouble(pod: &Pod) -> Option<(String, String)> {
             .filter(|reason| FATAL.contains(&reason.as_str()))?;
         Some((reason, waiting.message.clone().unwrap_or_default()))
     };
-    containers.filter_map(stuck).next().or_else(|| {
+    containers.find_map(stuck).or_else(|| {
         let unscheduled = status.conditions.iter().flatten().find(|condition| {
             condition.type_ == "PodScheduled"
                 && condition.status == "False"

@@ -118,11 +118,8 @@ fn missing(message: String) -> Problem {
 
 /// A value as people mean it: what an editor puts at the end of a line is not part of it.
 fn text(values: &Values, key: &str) -> String {
-    let value = values.get(key).map(|value| value.expose_secret());
-    value
-        .unwrap_or_default()
-        .trim_end_matches(['\n', '\r'])
-        .to_owned()
+    let value = values.get(key).map_or("", |value| value.expose_secret());
+    value.trim_end_matches(['\n', '\r']).to_owned()
 }
 
 fn database_of(

@@ -49,8 +49,8 @@ pub struct References {
 /// What an earlier pass has said.
 #[derive(Default)]
 pub struct Before {
-    /// Whether any pass has come to its end.
-    pub known: bool,
+    /// Whether there was a route of the Gateway API.
+    pub routed: bool,
     /// The phase.
     pub phase: Option<Phase>,
     /// When the status was last written.

@@ -2,10 +2,12 @@
 
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
-use stanchion_api::supabase::{SecretReference, annotation};
+use stanchion_api::supabase::{SecretReference, annotation, condition};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
+use stanchion_kernel::condition::find;
 
+use super::report::ROUTED;
 use super::target::{Before, References, Target, Wanted, name};
 use crate::components;
 
@@ -38,7 +40,10 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
         rotate: project.annotations().get(annotation::ROTATE_KEYS_AT).cloned(),
         grace,
         before: Before {
-            known: status.is_some_and(|status| status.observed_generation.is_some()),
+            routed: status.is_some_and(|status| {
+                find(&status.conditions, condition::NETWORK_READY)
+                    .is_some_and(|network| network.reason == ROUTED)
+            }),
             phase: status.and_then(|status| status.phase),
             said: status.and_then(|status| status.last_reconcile_time),
         },

@@ -1,4 +1,4 @@
-//! The database and the other dependencies of a project, on real servers.
+//! A project and what it stands on: the database and the other dependencies on real servers, the whole on a cluster.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,6 +14,7 @@ mod existing;
 mod extensions;
 mod hostile;
 mod interrupted;
+mod life;
 mod meta;
 mod neighbours;
 mod objects;
@@ -21,4 +22,5 @@ mod plain_admin;
 mod quiet;
 mod rights;
 mod service;
+mod stage;
 mod state;

@@ -11,6 +11,7 @@ use stanchion_api::supabase::image;
 
 use super::{Component, Environment, Extras, Files, Port, Probe, Probes, Project, Resources};
 use crate::keys::names as key;
+use crate::keys::token::Role;
 use expressions::{ApiKey, api_keys};
 
 pub(super) const COMPONENT: Component = Component {
@@ -93,16 +94,12 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("ANON_KEY_ASYMMETRIC", &keys, key::ANON_ASYMMETRIC);
     env.secret("SERVICE_ROLE_KEY_ASYMMETRIC", &keys, key::SERVICE_ASYMMETRIC);
     let reference = project.spec.studio.dashboard_basic_auth_secret_ref.as_ref();
-    match reference.and_then(|reference| reference.name.as_deref()) {
-        Some(secret) => {
-            env.secret("DASHBOARD_USERNAME", secret, "username");
-            env.secret("DASHBOARD_PASSWORD", secret, "password");
-        }
-        None => {
-            env.secret("DASHBOARD_USERNAME", &keys, key::DASHBOARD_USERNAME);
-            env.secret("DASHBOARD_PASSWORD", &keys, key::DASHBOARD_PASSWORD);
-        }
-    }
+    let own = (keys.as_str(), key::DASHBOARD_USERNAME, key::DASHBOARD_PASSWORD);
+    let (secret, username, password) = reference
+        .and_then(|reference| reference.name.as_deref())
+        .map_or(own, |secret| (secret, "username", "password"));
+    env.secret("DASHBOARD_USERNAME", secret, username);
+    env.secret("DASHBOARD_PASSWORD", secret, password);
 }
 
 /// The whole file: who may come in, and where each path leads. A user's own name and password may hold anything, so
@@ -130,17 +127,16 @@ pub fn configuration(project: &Project<'_>) -> String {
 }
 
 fn consumers(project: &Project<'_>) -> Value {
-    let credentials = |role: crate::keys::token::Role| -> Vec<Value> {
+    let credentials = |role: Role| -> Vec<Value> {
         api_keys(project)
             .filter(|key| key.role == role)
             .map(|key| json!({ "key": key.placeholder() }))
             .collect()
     };
-    use crate::keys::token::Role::{Anon, Service};
     json!([
         { "username": "DASHBOARD" },
-        { "username": "anon", "keyauth_credentials": credentials(Anon) },
-        { "username": "service_role", "keyauth_credentials": credentials(Service) },
+        { "username": "anon", "keyauth_credentials": credentials(Role::Anon) },
+        { "username": "service_role", "keyauth_credentials": credentials(Role::Service) },
     ])
 }
 

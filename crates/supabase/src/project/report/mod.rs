@@ -52,6 +52,9 @@ pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
     action: "Reconcile",
 }];
 
+/// The reason of `NetworkReady` with a route of the Gateway API: a later pass has to know that one was made.
+pub const ROUTED: &str = "RouteConfigured";
+
 /// When to look at a rollout again, although its next step is told.
 const ROLLING: Duration = Duration::from_secs(5);
 /// When to look at one that has failed.
@@ -116,7 +119,12 @@ fn present_report(
     let previous = status.phase;
     let overview = components::report(&mut status, conditions, wanted, present, outcome.applied, now);
     conditions.set(condition::SECRETS_READY, Truth::True, "SecretsGenerated", "");
-    conditions.set(condition::NETWORK_READY, Truth::True, "ServicesConfigured", "");
+    let network = if wanted.spec.gateway.is_some() {
+        ROUTED
+    } else {
+        "ServicesConfigured"
+    };
+    conditions.set(condition::NETWORK_READY, Truth::True, network, "");
     let was_up = matches!(previous, Some(Phase::Running | Phase::Updating | Phase::Failed))
         && status
             .components
@@ -175,7 +183,7 @@ fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: b
     match overview {
         Failed(_) => conditions.set(condition::DEGRADED, Truth::True, "ComponentFailed", &message),
         Rolling(_) if lost => {
-            conditions.set(condition::DEGRADED, Truth::True, "ComponentsNotReady", &message)
+            conditions.set(condition::DEGRADED, Truth::True, "ComponentsNotReady", &message);
         }
         Rolling(_) => {}
         Ready => conditions.set(condition::DEGRADED, Truth::False, "AllComponentsReady", ""),
