@@ -37,9 +37,7 @@ fn again(keys: &Keys) -> Keys {
 }
 
 fn text<'a>(keys: &'a Keys, key: &str) -> &'a str {
-    keys.get(key)
-        .map(|value| value.expose_secret())
-        .unwrap_or_default()
+    keys.get(key).map_or("", |value| value.expose_secret())
 }
 
 fn same(one: &Keys, two: &Keys) -> bool {

@@ -186,12 +186,12 @@ impl Stage {
         name: &str,
         is: impl Fn(&SupabaseProject) -> bool + Send,
     ) -> SupabaseProject {
-        self.wait().until(&self.api(), name, is).await
+        Box::pin(self.wait().until(&self.api(), name, is)).await
     }
 
     /// Waits until the project runs, for its present generation.
     pub(crate) async fn running(&self, name: &str) -> SupabaseProject {
-        self.until(name, is_running).await
+        Box::pin(self.until(name, is_running)).await
     }
 }
 

@@ -69,7 +69,7 @@ fn the_file_names_variables_and_holds_no_key() {
 #[test]
 fn without_a_dashboard_nothing_leads_there() {
     let config = parsed(&bed(|spec| {
-        spec["studio"] = serde_json::json!({"enabled": false})
+        spec["studio"] = serde_json::json!({"enabled": false});
     }));
     assert_eq!(service(&config, "dashboard"), &Value::Null);
     assert_eq!(service(&config, "mcp"), &Value::Null);
