@@ -9,11 +9,11 @@ use stanchion_supabase::database::Login;
 use stanchion_testkit::{port, postgres::Version, report};
 
 use crate::bed::{Bed, request};
+use crate::jwt;
 use crate::service::Service;
 
 /// Names the program. It is in no package registry, so it must be built from its source.
 const VARIABLE: &str = "STANCHION_AUTH_BIN";
-const SECRET: &str = "a-secret-of-at-least-thirty-two-characters";
 
 fn program() -> Option<PathBuf> {
     let program = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
@@ -34,7 +34,7 @@ fn environment(url: &str, port: u16) -> BTreeMap<String, String> {
         ("GOTRUE_API_PORT", &port.to_string()),
         ("API_EXTERNAL_URL", "http://localhost:8000/auth/v1"),
         ("GOTRUE_SITE_URL", "http://localhost:3000"),
-        ("GOTRUE_JWT_SECRET", SECRET),
+        ("GOTRUE_JWT_SECRET", jwt::SECRET),
         ("GOTRUE_JWT_AUD", "authenticated"),
         ("GOTRUE_JWT_DEFAULT_GROUP_NAME", "authenticated"),
         ("GOTRUE_JWT_ADMIN_ROLES", "service_role"),
@@ -69,6 +69,18 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
             .await;
         assert_eq!(status, StatusCode::OK, "{answer}");
         let token = answer["access_token"].as_str().unwrap();
+        let claims = jwt::verify(token).unwrap();
+        assert_eq!(
+            (&claims["role"], &claims["aud"]),
+            (&json!("authenticated"), &json!("authenticated"))
+        );
+        // The service's key opens the administration, the anonymous one does not.
+        for (role, expected) in [("service_role", StatusCode::OK), ("anon", StatusCode::FORBIDDEN)] {
+            let (status, answer) = auth
+                .send(Method::GET, "/admin/users", Some(&jwt::sign(role)), None)
+                .await;
+            assert_eq!(status, expected, "{role}: {answer}");
+        }
         let (status, answer) = auth.send(Method::GET, "/user", Some(token), None).await;
         assert_eq!(
             (status, answer["email"].as_str()),
