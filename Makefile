@@ -27,15 +27,20 @@ demo: setup ## Try it without a cluster, in this terminal (ARGS=--once ends when
 	cargo run --locked --all-features --bin stanchion -- sandbox $(ARGS)
 
 # One cluster for all test binaries of a run. `--all-features` on both sides of it: nothing is compiled twice.
-TEST := cargo run --locked --all-features --bin test-bed -- cargo test --no-fail-fast --locked --all-features $(ARGS)
+TEST := cargo run --locked --all-features --bin test-bed -- cargo test --no-fail-fast --locked --all-features
 
-# There is one kind of cluster so far, so both run the same suites.
-.PHONY: test test-real
-test test-real: setup assets
-test: ## Run every test (ARGS="-p stanchion-kernel lease" narrows it down)
-	$(TEST)
-test-real: ## Run every test against a real control plane
-	STANCHION_TEST_CLUSTER=real $(TEST)
+# The suites that a cluster makes a difference to: those that name one.
+ON_CLUSTER = $(foreach manifest,$(wildcard $(addsuffix /Cargo.toml,$(shell \
+	grep -rlE 'Cluster::|STANCHION_TEST_CLUSTER' crates/*/tests | cut -d/ -f1-2 | sort -u))),\
+	-p $(shell sed -n 's/^name = "\(.*\)"/\1/p;T;q' $(manifest)))
+
+.PHONY: test
+test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-kernel lease" narrows it down)
+	$(TEST) $(ARGS)
+
+.PHONY: test-real
+test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
+	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it)
 
 # The binaries of $KUBEBUILDER_ASSETS are used when it is set, as envtest does it.
 .PHONY: assets

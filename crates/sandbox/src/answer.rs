@@ -63,6 +63,6 @@ impl From<ApiError> for Answer {
         {
             answer.headers_mut().insert(http::header::RETRY_AFTER, value);
         }
-        answer
+        with_warnings(answer, &error.warnings)
     }
 }

@@ -16,11 +16,11 @@ use crate::clock::Clock;
 use crate::request::{Query, Target};
 
 /// Lines that are kept in memory.
-const KEPT: usize = 100_000;
+const KEPT: usize = 50_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    lines: Mutex<(VecDeque<Value>, Option<File>)>,
+    lines: Mutex<(VecDeque<String>, Option<File>)>,
 }
 
 impl Audit {
@@ -71,6 +71,7 @@ impl Audit {
     pub(crate) fn finish(&self, mut line: Value, code: u16, clock: &Clock) {
         line["responseStatus"] = json!({"metadata": {}, "code": code});
         line["stageTimestamp"] = json!(clock.now().to_string());
+        let line = line.to_string();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &mut lines.1 {
             let _ = writeln!(file, "{line}");
@@ -87,7 +88,7 @@ impl Audit {
             .unwrap_or_else(PoisonError::into_inner)
             .0
             .iter()
-            .cloned()
+            .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
     }
 }

@@ -1,5 +1,7 @@
 //! Failures as the API reports them: a `metav1.Status` with code, reason, details and causes.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 /// A request that failed, in the terms of the Kubernetes API.
@@ -9,11 +11,15 @@ pub struct ApiError {
     /// The HTTP status.
     pub code: u16,
     /// The machine-readable reason, such as `NotFound`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What happened, for people.
     pub message: String,
     /// The object concerned and the causes.
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
+    /// What was doubtful before it failed.
+    pub(crate) warnings: Vec<String>,
+    /// Details are shown only where there are any.
+    pub(crate) bare: bool,
 }
 
 /// What `ApiError`s are about: a resource in its group, and maybe one object of it.
@@ -46,22 +52,29 @@ impl About<'_> {
 }
 
 impl ApiError {
-    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self {
             code,
-            reason,
+            reason: reason.into(),
             message: message.into(),
-            details: Map::new(),
+            details: Box::default(),
+            warnings: Vec::new(),
+            bare: false,
         }
     }
 
     fn about(code: u16, reason: &'static str, about: About<'_>, message: String) -> Self {
         Self {
-            code,
-            reason,
-            message,
-            details: about.details(),
+            details: Box::new(about.details()),
+            ..Self::new(code, reason, message)
         }
+    }
+
+    /// With the warnings that came before it.
+    #[must_use]
+    pub(crate) fn after(mut self, warnings: &[String]) -> Self {
+        self.warnings.splice(0..0, warnings.iter().cloned());
+        self
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -130,6 +143,13 @@ impl ApiError {
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         )
+    }
+
+    /// As the servers of custom resources say it.
+    pub(crate) fn verb_not_supported(verb: &str, about: About<'_>) -> Self {
+        let kind = about.qualified();
+        let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
+        Self::about(405, "MethodNotAllowed", About { name: "", ..about }, message)
     }
 
     pub(crate) fn not_acceptable() -> Self {
@@ -232,10 +252,10 @@ impl ApiError {
         }
         // Errors that no object caused come with empty details.
         if !self.details.is_empty()
-            || matches!(self.code, 403 | 404 | 405 | 406 | 422)
+            || !self.bare && matches!(self.code, 403 | 404 | 405 | 406 | 422)
             || self.message.starts_with("415")
         {
-            status["details"] = Value::Object(self.details.clone());
+            status["details"] = Value::Object(Map::clone(&self.details));
         }
         status["code"] = json!(self.code);
         status
@@ -251,6 +271,7 @@ pub(crate) enum Fault {
     Forbidden,
     NotSupported,
     Duplicate,
+    NotFound,
     TooLong,
     TooMany,
 }
@@ -264,6 +285,7 @@ impl Fault {
             Self::Forbidden => ("FieldValueForbidden", "Forbidden"),
             Self::NotSupported => ("FieldValueNotSupported", "Unsupported value"),
             Self::Duplicate => ("FieldValueDuplicate", "Duplicate value"),
+            Self::NotFound => ("FieldValueNotFound", "Not found"),
             Self::TooLong => ("FieldValueTooLong", "Too long"),
             Self::TooMany => ("FieldValueTooMany", "Too many"),
         }

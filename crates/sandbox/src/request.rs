@@ -11,6 +11,8 @@ use crate::auth::User;
 use crate::error::{About, ApiError, Fault, FieldError};
 use crate::resource::{Registry, Resource};
 
+const LONGEST_MANAGER: usize = 128;
+
 /// The verbs of resource requests, as RBAC and audit name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -52,6 +54,8 @@ pub(crate) struct Target {
     pub(crate) plural: String,
     pub(crate) name: String,
     pub(crate) subresource: String,
+    /// The path itself asks for a watch.
+    pub(crate) watch: bool,
 }
 
 impl Target {
@@ -67,6 +71,11 @@ impl Target {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
+        };
+        // An old way to ask for a watch.
+        let (watch, rest) = match rest {
+            ["watch", rest @ ..] => (true, rest),
+            rest => (false, rest),
         };
         let (namespace, rest) = match rest {
             // `namespaces/x/status` and `/finalize` are subresources of the namespace itself.
@@ -90,13 +99,14 @@ impl Target {
             plural: plural.to_owned(),
             name: name.to_owned(),
             subresource,
+            watch,
         })
     }
 
     /// The verb that a method means here.
     pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         Some(match (method, self.name.is_empty()) {
-            (&Method::GET | &Method::HEAD, _) if query.flag("watch") => Verb::Watch,
+            (&Method::GET | &Method::HEAD, _) if self.watch || query.flag("watch") => Verb::Watch,
             (&Method::GET | &Method::HEAD, false) => Verb::Get,
             (&Method::GET | &Method::HEAD, true) => Verb::List,
             (&Method::POST, named) if named || !self.subresource.is_empty() => Verb::Create,
@@ -144,7 +154,7 @@ impl Query {
 
     pub(crate) fn flag(&self, key: &str) -> bool {
         self.get(key)
-            .is_some_and(|value| matches!(value, "" | "1" | "true" | "True" | "t"))
+            .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "f"))
     }
 
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
@@ -259,6 +269,16 @@ impl Call {
         }
     }
 
+    /// Refuses options that no write may have.
+    pub(crate) fn check_options(&self) -> Result<(), ApiError> {
+        if self.query.text("fieldManager").len() <= LONGEST_MANAGER {
+            return Ok(());
+        }
+        let detail = format!("may not be more than {LONGEST_MANAGER} bytes");
+        let error = FieldError::new(Fault::TooLong, "fieldManager", None, detail);
+        Err(ApiError::invalid_option(self.options(), &error))
+    }
+
     /// Who the written fields belong to.
     pub(crate) fn manager(&self) -> String {
         match self.query.get("fieldManager") {
@@ -269,7 +289,7 @@ impl Call {
                 .next()
                 .unwrap_or_default()
                 .chars()
-                .take(128)
+                .take(LONGEST_MANAGER)
                 .collect(),
         }
     }

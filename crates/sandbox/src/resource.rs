@@ -193,6 +193,11 @@ impl Registry {
         self.builtin.keys().any(within) || self.read().keys().any(within)
     }
 
+    /// Whether a group is one of custom resources.
+    pub(crate) fn is_custom(&self, group: &str) -> bool {
+        self.read().keys().any(|address| address.group == group)
+    }
+
     /// Serves exactly these versions of the CRD `name`, and none if there are none.
     pub(crate) fn set_custom(&self, name: &str, versions: Vec<Resource>) {
         let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);

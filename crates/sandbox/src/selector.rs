@@ -11,6 +11,8 @@ enum Requirement {
     Missing(String),
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
+    Above(String, i64),
+    Below(String, i64),
 }
 
 /// What a list or a watch is restricted to. The default selects everything.
@@ -129,6 +131,8 @@ impl Selector {
             Requirement::NotIn(key, values) => {
                 label(key).is_none_or(|value| values.iter().all(|v| v != value))
             }
+            Requirement::Above(key, bound) => number(label(key)).is_some_and(|value| value > *bound),
+            Requirement::Below(key, bound) => number(label(key)).is_some_and(|value| value < *bound),
         });
         by_label
             && self
@@ -136,6 +140,10 @@ impl Selector {
                 .iter()
                 .all(|(path, wanted, equal)| (field(object, path) == *wanted) == *equal)
     }
+}
+
+fn number(label: Option<&str>) -> Option<i64> {
+    label?.parse().ok()
 }
 
 fn field(object: &Value, path: &str) -> String {
@@ -174,9 +182,15 @@ fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<(String, String, 
                 .as_ref()
                 .is_some_and(|custom| custom.selectable.iter().any(|p| p == path));
         if !known {
-            return Err(ApiError::bad_request(format!(
-                "field label not supported: {path}"
-            )));
+            let own =
+                resource.custom.is_some() || FIELDS.iter().any(|(storage, _)| *storage == &*resource.storage);
+            return Err(ApiError::bad_request(if own {
+                format!("field label not supported: {path}")
+            } else {
+                format!(
+                    "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                )
+            }));
         }
         fields.push((path.to_owned(), value.to_owned(), equal));
     }
@@ -200,20 +214,24 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, ApiError> {
 }
 
 fn parse_label(term: &str) -> Option<Requirement> {
-    if let Some(key) = term.strip_prefix('!') {
-        return Some(Requirement::Missing(key.trim().to_owned()));
-    }
+    let plain = |text: &str| {
+        let text = text.trim();
+        (!text.contains(['!', '=', '<', '>', '(', ')', ' '])).then(|| text.to_owned())
+    };
     if let Some((key, value)) = term.split_once("!=") {
-        return Some(Requirement::NotIn(
-            key.trim().to_owned(),
-            vec![value.trim().to_owned()],
-        ));
+        return Some(Requirement::NotIn(plain(key)?, vec![plain(value)?]));
+    }
+    if let Some(key) = term.strip_prefix('!') {
+        return Some(Requirement::Missing(plain(key)?));
     }
     if let Some((key, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
-        return Some(Requirement::In(
-            key.trim().to_owned(),
-            vec![value.trim().to_owned()],
-        ));
+        return Some(Requirement::In(plain(key)?, vec![plain(value)?]));
+    }
+    if let Some((key, bound)) = term.split_once('>') {
+        return Some(Requirement::Above(plain(key)?, plain(bound)?.parse().ok()?));
+    }
+    if let Some((key, bound)) = term.split_once('<') {
+        return Some(Requirement::Below(plain(key)?, plain(bound)?.parse().ok()?));
     }
     let Some((head, values)) = term.strip_suffix(')').and_then(|term| term.split_once('(')) else {
         return (!term.contains(char::is_whitespace)).then(|| Requirement::Exists(term.to_owned()));
@@ -245,7 +263,7 @@ mod tests {
             labels: parse_labels(selector).unwrap(),
             fields: Vec::new(),
         };
-        selector.matches(&json!({"metadata": {"labels": {"app": "web", "tier": "front"}}}))
+        selector.matches(&json!({"metadata": {"labels": {"app": "web", "tier": "front", "size": "3"}}}))
     }
 
     #[test]
@@ -259,6 +277,7 @@ mod tests {
             "!gone",
             "gone!=x",
             "app notin (a,b)",
+            "size>2,size<4",
         ] {
             assert!(selects(yes), "{yes}");
         }
@@ -272,6 +291,8 @@ mod tests {
         ] {
             assert!(!selects(no), "{no}");
         }
-        assert!(parse_labels("app in").is_err());
+        for wrong in ["app in", "!!app", "a===b", "size>many"] {
+            assert!(parse_labels(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -74,16 +74,24 @@ impl Server {
             return Err(ApiError::forbidden(about, &why));
         }
         if !self.registry.serves(&target.group, &target.version) {
-            return Err(ApiError::page_not_found());
+            return Err(if target.group.is_empty() {
+                ApiError::no_such_path()
+            } else {
+                ApiError::page_not_found()
+            });
         }
         let about = About {
             group: &target.group,
             kind: &target.plural,
             name: &target.name,
         };
-        let resource = target
-            .resource(&self.registry)
-            .ok_or_else(ApiError::no_such_path)?;
+        let resource = target.resource(&self.registry).ok_or_else(|| {
+            if self.registry.is_custom(&target.group) {
+                ApiError::page_not_found()
+            } else {
+                ApiError::no_such_path()
+            }
+        })?;
         let entry = match target.subresource.as_str() {
             "" => &resource.discovery,
             name => resource.subresource(name).ok_or_else(|| match &resource.custom {
@@ -95,8 +103,14 @@ impl Server {
             && target.namespace.is_empty()
             && !(target.name.is_empty() && !verb.writes() || target.plural == "namespaces");
         // A review in no namespace is allowed; a namespaced object without one is not.
+        if misplaced && resource.custom.is_some() {
+            return Err(ApiError::page_not_found());
+        }
         if misplaced && resource.allows("get") || !has_verb(entry, verb.name()) {
-            return Err(ApiError::method_not_allowed());
+            return Err(match &resource.custom {
+                Some(_) if !target.subresource.is_empty() => ApiError::verb_not_supported(verb.name(), about),
+                _ => ApiError::method_not_allowed(),
+            });
         }
         let header = |name: &str| {
             let value = request.headers().get(name).and_then(|value| value.to_str().ok());

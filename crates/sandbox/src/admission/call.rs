@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{Request, Uri};
+use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
@@ -25,6 +25,20 @@ pub(crate) struct Webhooks;
 impl Webhooks {
     /// Posts a review and returns the `response` in the answer.
     pub(crate) async fn post(&self, webhook: &Webhook, review: &Value) -> Result<Value, String> {
+        let answer = self.call(webhook, review).await;
+        let answer = answer.map_err(|why| format!("failed to call webhook: {why}"))?;
+        let asked = text(review, "/request/uid");
+        match answer.get("response") {
+            Some(response) if text(response, "/uid") == asked => Ok(response.clone()),
+            Some(response) => Err(format!(
+                "received invalid webhook response: expected response.uid=\"{asked}\", got \"{}\"",
+                text(response, "/uid")
+            )),
+            None => Err("received invalid webhook response: webhook response was absent".to_owned()),
+        }
+    }
+
+    async fn call(&self, webhook: &Webhook, review: &Value) -> Result<Value, String> {
         let url = text(&webhook.client, "/url");
         if url.is_empty() {
             let (name, namespace) = (
@@ -36,23 +50,24 @@ impl Webhooks {
             ));
         }
         let fail = |why: String| format!("Post \"{url}?timeout={}s\": {why}", webhook.seconds);
-        let answer = tokio::time::timeout(
+        let (status, body) = tokio::time::timeout(
             Duration::from_secs(webhook.seconds),
             exchange(webhook, url, review),
         )
         .await
         .map_err(|_| fail("context deadline exceeded".to_owned()))?
         .map_err(fail)?;
-        let uid = review.pointer("/request/uid");
-        match answer.get("response") {
-            Some(response) if response.get("uid") == uid => Ok(response.clone()),
-            Some(_) => Err("webhook response uid does not match the request".to_owned()),
-            None => Err("webhook response has no response".to_owned()),
+        if !status.is_success() {
+            let said = String::from_utf8_lossy(&body);
+            return Err(format!(
+                "an error on the server (\"{said}\") has prevented the request from succeeding"
+            ));
         }
+        serde_json::from_slice(&body).map_err(|error| error.to_string())
     }
 }
 
-async fn exchange(webhook: &Webhook, url: &str, review: &Value) -> Result<Value, String> {
+async fn exchange(webhook: &Webhook, url: &str, review: &Value) -> Result<(StatusCode, Bytes), String> {
     let uri: Uri = url
         .parse()
         .map_err(|error: http::uri::InvalidUri| error.to_string())?;
@@ -87,10 +102,7 @@ async fn exchange(webhook: &Webhook, url: &str, review: &Value) -> Result<Value,
         .map_err(|error| error.to_string())?
         .to_bytes();
     connection.abort();
-    if !status.is_success() {
-        return Err(format!("the server answered {status}"));
-    }
-    serde_json::from_slice(&body).map_err(|error| error.to_string())
+    Ok((status, body))
 }
 
 fn trust(client: &Value) -> Result<ClientConfig, String> {

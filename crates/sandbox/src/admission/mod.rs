@@ -1,9 +1,10 @@
-//! Admission: what may enter besides being valid. The life of namespaces, and webhooks.
+//! Admission: what may enter besides being valid. The life of namespaces, webhooks, policies, and quotas.
 
 mod call;
+mod expressions;
+mod policy;
+pub(crate) mod quota;
 mod rules;
-
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use crate::error::{About, ApiError};
 use crate::request::Call;
 use crate::server::Server;
 use crate::store::text;
+use expressions::{Subject, Variables};
 use rules::Webhook;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,33 +88,44 @@ pub(crate) fn namespace_lifecycle(
     Ok(())
 }
 
+/// Something that wants to enter, to change, or to go.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) call: &'a Call,
+    pub(crate) operation: Operation,
+    /// As it would be; null before a deletion.
+    pub(crate) object: &'a Value,
+    pub(crate) old: Option<&'a Value>,
+    pub(crate) dry_run: bool,
+}
+
+impl<'a> Attempt<'a> {
+    /// The name of the object, which a new one carries in itself.
+    pub(crate) fn name(&self) -> &'a str {
+        match self.call.target.name.as_str() {
+            "" => text(self.object, "/metadata/name"),
+            name => name,
+        }
+    }
+}
+
 /// Lets the mutating webhooks change an object.
-pub(crate) async fn mutate(
-    server: &Arc<Server>,
-    call: &Call,
-    operation: Operation,
-    mut object: Value,
-    old: Option<&Value>,
-    dry_run: bool,
-    warnings: &mut Vec<String>,
-) -> Result<Value, ApiError> {
-    for webhook in rules::matching(
-        server,
-        call,
-        operation,
-        &object,
-        old,
-        "mutatingwebhookconfigurations",
-    ) {
-        let Some(response) = ask(server, call, &webhook, operation, &object, old, dry_run, warnings).await?
-        else {
+pub(crate) async fn mutate(attempt: Attempt<'_>, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+    let mut object = attempt.object.clone();
+    for webhook in rules::matching(attempt, "mutatingwebhookconfigurations") {
+        let now = Attempt {
+            object: &object,
+            ..attempt
+        };
+        let Some(response) = ask(now, &webhook, warnings).await? else {
             continue;
         };
         if let Some(patch) = response.get("patch").filter(|patch| !patch.is_null()) {
             object = rules::patched(&object, patch).map_err(|why| {
                 ApiError::internal(format!("failed calling webhook \"{}\": {why}", webhook.name))
             })?;
-            if let (Some(custom), true) = (&call.resource.custom, object.is_object()) {
+            if let (Some(custom), true) = (&attempt.call.resource.custom, object.is_object()) {
                 custom.normalize(&mut object);
             }
         }
@@ -120,49 +133,44 @@ pub(crate) async fn mutate(
     Ok(object)
 }
 
-/// Asks the validating webhooks whether an object may enter, or go.
-pub(crate) async fn validate(
-    server: &Arc<Server>,
-    call: &Call,
-    operation: Operation,
-    object: &Value,
-    old: Option<&Value>,
-    dry_run: bool,
-    warnings: &mut Vec<String>,
-) -> Result<(), ApiError> {
-    for webhook in rules::matching(
-        server,
-        call,
-        operation,
-        object,
-        old,
-        "validatingwebhookconfigurations",
-    ) {
-        ask(server, call, &webhook, operation, object, old, dry_run, warnings).await?;
+/// Asks the policies and the validating webhooks whether an object may enter, or go.
+pub(crate) async fn validate(attempt: Attempt<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+    policy::check(attempt, warnings)?;
+    for webhook in rules::matching(attempt, "validatingwebhookconfigurations") {
+        ask(attempt, &webhook, warnings).await?;
     }
     Ok(())
 }
 
-/// Calls one webhook. `None` if it failed and may be ignored.
-#[allow(clippy::too_many_arguments)] // The parts of an AdmissionReview, each from somewhere else.
+/// Calls one webhook. `None` if it does not concern the request, or failed and may be ignored.
 async fn ask(
-    server: &Arc<Server>,
-    call: &Call,
+    attempt: Attempt<'_>,
     webhook: &Webhook,
-    operation: Operation,
-    object: &Value,
-    old: Option<&Value>,
-    dry_run: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Value>, ApiError> {
-    if dry_run && !webhook.allows_dry_run {
+    let meets = || Subject::new(attempt, None).meets(Some(&webhook.conditions), &Variables::default());
+    match webhook.conditions.as_array().map_or(Ok(true), |_| meets()) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(_) if webhook.ignores_failure => return Ok(None),
+        Err(why) => {
+            return Err(ApiError::forbidden(
+                About {
+                    name: attempt.name(),
+                    ..attempt.call.about()
+                },
+                &why,
+            ));
+        }
+    }
+    if attempt.dry_run && !webhook.allows_dry_run {
         return Err(ApiError::bad_request(format!(
             "admission webhook \"{}\" does not support dry run",
             webhook.name
         )));
     }
-    let review = rules::review(server, call, operation, object, old, dry_run);
-    let response = match server.webhooks.post(webhook, &review).await {
+    let review = rules::review(attempt);
+    let response = match attempt.server.webhooks.post(webhook, &review).await {
         Ok(response) => response,
         Err(why) if webhook.ignores_failure => {
             tracing::debug!(webhook = webhook.name, why, "webhook failed and is ignored");
@@ -170,7 +178,7 @@ async fn ask(
         }
         Err(why) => {
             return Err(ApiError::internal(format!(
-                "failed calling webhook \"{}\": failed to call webhook: {why}",
+                "failed calling webhook \"{}\": {why}",
                 webhook.name
             )));
         }
@@ -208,16 +216,12 @@ async fn ask(
         .pointer("/status/code")
         .and_then(Value::as_u64)
         .and_then(|code| u16::try_from(code).ok());
-    let code = code.filter(|code| *code >= 400).unwrap_or(403);
-    let reason = match (text(&response, "/status/reason"), code) {
-        ("Invalid", _) | ("", 422) => "Invalid",
-        ("Conflict", _) | ("", 409) => "Conflict",
-        ("BadRequest", _) | ("", 400) => "BadRequest",
-        _ => "Forbidden",
-    };
-    let mut error = ApiError::new(code, reason, message);
+    let code = code.filter(|code| *code >= 400).unwrap_or(400);
+    let mut error =
+        ApiError::new(code, text(&response, "/status/reason").to_owned(), message).after(warnings);
+    error.bare = true;
     if let Some(Value::Object(details)) = response.pointer("/status/details") {
-        error.details.clone_from(details);
+        error.details = Box::new(details.clone());
     }
     Err(error)
 }

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::Operation;
+use super::{Attempt, Operation};
 use crate::request::Call;
 use crate::selector::Selector;
 use crate::server::Server;
@@ -14,6 +14,7 @@ use crate::store::text;
 pub(crate) struct Webhook {
     pub(crate) name: String,
     pub(crate) client: Value,
+    pub(crate) conditions: Value,
     pub(crate) ignores_failure: bool,
     pub(crate) allows_dry_run: bool,
     pub(crate) seconds: u64,
@@ -22,19 +23,13 @@ pub(crate) struct Webhook {
 const OWN_GROUP: &str = "admissionregistration.k8s.io";
 
 /// The webhooks of one sort of configuration, in the order of the original: by configuration, then as listed.
-pub(crate) fn matching(
-    server: &Server,
-    call: &Call,
-    operation: Operation,
-    object: &Value,
-    old: Option<&Value>,
-    plural: &str,
-) -> Vec<Webhook> {
+pub(crate) fn matching(attempt: Attempt<'_>, plural: &str) -> Vec<Webhook> {
     // A configuration must not be able to lock itself in.
-    if call.resource.group == OWN_GROUP {
+    if attempt.call.resource.group == OWN_GROUP {
         return Vec::new();
     }
-    let configurations = server.store.list(&format!("{OWN_GROUP}/{plural}"), None).objects;
+    let storage = format!("{OWN_GROUP}/{plural}");
+    let configurations = attempt.server.store.list(&storage, None).objects;
     let mut found = Vec::new();
     for (_, configuration) in &configurations {
         for webhook in configuration
@@ -44,10 +39,11 @@ pub(crate) fn matching(
             .into_iter()
             .flatten()
         {
-            if concerns(server, call, operation, object, old, webhook) {
+            if concerns(attempt, webhook, "rules") {
                 found.push(Webhook {
                     name: text(webhook, "/name").to_owned(),
                     client: webhook.get("clientConfig").cloned().unwrap_or_default(),
+                    conditions: webhook.get("matchConditions").cloned().unwrap_or_default(),
                     ignores_failure: text(webhook, "/failurePolicy") == "Ignore",
                     allows_dry_run: matches!(text(webhook, "/sideEffects"), "None" | "NoneOnDryRun"),
                     seconds: webhook
@@ -61,46 +57,45 @@ pub(crate) fn matching(
     found
 }
 
-fn concerns(
-    server: &Server,
-    call: &Call,
-    operation: Operation,
-    object: &Value,
-    old: Option<&Value>,
-    webhook: &Value,
-) -> bool {
+/// Whether a webhook or a policy is about this request: by its rules, which stand under `key`, and its selectors.
+pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> bool {
+    let Attempt {
+        server,
+        call,
+        object,
+        old,
+        ..
+    } = attempt;
     let resource = match call.target.subresource.as_str() {
         "" => call.target.plural.clone(),
         subresource => format!("{}/{subresource}", call.target.plural),
     };
-    let rules = webhook
-        .get("rules")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let by_rule = rules.into_iter().any(|rule| {
-        let names = |key: &str, wanted: &str| {
-            let list = rule.get(key).and_then(Value::as_array).into_iter().flatten();
-            list.filter_map(Value::as_str)
-                .any(|known| known == "*" || known == wanted)
-        };
-        let any_subresource = format!("{}/*", call.target.plural);
-        let resources = names("resources", &resource)
-            && (call.target.subresource.is_empty() || !exactly_star(rule))
-            || (!call.target.subresource.is_empty()
-                && (names("resources", "*/*") || names("resources", &any_subresource)));
-        let scope = match text(rule, "/scope") {
-            "Namespaced" => call.resource.namespaced,
-            "Cluster" => !call.resource.namespaced,
-            _ => true,
-        };
-        names("operations", operation.name())
-            && names("apiGroups", &call.target.group)
-            && names("apiVersions", &call.target.version)
-            && resources
-            && scope
-    });
-    by_rule && by_namespace(server, call, object, webhook) && by_object(object, old, webhook)
+    let listed = constraints.get(key).and_then(Value::as_array);
+    // A binding of a policy may leave the rules to the policy.
+    let by_rule = listed.is_none() && key != "rules"
+        || listed.into_iter().flatten().any(|rule| {
+            let names = |key: &str, wanted: &str| {
+                let list = rule.get(key).and_then(Value::as_array).into_iter().flatten();
+                list.filter_map(Value::as_str)
+                    .any(|known| known == "*" || known == wanted)
+            };
+            let any_subresource = format!("{}/*", call.target.plural);
+            let resources = names("resources", &resource)
+                && (call.target.subresource.is_empty() || !exactly_star(rule))
+                || (!call.target.subresource.is_empty()
+                    && (names("resources", "*/*") || names("resources", &any_subresource)));
+            let scope = match text(rule, "/scope") {
+                "Namespaced" => call.resource.namespaced,
+                "Cluster" => !call.resource.namespaced,
+                _ => true,
+            };
+            names("operations", attempt.operation.name())
+                && names("apiGroups", &call.target.group)
+                && names("apiVersions", &call.target.version)
+                && resources
+                && scope
+        });
+    by_rule && by_namespace(server, call, object, constraints) && by_object(object, old, constraints)
 }
 
 /// A bare `*` does not speak of subresources.
@@ -137,32 +132,37 @@ fn by_object(object: &Value, old: Option<&Value>, webhook: &Value) -> bool {
 }
 
 /// What a webhook is asked.
-pub(crate) fn review(
-    server: &Server,
-    call: &Call,
-    operation: Operation,
-    object: &Value,
-    old: Option<&Value>,
-    dry_run: bool,
-) -> Value {
+pub(crate) fn review(attempt: Attempt<'_>) -> Value {
+    let Attempt {
+        server,
+        call,
+        operation,
+        object,
+        old,
+        dry_run,
+    } = attempt;
     let resource = &call.resource;
     let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let plural = json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
-    let options = match operation {
+    let kind_of_options = match operation {
         Operation::Create => "CreateOptions",
-        Operation::Update if call.verb == crate::request::Verb::Patch => "PatchOptions",
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
     };
-    let name = match call.target.name.as_str() {
-        "" => text(object, "/metadata/name"),
-        name => name,
-    };
+    let mut options = json!({"kind": kind_of_options, "apiVersion": "meta.k8s.io/v1"});
+    if dry_run {
+        options["dryRun"] = json!(["All"]);
+    }
+    for key in ["fieldManager", "fieldValidation"] {
+        if let Some(value) = call.query.get(key) {
+            options[key] = json!(value);
+        }
+    }
     let mut request = json!({
         "uid": server.clock.uid(), "kind": kind, "resource": plural, "requestKind": kind, "requestResource": plural,
-        "name": name, "operation": operation.name(), "userInfo": call.user.to_value(),
+        "name": attempt.name(), "operation": operation.name(), "userInfo": call.user.to_value(),
         "object": object, "oldObject": old, "dryRun": dry_run,
-        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1"},
+        "options": options,
     });
     if resource.namespaced {
         request["namespace"] = json!(call.target.namespace);

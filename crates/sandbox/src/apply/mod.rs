@@ -132,7 +132,8 @@ impl Writer<'_> {
         if let Some(live) = live
             && entries.is_empty()
         {
-            let mut before = self.entry(Operation::Update, self.strip(walk::fields(self.schema, live)));
+            let fields = self.difference(&empty, &without_managed(live)).added;
+            let mut before = self.entry(Operation::Update, fields);
             "before-first-apply".clone_into(&mut before.manager);
             before.subresource = String::new();
             entries.push(before);

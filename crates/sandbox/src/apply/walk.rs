@@ -300,16 +300,21 @@ pub(crate) fn remove(schema: At<'_>, value: &Value, set: &Set) -> Value {
     }
 }
 
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// The first field that does not fit its schema, in the words of the original.
 pub(crate) fn mismatch(schema: Schema<'_>, value: &Value, path: &str) -> Option<String> {
     let unexpected = |wanted: &str| {
+        // The original prints its own types.
         let shown = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Value::Array(items) => {
+                format!("&{{[{}]}}", items.iter().map(plain).collect::<Vec<_>>().join(" "))
+            }
+            other => format!("&value.valueUnstructured{{Value:{}}}", plain(other)),
         };
-        Some(format!(
-            "{path}: expected {wanted}, got &value.valueUnstructured{{Value:{shown}}}"
-        ))
+        Some(format!("{path}: expected {wanted}, got {shown}"))
     };
     match (schema.shape(), value) {
         (Shape::Any, _) | (_, Value::Null) => None,

@@ -21,6 +21,8 @@ pub struct User {
     pub name: String,
     /// The groups that it belongs to.
     pub groups: Vec<String>,
+    /// The uid of a `ServiceAccount`; empty for others.
+    pub uid: String,
 }
 
 impl User {
@@ -40,6 +42,7 @@ impl User {
         Self {
             name: name.to_owned(),
             groups,
+            uid: String::new(),
         }
     }
 
@@ -56,6 +59,7 @@ impl User {
         Self {
             name: "system:anonymous".to_owned(),
             groups: vec!["system:unauthenticated".to_owned()],
+            uid: String::new(),
         }
     }
 
@@ -64,7 +68,11 @@ impl User {
     }
 
     pub(crate) fn to_value(&self) -> Value {
-        json!({"username": self.name, "groups": self.groups})
+        let mut value = json!({"username": self.name, "groups": self.groups});
+        if !self.uid.is_empty() {
+            value["uid"] = json!(self.uid);
+        }
+        value
     }
 }
 

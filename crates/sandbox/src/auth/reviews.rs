@@ -53,6 +53,7 @@ fn subject(spec: &Value) -> User {
         groups: groups
             .filter_map(|group| group.as_str().map(str::to_owned))
             .collect(),
+        uid: text(spec, "/uid").to_owned(),
     }
 }
 

@@ -54,7 +54,10 @@ impl Tokens {
                     .store
                     .get("/serviceaccounts", &store::key(&namespace, &name))?;
                 let valid = account.uid() == uid && server.clock.now().as_second() < expires;
-                valid.then(|| User::service_account(&namespace, &name))
+                valid.then(|| User {
+                    uid,
+                    ..User::service_account(&namespace, &name)
+                })
             }
         }
     }

@@ -45,6 +45,7 @@ impl Actor {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
                 subresource: String::new(),
+                watch: false,
             },
             resource,
             query: Query::default(),

@@ -29,6 +29,11 @@ pub(crate) async fn run(actor: Actor) {
         for (storage, change) in &changes {
             if **storage == *STORAGE {
                 names.insert(change.key.to_string());
+                if change.deleted {
+                    // Somebody may have waited for its names.
+                    let all = actor.store().list(STORAGE, None).objects;
+                    names.extend(all.into_iter().map(|(name, _)| name.to_string()));
+                }
             } else if change.deleted {
                 // It may have been the last object of a definition that waits to go.
                 let (group, plural) = storage.split_once('/').unwrap_or_default();
@@ -51,21 +56,82 @@ pub(crate) async fn run(actor: Actor) {
                         .pointer("/metadata/generation")
                         .and_then(Value::as_i64)
                         .unwrap_or_default();
-                    if served.insert(name.clone(), generation) != Some(generation) {
+                    let taken = taken_name(&actor, &definition);
+                    if taken.is_none() && served.insert(name.clone(), generation) != Some(generation) {
                         actor
                             .server
                             .registry
                             .set_custom(&name, crd::resources(definition.value()));
                     }
-                    note("CRD status", Box::pin(establish(&actor, &definition)).await);
+                    note(
+                        "CRD status",
+                        Box::pin(establish(&actor, &definition, taken)).await,
+                    );
                 }
             }
         }
     }
 }
 
-/// Tells in the status that the names are accepted and the kind is served.
-async fn establish(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate::error::ApiError> {
+/// The first name that another definition of the same group was faster with: why, and which.
+fn taken_name(actor: &Actor, definition: &Object) -> Option<(&'static str, String)> {
+    let names = |object: &Object, keys: &[&str]| -> Vec<String> {
+        let accepted = object.value().pointer("/status/acceptedNames");
+        let all = keys
+            .iter()
+            .filter_map(|key| accepted?.get(key)?.as_str().map(str::to_owned));
+        let short = accepted.and_then(|names| names.get("shortNames")?.as_array());
+        let short = short
+            .into_iter()
+            .flatten()
+            .filter_map(|name| name.as_str().map(str::to_owned));
+        all.chain(short.filter(|_| keys.contains(&"singular"))).collect()
+    };
+    let others: Vec<Arc<Object>> = actor
+        .store()
+        .list(STORAGE, None)
+        .objects
+        .into_iter()
+        .map(|(_, other)| other)
+        .filter(|other| other.uid() != definition.uid() && !other.is_deleting())
+        .filter(|other| other.text("/spec/group") == definition.text("/spec/group"))
+        .collect();
+    // Plurals, singulars and short names share one space of names, kinds and lists another.
+    let taken = |name: &str, keys: &[&str]| {
+        !name.is_empty()
+            && others
+                .iter()
+                .any(|other| names(other, keys).iter().any(|known| known == name))
+    };
+    let (words, kinds) = (["plural", "singular"], ["kind", "listKind"]);
+    let short = definition
+        .value()
+        .pointer("/spec/names/shortNames")
+        .and_then(Value::as_array);
+    let short = short
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .find(|name| taken(name, &words));
+    let checks = [
+        ("ListKindConflict", "listKind", &kinds),
+        ("KindConflict", "kind", &kinds),
+        ("SingularConflict", "singular", &words),
+        ("PluralConflict", "plural", &words),
+    ];
+    let found = checks.into_iter().find_map(|(reason, key, space)| {
+        let name = definition.text(&format!("/spec/names/{key}"));
+        taken(name, space).then(|| (reason, name.to_owned()))
+    });
+    found.or_else(|| short.map(|name| ("ShortNamesConflict", name.to_owned())))
+}
+
+/// Tells in the status that the names are accepted and the kind is served, or why not.
+async fn establish(
+    actor: &Actor,
+    definition: &Arc<Object>,
+    taken: Option<(&'static str, String)>,
+) -> Result<(), crate::error::ApiError> {
     let now = actor.server.clock.seconds();
     actor
         .modify(STORAGE, "", definition.name(), Endpoint::Status, |object| {
@@ -79,11 +145,23 @@ async fn establish(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate:
                 .filter_map(|version| version.get("name").cloned())
                 .collect();
             let status = &mut object["status"];
+            if let Some((reason, name)) = &taken {
+                status["acceptedNames"] = json!({"plural": names["plural"], "kind": ""});
+                status["storedVersions"] = json!(stored);
+                status["conditions"] = json!([
+                    {"type": "NamesAccepted", "status": "False", "lastTransitionTime": now, "reason": reason,
+                        "message": format!("\"{name}\" is already in use")},
+                    {"type": "Established", "status": "False", "lastTransitionTime": now, "reason": "NotAccepted",
+                        "message": "not all names are accepted"},
+                ]);
+                return;
+            }
             status["acceptedNames"] = names;
             let known = status["storedVersions"].as_array().cloned().unwrap_or_default();
             let missing = stored.into_iter().filter(|version| !known.contains(version)).collect::<Vec<_>>();
             status["storedVersions"] = known.iter().cloned().chain(missing).collect();
-            if status["conditions"].as_array().is_none_or(Vec::is_empty) {
+            let accepted = status.pointer("/conditions/0/status") == Some(&json!("True"));
+            if !accepted {
                 status["conditions"] = json!([
                     {"type": "NamesAccepted", "status": "True", "lastTransitionTime": now, "reason": "NoConflicts",
                         "message": "no conflicts found"},

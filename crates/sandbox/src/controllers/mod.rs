@@ -6,6 +6,7 @@ mod bootstrap;
 mod crds;
 mod garbage;
 mod namespaces;
+mod quotas;
 mod workloads;
 
 use std::path::PathBuf;
@@ -24,10 +25,13 @@ pub(crate) fn start(server: &Arc<Server>, workloads: Option<Workloads>, tasks: &
     bootstrap::objects(server, workloads.is_some());
     // Definitions that were kept on disk are served from the first request on.
     crds::serve_all(server);
+    // As after the start of the original, nobody can go back to before it.
+    server.store.compact();
     let actor = |name: &str| Actor::new(server, name);
     tasks.spawn(crds::run(actor("apiextensions-controller")));
     tasks.spawn(namespaces::run(actor("namespace-controller")));
     tasks.spawn(garbage::run(actor("generic-garbage-collector")));
+    tasks.spawn(quotas::run(actor("resourcequota-controller")));
     if let Some(workloads) = workloads {
         workloads::start(server, &workloads, tasks);
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::json::with_duplicates;
 use crate::error::{About, ApiError, Fault, FieldError};
 use crate::events;
 use crate::lifecycle;
@@ -39,12 +40,9 @@ impl Unknown {
 pub(crate) fn parse(call: &Call) -> Result<Value, ApiError> {
     let media = call.content_type.split(';').next().unwrap_or_default().trim();
     match media {
-        "" | "application/json" => serde_json::from_slice(&call.body).map_err(|error| {
-            ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): {error}",
-                call.resource.kind
-            ))
-        }),
+        "" | "application/json" => {
+            serde_json::from_slice(&call.body).map_err(|error| unreadable(call, &error))
+        }
         "application/yaml" => yaml(&call.body),
         "application/vnd.kubernetes.protobuf" => protobuf::decode(&call.body).ok_or_else(|| {
             ApiError::unsupported_media_type(
@@ -55,6 +53,31 @@ pub(crate) fn parse(call: &Call) -> Result<Value, ApiError> {
             "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),
     }
+}
+
+fn unreadable(call: &Call, error: &serde_json::Error) -> ApiError {
+    let why = if call.body.is_empty() {
+        "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)".to_owned()
+    } else {
+        error.to_string()
+    };
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why}",
+        call.resource.kind
+    ))
+}
+
+/// The object that a request carries, in the form in which it is stored, with the warnings about it.
+pub(crate) fn read(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
+    let media = call.content_type.split(';').next().unwrap_or_default().trim();
+    if !matches!(media, "" | "application/json") {
+        return normalize(call, parse(call)?);
+    }
+    let (mut object, twice) = with_duplicates(&call.body).map_err(|error| unreadable(call, &error))?;
+    if object.is_null() && call.resource.custom.is_none() {
+        object = json!({});
+    }
+    normalize_noting(call, object, &twice)
 }
 
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
@@ -137,7 +160,15 @@ fn identify(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
 }
 
 /// Brings an object into the form in which it is stored; returns it with the warnings about it.
-pub(crate) fn normalize(call: &Call, mut object: Value) -> Result<(Value, Vec<String>), ApiError> {
+pub(crate) fn normalize(call: &Call, object: Value) -> Result<(Value, Vec<String>), ApiError> {
+    normalize_noting(call, object, &[])
+}
+
+fn normalize_noting(
+    call: &Call,
+    mut object: Value,
+    twice: &[String],
+) -> Result<(Value, Vec<String>), ApiError> {
     let resource = &call.resource;
     identify(resource, &mut object)?;
     if !object.get("metadata").is_some_and(Value::is_object) {
@@ -146,7 +177,10 @@ pub(crate) fn normalize(call: &Call, mut object: Value) -> Result<(Value, Vec<St
     let unknown = match (&resource.custom, resource.schema()) {
         (Some(custom), _) => {
             meta_types(resource, &mut object)?;
-            custom.normalize(&mut object)
+            let mut unknown = custom.normalize(&mut object);
+            // Those of the metadata are found first.
+            unknown.sort_by_key(|field| (!field.starts_with("metadata."), field.clone()));
+            unknown
         }
         (None, Some(schema)) => {
             let unknown = prune::unknown_fields(schema, &mut object);
@@ -157,17 +191,16 @@ pub(crate) fn normalize(call: &Call, mut object: Value) -> Result<(Value, Vec<St
         }
         (None, None) => Vec::new(),
     };
+    let twice = twice.iter().map(|field| format!("duplicate field \"{field}\""));
+    let unknown = unknown.iter().map(|field| format!("unknown field \"{field}\""));
+    let doubts: Vec<String> = twice.chain(unknown).collect();
     let mut warnings = Vec::new();
     match Unknown::of(call)? {
-        Unknown::Refuse if !unknown.is_empty() => {
-            let list: Vec<String> = unknown
-                .iter()
-                .map(|field| format!("unknown field \"{field}\""))
-                .collect();
-            let error = format!("strict decoding error: {}", list.join(", "));
+        Unknown::Refuse if !doubts.is_empty() => {
+            let error = format!("strict decoding error: {}", doubts.join(", "));
             return Err(undecodable(resource, &error));
         }
-        Unknown::Warn => warnings.extend(unknown.iter().map(|field| format!("unknown field \"{field}\""))),
+        Unknown::Warn => warnings.extend(doubts),
         Unknown::Refuse | Unknown::Ignore => {}
     }
     warnings.extend(lifecycle::finalizer_warnings(resource, &object));

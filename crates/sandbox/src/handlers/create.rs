@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{body, render};
-use crate::admission::{self, Operation};
+use crate::admission::{self, Attempt, Operation};
 use crate::answer::{self, Answer};
 use crate::apply::Writer;
 use crate::auth::reviews;
@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 8;
 
 pub(crate) async fn create(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     let dry_run = call.dry_run()?;
-    let (mut object, warnings) = body::normalize(call, body::parse(call)?)?;
+    let (mut object, warnings) = body::read(call)?;
     if let Some(review) = reviews::review(server, call, &object) {
         return Ok(answer::json(201, &review?));
     }
@@ -35,6 +35,17 @@ pub(crate) async fn create(server: &Arc<Server>, call: &Call) -> Result<Answer, 
             metadata.shift_remove(field);
         }
     }
+    new_object(server, call, object, warnings, dry_run).await
+}
+
+/// Creates an object that its writer owns.
+pub(crate) async fn new_object(
+    server: &Arc<Server>,
+    call: &Call,
+    mut object: Value,
+    warnings: Vec<String>,
+    dry_run: bool,
+) -> Result<Answer, ApiError> {
     let manager = call.manager();
     let api_version = call.resource.api_version();
     let now = server.clock.seconds();
@@ -47,7 +58,8 @@ pub(crate) async fn create(server: &Arc<Server>, call: &Call) -> Result<Answer, 
         now: &now,
     };
     super::update::track(call, &writer, None, &mut object);
-    let (created, more) = create_object(server, call, object, dry_run).await?;
+    let created = create_object(server, call, object, dry_run).await;
+    let (created, more) = created.map_err(|error| error.after(&warnings))?;
     let warnings = [warnings, more].concat();
     Ok(answer::with_warnings(
         render::object(server, call, 201, &created),
@@ -84,9 +96,9 @@ pub(crate) async fn create_object(
     admission::namespace_lifecycle(server, call, Operation::Create)?;
     let generated = text(&object, "/metadata/name").is_empty();
     let prefix = text(&object, "/metadata/generateName").to_owned();
-    let mut attempt = 0;
+    let mut tries = 0;
     loop {
-        attempt += 1;
+        tries += 1;
         let mut object = object.clone();
         if generated && !prefix.is_empty() {
             let kept: String = prefix.chars().take(58).collect();
@@ -94,16 +106,15 @@ pub(crate) async fn create_object(
         }
         let mut warnings = Vec::new();
         lifecycle::begin(server, resource, &mut object);
-        let mut object = admission::mutate(
+        let attempt = |object| Attempt {
             server,
             call,
-            Operation::Create,
+            operation: Operation::Create,
             object,
-            None,
+            old: None,
             dry_run,
-            &mut warnings,
-        )
-        .await?;
+        };
+        let mut object = admission::mutate(attempt(&object), &mut warnings).await?;
         lifecycle::complete(resource, &mut object);
         let errors = lifecycle::check(resource, super::Endpoint::Main, &object, None);
         let name = text(&object, "/metadata/name").to_owned();
@@ -117,16 +128,8 @@ pub(crate) async fn create_object(
                 &errors,
             ));
         }
-        admission::validate(
-            server,
-            call,
-            Operation::Create,
-            &object,
-            None,
-            dry_run,
-            &mut warnings,
-        )
-        .await?;
+        admission::validate(attempt(&object), &mut warnings).await?;
+        admission::quota::check(server, call, &object)?;
         let key = store::key(&call.namespace(), &name);
         if dry_run {
             if server.store.get(&resource.storage, &key).is_some() {
@@ -134,9 +137,12 @@ pub(crate) async fn create_object(
             }
             return Ok((Arc::new(Object::unsaved(object)), warnings));
         }
+        if let Some(custom) = &resource.custom {
+            custom.prune_for_storage(&mut object);
+        }
         match server.store.put(&resource.storage, &key, Expect::Absent, object) {
             Ok(created) => return Ok((created, warnings)),
-            Err(_) if generated && attempt < ATTEMPTS => {}
+            Err(_) if generated && tries < ATTEMPTS => {}
             Err(_) => return Err(exists(call, &name)),
         }
     }

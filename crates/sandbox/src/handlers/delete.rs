@@ -6,11 +6,11 @@ use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
 use super::{body, list, render};
-use crate::admission::{self, Operation};
+use crate::admission::{self, Attempt, Operation};
 use crate::answer::{self, Answer};
 use crate::error::{About, ApiError, Fault, FieldError};
 use crate::lifecycle;
-use crate::request::Call;
+use crate::request::{Call, Form};
 use crate::resource::Resource;
 use crate::schema::crd;
 use crate::server::Server;
@@ -69,7 +69,12 @@ impl DeleteOptions {
         };
         let own = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let query = |key: &str| call.query.get(key).map(str::to_owned);
-        let policy = own("/propagationPolicy").or_else(|| query("propagationPolicy"));
+        // A body counts alone: then the query is not read.
+        let policy = if call.body.is_empty() {
+            query("propagationPolicy")
+        } else {
+            own("/propagationPolicy")
+        };
         if let Some(other) = policy
             .as_deref()
             .filter(|p| !matches!(*p, "Background" | "Foreground" | "Orphan"))
@@ -84,6 +89,11 @@ impl DeleteOptions {
             return Err(ApiError::invalid_option("DeleteOptions", &error));
         }
         let orphans = body.get("orphanDependents").and_then(Value::as_bool);
+        if let (Some(policy), Some(_)) = (&policy, orphans) {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            let error = FieldError::invalid("propagationPolicy", &json!(policy), detail);
+            return Err(ApiError::invalid_option("DeleteOptions", &error));
+        }
         let dry = body
             .get("dryRun")
             .and_then(Value::as_array)
@@ -201,17 +211,15 @@ pub(crate) async fn delete_object(
     loop {
         let old = super::find(server, call)?;
         options.check(call, &old)?;
-        let mut warnings = Vec::new();
-        admission::validate(
+        let attempt = Attempt {
             server,
             call,
-            Operation::Delete,
-            &Value::Null,
-            Some(old.value()),
-            options.dry_run,
-            &mut warnings,
-        )
-        .await?;
+            operation: Operation::Delete,
+            object: &Value::Null,
+            old: Some(old.value()),
+            dry_run: options.dry_run,
+        };
+        admission::validate(attempt, &mut Vec::new()).await?;
         let finalizers = options.finalizers(resource, &old);
         let grace = lifecycle::grace_seconds(resource, &old, options.grace);
         let mut new = old.value().clone();
@@ -320,7 +328,14 @@ pub(crate) async fn delete_collection(server: &Arc<Server>, call: &Call) -> Resu
             Err(error) => return Err(error),
         }
     }
-    if call.resource.custom.is_none() {
+    let mut meta = json!({"resourceVersion": server.store.revision().to_string()});
+    if call.form == Form::Metadata {
+        let items: Vec<Value> = items.iter().map(render::metadata_only).collect();
+        return Ok(answer::json(200, &list::of_metadata(&meta, &items)));
+    }
+    if call.resource.custom.is_some() {
+        meta["continue"] = json!("");
+    } else {
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.shift_remove("kind");
             item.shift_remove("apiVersion");
@@ -330,7 +345,7 @@ pub(crate) async fn delete_collection(server: &Arc<Server>, call: &Call) -> Resu
         200,
         &json!({
             "kind": call.resource.list_kind(), "apiVersion": call.resource.api_version(),
-            "metadata": {"resourceVersion": server.store.revision().to_string()}, "items": items,
+            "metadata": meta, "items": items,
         }),
     ))
 }

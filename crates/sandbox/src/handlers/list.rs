@@ -44,6 +44,18 @@ fn token(revision: u64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
 }
 
+/// A resourceVersion that a client names in a get or a watch, where the original makes an error of its own of
+/// what is not one.
+pub(crate) fn plain_revision(text: &str) -> Result<Option<u64>, ApiError> {
+    revision(text).map_err(|error| {
+        let message = error
+            .message
+            .trim_start_matches("invalid resource version: ")
+            .to_owned();
+        ApiError::unexplained(message)
+    })
+}
+
 /// A resourceVersion that a client names; none stands for the newest.
 pub(crate) fn revision(text: &str) -> Result<Option<u64>, ApiError> {
     match text {
@@ -76,7 +88,7 @@ fn options(call: &Call) -> Result<(), ApiError> {
         ));
     }
     if !matches!(matching, "" | "Exact" | "NotOlderThan") {
-        let known = "supported values: \"Exact\", \"NotOlderThan\"";
+        let known = "supported values: \"Exact\", \"NotOlderThan\", \"\"";
         errors.push(FieldError::new(
             Fault::NotSupported,
             "resourceVersionMatch",
@@ -157,6 +169,12 @@ fn snapshot(server: &Server, call: &Call) -> Result<(Snapshot, Option<String>), 
 
 pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
     let selector = selector(call)?;
+    let limit = call.query.text("limit");
+    if !limit.is_empty() && limit.parse::<i64>().is_err() {
+        return Err(ApiError::bad_request(format!(
+            "strconv.ParseInt: parsing \"{limit}\": invalid syntax"
+        )));
+    }
     let (snapshot, start) = snapshot(server, call)?;
     let limit = call
         .query
@@ -196,12 +214,7 @@ pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
                 .iter()
                 .map(|object| render::metadata_only(object.value()))
                 .collect();
-            answer::json(
-                200,
-                &json!({
-                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items,
-                }),
-            )
+            answer::json(200, &of_metadata(&meta, &items))
         }
         Form::Table => {
             let objects: Vec<Value> = page
@@ -219,6 +232,16 @@ pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
             )
         }
     })
+}
+
+/// A list of what objects say about themselves. Of nothing the original makes no list.
+pub(crate) fn of_metadata(meta: &Value, items: &[Value]) -> Value {
+    let items = if items.is_empty() {
+        Value::Null
+    } else {
+        json!(items)
+    };
+    json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items})
 }
 
 /// The list as JSON. Items of built-in kinds come without kind and version, as in the original.

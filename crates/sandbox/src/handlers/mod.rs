@@ -3,6 +3,7 @@
 mod body;
 mod create;
 mod delete;
+mod json;
 mod list;
 mod patch;
 mod render;
@@ -26,6 +27,7 @@ use crate::store::Object;
 
 /// Sends a request to its handler.
 pub(crate) async fn dispatch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    call.check_options()?;
     match call.target.subresource.as_str() {
         "" => {}
         "status" => {
@@ -59,7 +61,7 @@ pub(crate) fn find(server: &Server, call: &Call) -> Result<Arc<Object>, ApiError
 }
 
 fn get(server: &Server, call: &Call) -> Result<Answer, ApiError> {
-    if let Some(asked) = call.query.number("resourceVersion") {
+    if let Some(asked) = list::plain_revision(call.query.text("resourceVersion"))? {
         let current = server.store.revision();
         if asked > current {
             return Err(ApiError::too_large_version(asked, current));

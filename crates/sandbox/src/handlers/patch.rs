@@ -32,14 +32,20 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
                 return Err(ApiError::not_found(call.about()));
             }
             let (object, warnings) = applied(server, call, endpoint, None)?;
-            if !text(&object, "/metadata/uid").is_empty() {
-                return Err(ApiError::not_found(call.about()));
+            let uid = text(&object, "/metadata/uid");
+            if !uid.is_empty() {
+                return Err(ApiError::conflict(
+                    call.about(),
+                    &format!(
+                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                    ),
+                ));
             }
             let (object, more) = body::normalize(call, object)?;
             return match create::create_object(server, call, object, dry_run).await {
                 // Somebody else was faster: then this is a change.
                 Err(error) if error.reason == "AlreadyExists" => continue,
-                Err(error) => Err(error),
+                Err(error) => Err(error.after(&[warnings, more].concat())),
                 Ok((created, even_more)) => {
                     let warnings = [warnings, more, even_more].concat();
                     Ok(answer::with_warnings(
@@ -60,16 +66,16 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
             if !asked.is_empty() && asked != old.revision().to_string() {
                 return Err(ApiError::stale(call.about()));
             }
-            let uid = text(&new, "/metadata/uid");
-            if !uid.is_empty() && uid != old.uid() {
-                // The original says it twice, too.
-                let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
-                let about = About {
-                    kind: &call.resource.kind,
-                    ..call.about()
-                };
-                return Err(ApiError::invalid(about, &[error.clone(), error]));
-            }
+        }
+        let uid = text(&new, "/metadata/uid");
+        if !uid.is_empty() && uid != old.uid() {
+            // The original says it twice, too.
+            let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
+            let about = About {
+                kind: &call.resource.kind,
+                ..call.about()
+            };
+            return Err(ApiError::invalid(about, &[error.clone(), error]));
         }
         let (mut new, more) = body::normalize(call, new).map_err(|error| {
             if kind == Kind::Apply {
@@ -80,9 +86,9 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
         })?;
         create::place(call, &mut new)?;
         check_name(call, &new)?;
-        if let Some((written, even_more)) =
-            update::write(server, call, endpoint, &old, new, dry_run, kind != Kind::Apply).await?
-        {
+        let written = update::write(server, call, endpoint, &old, new, dry_run, kind != Kind::Apply).await;
+        let before = [warnings.clone(), more.clone()].concat();
+        if let Some((written, even_more)) = written.map_err(|error| error.after(&before))? {
             let warnings = [warnings, more, even_more].concat();
             return Ok(answer::with_warnings(
                 render::object(server, call, 200, &written),
@@ -138,7 +144,8 @@ fn config(call: &Call) -> Result<Value, ApiError> {
         text(&config, "/kind").to_owned(),
         text(&config, "/apiVersion").to_owned(),
     );
-    if kind.is_empty() || version.is_empty() {
+    let other = version != call.resource.api_version() || kind != call.resource.kind;
+    if kind.is_empty() || version.is_empty() || other && call.resource.custom.is_none() {
         let group_version = if version.contains('/') {
             version
         } else {
@@ -148,7 +155,7 @@ fn config(call: &Call) -> Result<Value, ApiError> {
             "invalid object type: {group_version}, Kind={kind}"
         )));
     }
-    if version != call.resource.api_version() || kind != call.resource.kind {
+    if other {
         return Err(ApiError::bad_request(format!(
             "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
             call.resource.api_version()

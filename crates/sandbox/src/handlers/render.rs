@@ -9,16 +9,21 @@ use crate::request::{Call, Form};
 use crate::resource::Resource;
 use crate::schema::crd;
 use crate::server::Server;
-use crate::store::Object;
+use crate::store::{Object, text};
 use crate::table;
+
+/// Whether an object is stored in the version of the resource.
+pub(crate) fn is_stored_as(resource: &Resource, object: &Value) -> bool {
+    let stored = text(object, "/apiVersion");
+    match stored.split_once('/') {
+        Some((group, version)) => group == resource.group && version == resource.version,
+        None => resource.group.is_empty() && stored == resource.version,
+    }
+}
 
 /// The object in the version of the resource; `None` if it is stored in that version.
 pub(crate) fn converted(resource: &Resource, object: &Value) -> Option<Value> {
-    let stored = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if stored == resource.api_version() {
+    if is_stored_as(resource, object) {
         return None;
     }
     Some(match resource.group.as_str() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::update::{self, Endpoint};
 use crate::answer::{self, Answer};
-use crate::error::{About, ApiError, FieldError};
+use crate::error::{About, ApiError, Fault, FieldError};
 use crate::patch::{self, Kind};
 use crate::request::{Call, Verb};
 use crate::resource::Resource;
@@ -38,8 +38,14 @@ impl Paths {
     }
 }
 
-fn view(resource: &Resource, object: &Object) -> Value {
+fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
     let (paths, value) = (Paths::of(resource), object.value());
+    if resource.custom.is_some() && value.pointer(&paths.spec).is_none() {
+        let path = paths.spec.replace('/', ".");
+        return Err(ApiError::internal(format!(
+            "the spec replicas field \"{path}\" does not exist"
+        )));
+    }
     let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
     let mut metadata = json!({"name": object.name()});
     for key in ["namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -62,7 +68,7 @@ fn view(resource: &Resource, object: &Object) -> Value {
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
-    scale
+    Ok(scale)
 }
 
 /// A label selector in its short form.
@@ -83,7 +89,7 @@ pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, A
     let dry_run = call.dry_run()?;
     loop {
         let old = super::find(server, call)?;
-        let shown = view(&call.resource, &old);
+        let shown = view(&call.resource, &old)?;
         let wanted = match call.verb {
             Verb::Get => return Ok(answer::json(200, &shown)),
             Verb::Patch => {
@@ -102,31 +108,60 @@ pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, A
         if !version.is_empty() && version != old.revision().to_string() {
             return Err(ApiError::stale(call.about()));
         }
-        let replicas = wanted
-            .pointer("/spec/replicas")
-            .and_then(Value::as_i64)
-            .unwrap_or_default();
-        if replicas < 0 {
-            let about = About {
-                group: "autoscaling",
-                kind: "Scale",
-                name: &call.target.name,
-            };
-            let error = FieldError::invalid(
-                "spec.replicas",
-                &json!(replicas),
-                "must be greater than or equal to 0",
-            );
-            return Err(ApiError::invalid(about, &[error]));
-        }
+        let replicas = replicas(call, &wanted)?;
         let mut new = old.value().clone();
         set(&mut new, &Paths::of(&call.resource).spec, json!(replicas));
         if let Some((written, _)) =
             update::write(server, call, Endpoint::Scale, &old, new, dry_run, true).await?
         {
-            return Ok(answer::json(200, &view(&call.resource, &written)));
+            return Ok(answer::json(200, &view(&call.resource, &written)?));
         }
     }
+}
+
+/// The number that a client asks for, if it may.
+fn replicas(call: &Call, wanted: &Value) -> Result<i64, ApiError> {
+    let name = text(wanted, "/metadata/name");
+    if name != call.target.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.target.name
+        )));
+    }
+    let given = wanted.pointer("/spec/replicas");
+    let Some(replicas) = given.map_or(Some(0), Value::as_i64) else {
+        let error = FieldError::new(Fault::Invalid, "patch", None, "spec.replicas must be a number");
+        let nothing = About {
+            group: "",
+            kind: "",
+            name: "",
+        };
+        return Err(ApiError::invalid(nothing, &[error]));
+    };
+    if replicas >= 0 {
+        return Ok(replicas);
+    }
+    let (group, kind, field, detail) = match &call.resource.custom {
+        Some(_) => (
+            call.resource.group.as_str(),
+            call.resource.kind.as_str(),
+            ".spec.replicas",
+            "should be a non-negative integer",
+        ),
+        None => (
+            "autoscaling",
+            "Scale",
+            "spec.replicas",
+            "must be greater than or equal to 0",
+        ),
+    };
+    let about = About {
+        group,
+        kind,
+        name: &call.target.name,
+    };
+    let error = FieldError::invalid(field, &json!(replicas), detail);
+    Err(ApiError::invalid(about, &[error]))
 }
 
 fn set(object: &mut Value, pointer: &str, value: Value) {

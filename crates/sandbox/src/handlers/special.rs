@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::update::{self, Endpoint};
 use super::{DeleteOptions, body, delete_object, render};
 use crate::answer::{self, Answer};
-use crate::error::ApiError;
+use crate::error::{About, ApiError, FieldError};
 use crate::request::{Call, Verb};
 use crate::server::Server;
-use crate::store::{Expect, text};
+use crate::store::text;
 
 const DEFAULT_TOKEN_SECONDS: i64 = 3600;
+const SHORTEST_TOKEN_SECONDS: i64 = 600;
 
 pub(crate) async fn subresource(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     match (call.target.plural.as_str(), call.target.subresource.as_str()) {
@@ -58,6 +59,16 @@ fn token(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
         .pointer("/spec/expirationSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(DEFAULT_TOKEN_SECONDS);
+    if seconds < SHORTEST_TOKEN_SECONDS {
+        let about = About {
+            group: "authentication.k8s.io",
+            kind: "TokenRequest",
+            name: "",
+        };
+        let detail = "may not specify a duration less than 10 minutes";
+        let error = FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail);
+        return Err(ApiError::invalid(about, &[error]));
+    }
     let audiences = match request.pointer("/spec/audiences") {
         Some(Value::Array(list)) if !list.is_empty() => json!(list),
         _ => json!(["https://kubernetes.default.svc"]),
@@ -73,7 +84,7 @@ fn token(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     request["kind"] = json!("TokenRequest");
     request["apiVersion"] = json!("authentication.k8s.io/v1");
     request["metadata"] = json!({
-        "name": account.name(), "namespace": account.namespace(), "creationTimestamp": server.clock.seconds(),
+        "name": account.name(), "namespace": account.namespace(), "uid": server.clock.uid(), "creationTimestamp": server.clock.seconds(),
     });
     request["spec"]["audiences"] = audiences;
     request["spec"]["expirationSeconds"] = json!(seconds);
@@ -95,15 +106,7 @@ fn finalize(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
         .pointer("/spec/finalizers")
         .cloned()
         .unwrap_or_else(|| json!([]));
-    let finished = crate::lifecycle::is_finished(&call.resource, &new);
-    let (storage, key) = (&call.resource.storage, call.key());
-    let written = server
-        .store
-        .put(storage, &key, Expect::Revision(old.revision()), new)
-        .map_err(|_| ApiError::stale(call.about()))?;
-    if finished {
-        let _ = server.store.remove(storage, &key, written.revision());
-    }
+    let written = update::commit(server, call, &old, new).ok_or_else(|| ApiError::stale(call.about()))?;
     Ok(render::object(server, call, 200, &written))
 }
 

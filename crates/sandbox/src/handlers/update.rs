@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{body, create, render};
-use crate::admission::{self, Operation};
+use crate::admission::{self, Attempt, Operation};
 use crate::answer::{self, Answer};
 use crate::apply::{self, Writer};
 use crate::error::{About, ApiError, FieldError};
@@ -49,7 +49,7 @@ pub(crate) async fn update(
     endpoint: Endpoint,
 ) -> Result<Answer, ApiError> {
     let dry_run = call.dry_run()?;
-    let (mut object, mut warnings) = body::normalize(call, body::parse(call)?)?;
+    let (mut object, mut warnings) = body::read(call)?;
     match text(&object, "/metadata/name") {
         "" => {
             return Err(ApiError::bad_request(format!(
@@ -68,7 +68,13 @@ pub(crate) async fn update(
     create::place(call, &mut object)?;
     let unconditional = text(&object, "/metadata/resourceVersion").is_empty();
     loop {
-        let old = super::find(server, call).map_err(|error| precondition_of_absent(call, &object, error))?;
+        let old = match super::find(server, call) {
+            Ok(old) => old,
+            Err(_) if endpoint == Endpoint::Main && lifecycle::is_created_by_update(&call.resource) => {
+                return create::new_object(server, call, object, warnings, dry_run).await;
+            }
+            Err(error) => return Err(precondition_of_absent(call, &object, error)),
+        };
         check_identity(call, &object, &old)?;
         let written = write(server, call, endpoint, &old, object.clone(), dry_run, true).await;
         match written {
@@ -81,7 +87,7 @@ pub(crate) async fn update(
                     &warnings,
                 ));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.after(&warnings)),
         }
     }
 }
@@ -138,6 +144,23 @@ pub(crate) fn track(call: &Call, writer: &Writer<'_>, old: Option<&Value>, new: 
     }
 }
 
+/// Stores a new state; an object whose last finalizer is gone goes instead, and watches see it as it was before.
+/// `None` if somebody else was faster.
+pub(crate) fn commit(server: &Server, call: &Call, old: &Object, mut new: Value) -> Option<Arc<Object>> {
+    let (storage, key, revision) = (&call.resource.storage, call.key(), old.revision());
+    if lifecycle::is_finished(&call.resource, &new) {
+        let last = server.store.remove(storage, &key, revision).ok()?;
+        return Some(Arc::new(Object::new(new, last.revision())));
+    }
+    if let Some(custom) = &call.resource.custom {
+        custom.prune_for_storage(&mut new);
+    }
+    server
+        .store
+        .put(storage, &key, Expect::Revision(revision), new)
+        .ok()
+}
+
 /// Takes a new state through admission and validation and commits it. `None` if the object has changed meanwhile.
 pub(crate) async fn write(
     server: &Arc<Server>,
@@ -168,16 +191,15 @@ pub(crate) async fn write(
         track(call, &writer, Some(&before), &mut new);
     }
     let mut warnings = Vec::new();
-    let mut new = admission::mutate(
+    let attempt = |object| Attempt {
         server,
         call,
-        Operation::Update,
-        new,
-        Some(&before),
+        operation: Operation::Update,
+        object,
+        old: Some(&before),
         dry_run,
-        &mut warnings,
-    )
-    .await?;
+    };
+    let mut new = admission::mutate(attempt(&new), &mut warnings).await?;
     lifecycle::keep(resource, endpoint, &before, &mut new);
     lifecycle::change(resource, endpoint, &before, &mut new);
     let errors = lifecycle::check(resource, endpoint, &new, Some(&before));
@@ -189,16 +211,7 @@ pub(crate) async fn write(
         };
         return Err(ApiError::invalid(about, &errors));
     }
-    admission::validate(
-        server,
-        call,
-        Operation::Update,
-        &new,
-        Some(&before),
-        dry_run,
-        &mut warnings,
-    )
-    .await?;
+    admission::validate(attempt(&new), &mut warnings).await?;
     new["metadata"]["resourceVersion"] = old.value()["metadata"]["resourceVersion"].clone();
     if apply::same_but_times(&new, &before) {
         return Ok(Some((old.clone(), warnings)));
@@ -206,17 +219,5 @@ pub(crate) async fn write(
     if dry_run {
         return Ok(Some((Arc::new(Object::unsaved(new)), warnings)));
     }
-    let key = call.key();
-    let finished = lifecycle::is_finished(resource, &new);
-    let Ok(written) = server
-        .store
-        .put(&resource.storage, &key, Expect::Revision(old.revision()), new)
-    else {
-        return Ok(None);
-    };
-    if finished {
-        // The last finalizer is gone. Somebody who was faster has seen to it already.
-        let _ = server.store.remove(&resource.storage, &key, written.revision());
-    }
-    Ok(Some((written, warnings)))
+    Ok(commit(server, call, old, new).map(|written| (written, warnings)))
 }

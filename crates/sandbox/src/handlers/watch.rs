@@ -73,6 +73,11 @@ impl View {
 
     fn frame(&self, kind: &str, object: &Object) -> Bytes {
         match self.form {
+            Form::Json | Form::Yaml
+                if kind == "MODIFIED" && render::is_stored_as(&self.resource, object.value()) =>
+            {
+                object.modified_event()
+            }
             Form::Json | Form::Yaml => frame(kind, &render::json(&self.resource, object)),
             Form::Metadata => frame(kind, render::metadata_only(object.value()).to_string().as_bytes()),
             Form::Table => {
@@ -184,7 +189,7 @@ pub(crate) fn watch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiErro
         let name = format!("metadata.name={}", call.target.name);
         selector = Selector::parse("", &name, &call.resource)?;
     }
-    let asked = list::revision(call.query.text("resourceVersion"))?;
+    let asked = list::plain_revision(call.query.text("resourceVersion"))?;
     let initial = call
         .query
         .get("sendInitialEvents")

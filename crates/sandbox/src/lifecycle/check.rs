@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::names;
+use super::{names, rules};
 use crate::error::FieldError;
 use crate::handlers::Endpoint;
 use crate::resource::Resource;
-use crate::schema::crd;
+use crate::schema::definition;
 use crate::selector::Selector;
 use crate::store::text;
 
@@ -21,6 +21,15 @@ const IMMUTABLE: &[(&str, &[&str])] = &[
         &["/spec/selector", "/spec/completionMode", "/spec/template"],
     ),
     ("/secrets", &["/type"]),
+    (
+        "apiextensions.k8s.io/customresourcedefinitions",
+        &[
+            "/spec/group",
+            "/spec/scope",
+            "/spec/names/kind",
+            "/spec/names/plural",
+        ],
+    ),
     (
         "storage.k8s.io/storageclasses",
         &["/provisioner", "/reclaimPolicy", "/volumeBindingMode"],
@@ -69,7 +78,8 @@ pub(crate) fn check(
         errors.extend(found);
         return errors;
     }
-    errors.extend(kind(resource, object));
+    errors.extend(kind(resource, object, old));
+    errors.extend(rules::check(&resource.storage, object));
     if let Some(old) = old {
         errors.extend(immutable(resource, object, old));
     }
@@ -104,7 +114,7 @@ fn finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
     vec![FieldError::forbidden("metadata.finalizers", detail)]
 }
 
-fn kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
+fn kind(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match &*resource.storage {
         "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" => workload(object),
         "batch/jobs" => containers(object, "/spec/template/spec", "spec.template.spec")
@@ -113,7 +123,7 @@ fn kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
             .collect(),
         "/pods" => containers(object, "/spec", "spec"),
         "/services" => ports(object),
-        "apiextensions.k8s.io/customresourcedefinitions" => crd::check_definition(object),
+        "apiextensions.k8s.io/customresourcedefinitions" => definition::check(object, old),
         "/configmaps" | "/secrets" => data_keys(object),
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => {
             role_ref(object)
@@ -228,7 +238,7 @@ fn data_keys(object: &Value) -> Vec<FieldError> {
         .into_iter()
         .flatten()
         .map(|(key, _)| key);
-    keys.filter(|key| key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)))
+    keys.filter(|key| key.as_str() == ".." || key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)))
         .map(|key| FieldError::invalid(format!("data[{key}]"), &json!(key), "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"))
         .collect()
 }

@@ -51,7 +51,7 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
         "/persistentvolumes" => object["status"] = json!({"phase": "Pending"}),
         "/services" | "networking.k8s.io/ingresses" => object["status"] = json!({"loadBalancer": {}}),
         "batch/jobs" => job(object),
-        "apps/deployments" | "batch/cronjobs" => object["status"] = json!({}),
+        "apps/deployments" | "batch/cronjobs" | "/resourcequotas" => object["status"] = json!({}),
         "apps/replicasets" | "/replicationcontrollers" => object["status"] = json!({"replicas": 0}),
         "apps/statefulsets" => object["status"] = json!({"replicas": 0, "availableReplicas": 0}),
         "apps/daemonsets" => {
@@ -77,6 +77,7 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
                         .unwrap_or_default()
                 })
                 .filter_map(|version| version.get("name").cloned())
+                .take(1)
                 .collect();
             object["status"] = json!({
                 "conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored,
@@ -97,6 +98,18 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
 pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
     match &*resource.storage {
         "/services" => {
+            let ingress = new
+                .pointer_mut("/status/loadBalancer/ingress")
+                .and_then(Value::as_array_mut);
+            for address in ingress
+                .into_iter()
+                .flatten()
+                .filter(|address| address.get("ip").is_some())
+            {
+                if address.get("ipMode").is_none() {
+                    address["ipMode"] = json!("VIP");
+                }
+            }
             for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 let kept = old.pointer(&format!("/spec/{key}")).cloned();
                 if let (Some(kept), Some(Value::Object(spec))) = (kept, new.get_mut("spec"))

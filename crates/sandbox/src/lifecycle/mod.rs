@@ -3,12 +3,13 @@
 mod check;
 mod kinds;
 mod names;
+mod rules;
 
 use serde_json::{Map, Value, json};
 
 pub(crate) use check::check;
 pub(crate) use kinds::{complete, grace_seconds, read};
-pub(crate) use names::finalizer_warnings;
+pub(crate) use names::{finalizer_warnings, is_dns_1035_label};
 
 use crate::handlers::Endpoint;
 use crate::resource::Resource;
@@ -48,6 +49,19 @@ const VERSIONED: [&str; 3] = [
     "coordination.k8s.io/leases",
 ];
 
+/// Kinds whose update creates what is not there.
+const CREATED_BY_UPDATE: [&str; 9] = [
+    "/endpoints",
+    "/events",
+    "/limitranges",
+    "/services",
+    "coordination.k8s.io/leases",
+    "rbac.authorization.k8s.io/clusterrolebindings",
+    "rbac.authorization.k8s.io/clusterroles",
+    "rbac.authorization.k8s.io/rolebindings",
+    "rbac.authorization.k8s.io/roles",
+];
+
 /// Built-in kinds whose deletion answers with the object.
 const SHOWN_WHEN_DELETED: [&str; 5] = [
     "/pods",
@@ -73,6 +87,11 @@ fn counts_generations(resource: &Resource) -> bool {
 /// Whether an update without a resourceVersion is refused.
 pub(crate) fn needs_version(resource: &Resource) -> bool {
     VERSIONED.contains(&&*resource.storage)
+}
+
+/// Whether an update of what is not there creates it.
+pub(crate) fn is_created_by_update(resource: &Resource) -> bool {
+    CREATED_BY_UPDATE.contains(&&*resource.storage)
 }
 
 /// Whether a deletion answers with the object instead of a status.

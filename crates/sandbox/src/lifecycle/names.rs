@@ -11,15 +11,31 @@ use crate::store::text;
 
 const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const STRICT_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+
+const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 fn whole(pattern: &str) -> Option<Regex> {
     Regex::new(&format!("^(?:{pattern})$")).ok()
 }
 
-static PATTERNS: LazyLock<[Option<Regex>; 4]> =
-    LazyLock::new(|| [SUBDOMAIN, LABEL, QUALIFIED, VALUE].map(whole));
+static PATTERNS: LazyLock<[Option<Regex>; 5]> =
+    LazyLock::new(|| [SUBDOMAIN, LABEL, QUALIFIED, VALUE, STRICT_LABEL].map(whole));
+
+/// What is wrong with a lower-case label.
+pub(crate) fn label_problem(name: &str) -> Option<String> {
+    if name.len() > 63 {
+        return Some("must be no more than 63 bytes".to_owned());
+    }
+    (!matches(1, name)).then(|| LABEL_RULE.to_owned())
+}
+
+/// Whether a name may be that of a kind or a version.
+pub(crate) fn is_dns_1035_label(name: &str) -> bool {
+    name.len() <= 63 && matches(4, name)
+}
 
 fn matches(index: usize, name: &str) -> bool {
     PATTERNS
@@ -56,11 +72,7 @@ fn problem(resource: &Resource, name: &str) -> Option<String> {
     }
     match storage {
         "/namespaces" | "/services" if name.contains('.') => Some("must not contain dots".to_owned()),
-        "/namespaces" | "/services" => too_long(63).or_else(|| {
-            (!matches(1, name)).then(|| {
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')".to_owned()
-            })
-        }),
+        "/namespaces" | "/services" => label_problem(name),
         _ => too_long(253).or_else(|| {
             (!matches(0, name)).then(|| {
                 "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')".to_owned()
@@ -177,6 +189,9 @@ fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
         && !matches(0, prefix)
     {
         errors.push(FieldError::invalid(field, &shown, "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"));
+    }
+    if name.is_empty() {
+        errors.push(FieldError::invalid(field, &shown, "name part must be non-empty"));
     }
     if name.len() > 63 {
         errors.push(FieldError::invalid(

@@ -182,8 +182,10 @@ fn other(type_name: &str, map: &mut Map<String, Value>) {
         "CustomResourceDefinitionSpec" => {
             if let Some(Value::Object(names)) = map.get_mut("names") {
                 let kind = text(names, "kind").to_owned();
-                absent(names, "singular", || json!(kind.to_lowercase()));
-                absent(names, "listKind", || json!(format!("{kind}List")));
+                if !kind.is_empty() {
+                    absent(names, "singular", || json!(kind.to_lowercase()));
+                    absent(names, "listKind", || json!(format!("{kind}List")));
+                }
             }
         }
         _ => {}

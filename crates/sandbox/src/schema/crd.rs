@@ -1,6 +1,9 @@
 //! `CustomResourceDefinitions`: from the definition to the resources that it serves.
 
+use std::sync::LazyLock;
+
 use kube_cel::{CompiledSchema, RootContext, Validator, compile_schema};
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::Schema;
@@ -14,6 +17,11 @@ use crate::store::text;
 pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
 /// Keeps a definition until its objects are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+static OLD_SELF: LazyLock<Regex> = LazyLock::new(|| {
+    // A constant, which the tests use.
+    Regex::new(r"\boldSelf\b").unwrap_or_else(|_| unreachable!())
+});
 
 const OBJECT_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -30,6 +38,10 @@ pub(crate) struct Custom {
     pub(crate) scale: Option<Value>,
     rules: CompiledSchema,
     has_rules: bool,
+    /// The schema of the version that is stored, if it is another one: it prunes, too.
+    stored: Option<Value>,
+    /// Rules that blame a field below the one that they are about.
+    pointing: Vec<String>,
 }
 
 /// The resources of all served versions of a CRD.
@@ -52,9 +64,27 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
             namespaced: text(spec, "/scope") == "Namespaced",
             discovery: discovery(spec, names, version),
             storage: format!("{group}/{plural}").into(),
-            custom: Some(custom(names, version)),
+            custom: Some(custom(names, version, stored_schema(spec, version))),
         })
         .collect()
+}
+
+fn stored_schema(spec: &Value, version: &Value) -> Option<Value> {
+    let versions = spec.get("versions")?.as_array()?;
+    let stored = versions
+        .iter()
+        .find(|version| version.get("storage") == Some(&json!(true)))?;
+    (text(stored, "/name") != text(version, "/name")).then(|| whole_schema(stored))
+}
+
+/// A version's schema, and that of the metadata.
+fn whole_schema(version: &Value) -> Value {
+    let declared = version.pointer("/schema/openAPIV3Schema").cloned();
+    let mut schema = declared.unwrap_or_else(|| json!({"type": "object"}));
+    schema["properties"]["apiVersion"] = json!({"type": "string"});
+    schema["properties"]["kind"] = json!({"type": "string"});
+    schema["properties"]["metadata"] = json!({"$ref": OBJECT_META});
+    schema
 }
 
 fn discovery(spec: &Value, names: &Value, version: &Value) -> Value {
@@ -84,15 +114,11 @@ fn discovery(spec: &Value, names: &Value, version: &Value) -> Value {
     entry
 }
 
-fn custom(names: &Value, version: &Value) -> Custom {
+fn custom(names: &Value, version: &Value, stored: Option<Value>) -> Custom {
     let declared = version
         .pointer("/schema/openAPIV3Schema")
         .cloned()
         .unwrap_or_else(|| json!({"type": "object"}));
-    let mut schema = declared.clone();
-    schema["properties"]["apiVersion"] = json!({"type": "string"});
-    schema["properties"]["kind"] = json!({"type": "string"});
-    schema["properties"]["metadata"] = json!({"$ref": OBJECT_META});
     let list = |pointer: &str| {
         version
             .pointer(pointer)
@@ -100,9 +126,13 @@ fn custom(names: &Value, version: &Value) -> Custom {
             .cloned()
             .unwrap_or_default()
     };
+    let mut pointing = Vec::new();
+    let mut compiled = declared.clone();
+    prepare_rules(&mut compiled, &mut pointing);
     Custom {
-        rules: compile_schema(&declared),
+        rules: compile_schema(&compiled),
         has_rules: mentions_rules(&declared),
+        pointing,
         list_kind: names.get("listKind").and_then(Value::as_str).map(str::to_owned),
         columns: list("/additionalPrinterColumns"),
         selectable: list("/selectableFields")
@@ -110,8 +140,33 @@ fn custom(names: &Value, version: &Value) -> Custom {
             .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
             .collect(),
         scale: version.pointer("/subresources/scale").cloned(),
-        schema,
+        schema: whole_schema(version),
+        stored,
         declared,
+    }
+}
+
+/// Brings rules into the form that the library evaluates as the original does: it knows the former value of a rule
+/// with `optionalOldSelf` as a plain one or null. Collects those that name a `fieldPath`.
+fn prepare_rules(schema: &mut Value, pointing: &mut Vec<String>) {
+    match schema {
+        Value::Object(map) => {
+            let rules = map
+                .get_mut("x-kubernetes-validations")
+                .and_then(Value::as_array_mut);
+            for rule in rules.into_iter().flatten() {
+                if rule.get("optionalOldSelf") == Some(&json!(true)) {
+                    let optional = "(oldSelf == null ? optional.none() : optional.of(oldSelf))";
+                    rule["rule"] = json!(OLD_SELF.replace_all(text(rule, "/rule"), optional));
+                }
+                if rule.get("fieldPath").is_some() {
+                    pointing.push(text(rule, "/rule").to_owned());
+                }
+            }
+            map.values_mut().for_each(|child| prepare_rules(child, pointing));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| prepare_rules(item, pointing)),
+        _ => {}
     }
 }
 
@@ -142,6 +197,13 @@ impl Custom {
         }
     }
 
+    /// Takes out what the version that is stored does not know.
+    pub(crate) fn prune_for_storage(&self, value: &mut Value) {
+        if let Some(stored) = &self.stored {
+            prune::unknown_fields(Schema::custom(stored), value);
+        }
+    }
+
     /// All rules of the schema that the object breaks, those that compare with its former state included.
     pub(crate) fn check(&self, resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let root = Schema::custom(&self.declared);
@@ -160,8 +222,8 @@ impl Custom {
                 Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany | Fault::NotSupported
             )
         });
+        errors.extend(validate::check_lists(root, value, "").into_iter().filter(fresh));
         if !blocking {
-            errors.extend(validate::check_lists(root, value, "").into_iter().filter(fresh));
             errors.extend(self.check_rules(resource, value, old).into_iter().filter(fresh));
         } else if self.has_rules {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing \
@@ -204,6 +266,7 @@ impl Custom {
                 let shown = Some(at(value, &error.field_path))
                     .filter(|value| {
                         !matches!(fault, Fault::Forbidden | Fault::Required)
+                            && !self.pointing.contains(&error.rule)
                             && !value.is_object()
                             && !value.is_array()
                     })
@@ -211,12 +274,33 @@ impl Custom {
                 let path = if error.field_path.is_empty() {
                     "<nil>".to_owned()
                 } else {
-                    error.field_path
+                    shown_path(Schema::custom(&self.declared), &error.field_path)
                 };
                 FieldError::new(fault, path, shown, error.message)
             })
             .collect()
     }
+}
+
+/// A path as the original writes it: fields after dots, keys of maps in brackets.
+fn shown_path(root: Schema<'_>, path: &str) -> String {
+    let mut shown = String::new();
+    let mut here = Some(root);
+    for part in path.split('.') {
+        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
+        let declared = here.and_then(|schema| schema.field(name));
+        match (declared, here.and_then(Schema::values)) {
+            (None, Some(_)) => shown.extend(["[", name, "]"]),
+            _ if shown.is_empty() => shown.push_str(name),
+            _ => shown.extend([".", name]),
+        }
+        shown.push_str(indices);
+        here = here.and_then(|schema| schema.child(name));
+        for _ in indices.matches('[') {
+            here = here.and_then(Schema::items);
+        }
+    }
+    shown
 }
 
 /// Whether the part that an error is about is as it was. A missing field is about the object that it is missing in.
@@ -239,116 +323,6 @@ fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
         here = next.unwrap_or(&Value::Null);
     }
     here
-}
-
-/// Refuses a definition that could not be served.
-pub(crate) fn check_definition(definition: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let spec = definition.get("spec").unwrap_or(&Value::Null);
-    let (group, plural) = (text(spec, "/group"), text(spec, "/names/plural"));
-    let name = text(definition, "/metadata/name");
-    if name != format!("{plural}.{group}") {
-        errors.push(FieldError::invalid(
-            "metadata.name",
-            &json!(name),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    let versions = spec
-        .get("versions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let stored = versions
-        .iter()
-        .filter(|v| v.get("storage").and_then(Value::as_bool).unwrap_or_default())
-        .count();
-    if stored != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::new(
-            Fault::Invalid,
-            "spec.versions",
-            Some(json!(versions.len())),
-            detail,
-        ));
-    }
-    for (index, version) in versions.iter().enumerate() {
-        let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
-        match version.pointer("/schema/openAPIV3Schema") {
-            None => errors.push(FieldError::required(at, "")),
-            Some(schema) => {
-                let at = if versions.len() == 1 {
-                    "spec.validation.openAPIV3Schema".to_owned()
-                } else {
-                    at
-                };
-                structural(schema, &at, true, &mut errors);
-                let compiled = compile_schema(schema);
-                for error in deep_errors(&compiled) {
-                    errors.push(FieldError::invalid(
-                        format!("{at}.x-kubernetes-validations"),
-                        &Value::Null,
-                        error,
-                    ));
-                }
-            }
-        }
-    }
-    errors
-}
-
-fn deep_errors(schema: &CompiledSchema) -> Vec<String> {
-    let children = schema
-        .properties
-        .values()
-        .chain(schema.items.as_deref())
-        .chain(schema.additional_properties.as_deref());
-    let own = schema
-        .compilation_errors()
-        .into_iter()
-        .map(|error| format!("compilation failed: {error}"));
-    own.chain(children.flat_map(deep_errors)).collect()
-}
-
-/// Every node of a structural schema has a type.
-fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
-    let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
-    let kind = text(schema, "/type");
-    let untyped = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
-    if kind.is_empty() && (!untyped || root) {
-        let detail = if root {
-            "must not be empty at the root"
-        } else {
-            "must not be empty for specified object fields"
-        };
-        errors.push(FieldError::required(format!("{path}.type"), detail));
-    }
-    if root && !kind.is_empty() && kind != "object" {
-        errors.push(FieldError::invalid(
-            format!("{path}.type"),
-            &json!(kind),
-            "must be object at the root",
-        ));
-    }
-    for (name, child) in schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        structural(child, &format!("{path}.properties[{name}]"), false, errors);
-    }
-    if let Some(items) = schema.get("items") {
-        structural(items, &format!("{path}.items"), false, errors);
-    } else if kind == "array" {
-        errors.push(FieldError::required(format!("{path}.items"), "must be specified"));
-    }
-    if let Some(values) = schema
-        .get("additionalProperties")
-        .filter(|values| values.is_object())
-    {
-        structural(values, &format!("{path}.additionalProperties"), false, errors);
-    }
 }
 
 /// Objects keep the version that they were written in; reading another one only renames it.

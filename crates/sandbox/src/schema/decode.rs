@@ -1,6 +1,7 @@
 //! Reading an object of a built-in kind as the original's Go types do: wrong types are refused, nulls vanish,
 //! quantities and times take their canonical form, and structs that are values are always there.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::prune::join;
@@ -45,8 +46,11 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
                 owner
             };
             for (key, child) in map.iter_mut() {
-                if let Some(field) = schema.child(key) {
+                if let Some(field) = schema.field(key) {
                     walk(field, child, &join(path, key), owner)?;
+                } else if let Some(values) = schema.values() {
+                    // The original names the map, not the key.
+                    walk(values, child, path, owner)?;
                 }
             }
             // Structs that are values, not pointers, are written even when empty.
@@ -120,11 +124,23 @@ fn scalar(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Res
         "number" => value.is_number(),
         _ => true,
     };
+    if let (true, Some(text), "byte") = (fits, value.as_str(), schema.format()) {
+        return check_base64(text);
+    }
     if fits {
         Ok(())
     } else {
         Err(mismatch(schema, value, path, owner))
     }
+}
+
+fn check_base64(text: &str) -> Result<(), String> {
+    if STANDARD.decode(text).is_ok() {
+        return Ok(());
+    }
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '/' | '=');
+    let at = text.find(|letter| !is_letter(letter)).unwrap_or(text.len());
+    Err(format!("illegal base64 data at input byte {at}"))
 }
 
 fn mismatch(schema: Schema<'_>, value: &Value, path: &str, owner: &str) -> String {
@@ -157,6 +173,7 @@ fn go_type(schema: Schema<'_>) -> String {
         }
         (None, "integer", "") => "int64".to_owned(),
         (None, "integer", format) => format.to_owned(),
+        (None, "string", "byte") => "[]uint8".to_owned(),
         (None, "boolean", _) => "bool".to_owned(),
         (None, "number", _) => "float64".to_owned(),
         (None, "array", _) => format!("[]{}", schema.items().map(go_type).unwrap_or_default()),

@@ -15,10 +15,12 @@ static UUID: LazyLock<Regex> =
     LazyLock::new(|| pattern("^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"));
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[^@\s]+@[^@\s]+$"));
 static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
+    // One label, or several of which the last is a top-level domain.
     pattern(
-        r"^([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*\.?$",
+        r"^([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?|([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63})$",
     )
 });
+static MAC: LazyLock<Regex> = LazyLock::new(|| pattern("^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$"));
 static DURATION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^[-+]?(0|([0-9]*\.?[0-9]+\s*(ns|us|µs|μs|ms|s|m|h|d|w)[a-z]*\s*)+)$"));
 
@@ -36,6 +38,7 @@ pub(crate) fn holds(format: &str, text: &str) -> bool {
         "cidr" => text.split_once('/').is_some_and(|(ip, bits)| {
             ip.parse::<IpAddr>().is_ok() && bits.parse::<u8>().is_ok_and(|n| n <= 128)
         }),
+        "mac" => MAC.is_match(text),
         "byte" => STANDARD.decode(text).is_ok(),
         "uri" => http::Uri::try_from(text).is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/')),
         _ => true,
@@ -58,6 +61,8 @@ mod tests {
             ("ipv4", "127.0.0.1", "::1"),
             ("ipv6", "::1", "127.0.0.1"),
             ("cidr", "10.0.0.0/8", "10.0.0.0"),
+            ("hostname", "x", "a.b"),
+            ("mac", "00:11:22:aa:bb:cc", "00:11"),
             ("byte", "YQ==", "???"),
             ("uri", "https://example.com/x", "not a uri"),
         ] {

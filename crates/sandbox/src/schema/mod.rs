@@ -4,6 +4,7 @@
 pub(crate) mod builtin;
 pub(crate) mod crd;
 pub(crate) mod decode;
+pub(crate) mod definition;
 pub(crate) mod formats;
 pub(crate) mod prune;
 pub(crate) mod quantity;
@@ -91,6 +92,16 @@ impl<'a> Schema<'a> {
             name: Some(name),
             builtin: true,
         })
+    }
+
+    /// The schema of the metadata that all objects have.
+    pub(crate) fn object_meta() -> Option<Schema<'static>> {
+        Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+    }
+
+    /// Whether it is of a built-in type.
+    pub(crate) fn is_builtin(self) -> bool {
+        self.builtin
     }
 
     fn at(outer: &'a Value, builtin: bool) -> Self {

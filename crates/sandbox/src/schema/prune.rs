@@ -15,22 +15,31 @@ pub(crate) fn unknown_fields(schema: Schema<'_>, value: &mut Value) -> Vec<Strin
 
 fn walk(schema: Schema<'_>, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     match value {
-        Value::Object(map) if schema.shape() == Shape::Object => map.retain(|key, child| {
-            let at = join(path, key);
-            match schema.child(key) {
-                Some(_) if schema.is_embedded_resource() && key == "metadata" => true,
-                Some(field) => {
-                    walk(field, child, &at, unknown);
-                    true
+        Value::Object(map) if schema.shape() == Shape::Object || schema.is_embedded_resource() => {
+            map.retain(|key, child| {
+                let at = join(path, key);
+                match schema.child(key) {
+                    _ if schema.is_embedded_resource() && key == "metadata" => {
+                        embedded_metadata(child, &at, unknown);
+                        true
+                    }
+                    Some(field) => {
+                        walk(field, child, &at, unknown);
+                        true
+                    }
+                    None if schema.keeps_unknown() => true,
+                    None if schema.is_embedded_resource() && EMBEDDED.contains(&key.as_str()) => true,
+                    None => {
+                        unknown.push(at);
+                        false
+                    }
                 }
-                None if schema.keeps_unknown() => true,
-                None if schema.is_embedded_resource() && EMBEDDED.contains(&key.as_str()) => true,
-                None => {
-                    unknown.push(at);
-                    false
-                }
-            }
-        }),
+            });
+        }
+        // Whatever stands in the place of a scalar has no fields that are declared.
+        Value::Object(map) if schema.shape() == Shape::Scalar && !schema.is_builtin() => {
+            unknown.extend(map.keys().map(|key| join(path, key)));
+        }
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
                 for (index, item) in items.iter_mut().enumerate() {
@@ -39,6 +48,16 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, unknown: &mut Vec<Str
             }
         }
         _ => {}
+    }
+}
+
+/// The metadata of an embedded resource is that of any other.
+fn embedded_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    if let Some(schema) = Schema::object_meta() {
+        walk(schema, metadata, path, unknown);
+    }
+    if let Some(map) = metadata.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
     }
 }
 

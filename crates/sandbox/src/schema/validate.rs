@@ -1,6 +1,7 @@
 //! Checking a custom resource against its `OpenAPI` schema, in the words of the original.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -47,7 +48,56 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
     }
 }
 
+/// An error that the original does not tie to a field.
+fn loose(detail: String) -> FieldError {
+    FieldError::new(Fault::Invalid, "<nil>", Some(json!("")), detail)
+}
+
+/// Numbers that are no integers, or too large ones, are complained about in a way of their own.
+fn check_integer(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
+    if schema.json_type() != "integer" || !value.is_number() {
+        return true;
+    }
+    let format = schema.format();
+    let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let small = value.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
+    if whole && (format != "int32" || small) {
+        return true;
+    }
+    let kind = match format {
+        "" => "(default format)".to_owned(),
+        format => format!("with format {format}"),
+    };
+    errors.push(loose(format!(
+        "Checked value must be of type integer {kind} in {path}"
+    )));
+    if !whole {
+        let (wanted, found) = match format {
+            "" => ("integer", "number"),
+            format => (format, "float64"),
+        };
+        let detail = format!("{path} in body must be of type {wanted}: \"{found}\"");
+        errors.push(FieldError::new(
+            Fault::TypeInvalid,
+            path,
+            Some(json!(found)),
+            detail,
+        ));
+        bounds(
+            schema.node(),
+            value.as_f64().unwrap_or_default(),
+            value,
+            path,
+            errors,
+        );
+    }
+    false
+}
+
 fn walk(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !check_integer(schema, value, path, errors) {
+        return;
+    }
     if !fits(schema, value) {
         let (wanted, found) = (
             if schema.is_int_or_string() {
@@ -88,7 +138,16 @@ fn walk(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldErr
                 path,
                 errors,
             );
-            for field in schema.required().filter(|field| !map.contains_key(*field)) {
+            let embedded = if schema.is_embedded_resource() {
+                &["apiVersion", "kind"][..]
+            } else {
+                &[]
+            };
+            for field in schema
+                .required()
+                .chain(embedded.iter().copied())
+                .filter(|field| !map.contains_key(*field))
+            {
                 errors.push(FieldError::required(join(path, field), ""));
             }
             for (key, child) in map {
@@ -139,7 +198,7 @@ fn string(schema: Schema<'_>, text: &str, path: &str, errors: &mut Vec<FieldErro
         errors.push(FieldError::invalid(path, &shown, detail));
     }
     if let Some(pattern) = node.get("pattern").and_then(Value::as_str)
-        && Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
+        && compiled(pattern).is_some_and(|regex| !regex.is_match(text))
     {
         errors.push(FieldError::invalid(
             path,
@@ -151,6 +210,19 @@ fn string(schema: Schema<'_>, text: &str, path: &str, errors: &mut Vec<FieldErro
     if !schema.is_int_or_string() && !formats::holds(format, text) {
         let detail = format!("{path} in body must be of type {format}: \"{text}\"");
         errors.push(FieldError::new(Fault::TypeInvalid, path, Some(shown), detail));
+    }
+}
+
+/// Patterns are compiled once: that takes longer than all other checks of an object together.
+fn compiled(pattern: &str) -> Option<Regex> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match known.get(pattern) {
+        Some(regex) => regex.clone(),
+        None => known
+            .entry(pattern.to_owned())
+            .or_insert_with(|| Regex::new(pattern).ok())
+            .clone(),
     }
 }
 
@@ -206,41 +278,53 @@ fn limits(
 /// `allOf`, `anyOf`, `oneOf` and `not`: in a structural schema they hold value validations only.
 fn combinations(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let node = schema.node();
-    let branches = |key: &str| node.get(key).and_then(Value::as_array).into_iter().flatten();
-    let passes = |branch: &Value| {
+    let failures = |branch: &Value| {
         let mut found = Vec::new();
         walk(Schema::custom(branch), value, path, &mut found);
-        found.is_empty()
+        found
     };
-    for branch in branches("allOf") {
-        walk(Schema::custom(branch), value, path, errors);
+    let results = |key: &str| -> Vec<Vec<FieldError>> {
+        let branches = node.get(key).and_then(Value::as_array).into_iter().flatten();
+        branches.map(failures).collect()
+    };
+    let passing = |results: &[Vec<FieldError>]| results.iter().filter(|found| found.is_empty()).count();
+    // Of branches that all fail, the first of those that fail least is shown.
+    let best = |results: Vec<Vec<FieldError>>| results.into_iter().min_by_key(Vec::len).unwrap_or_default();
+
+    let all = results("allOf");
+    if passing(&all) < all.len() {
+        let how_many = if passing(&all) == 0 {
+            ". None validated"
+        } else {
+            ""
+        };
+        errors.extend(all.into_iter().flatten());
+        errors.push(loose(format!(
+            "\"{path}\" must validate all the schemas (allOf){how_many}"
+        )));
     }
-    let any = branches("anyOf").count();
-    if any > 0 && !branches("anyOf").any(passes) && !schema.is_int_or_string() {
-        errors.push(FieldError::invalid(
-            path,
-            value,
-            format!("{path} in body must validate at least one schema (anyOf)"),
-        ));
+    let any = results("anyOf");
+    if !any.is_empty() && passing(&any) == 0 && !schema.is_int_or_string() {
+        errors.extend(best(any));
+        errors.push(loose(format!(
+            "\"{path}\" must validate at least one schema (anyOf)"
+        )));
     }
-    if branches("oneOf").count() > 0 {
-        let matching = branches("oneOf").filter(|branch| passes(branch)).count();
-        if matching != 1 {
-            let count = if matching == 0 {
-                "Found none valid".to_owned()
-            } else {
-                format!("Found {matching} valid alternatives")
-            };
-            let detail = format!("{path} in body must validate one and only one schema (oneOf). {count}");
-            errors.push(FieldError::invalid(path, value, detail));
-        }
+    let one = results("oneOf");
+    let matching = passing(&one);
+    if !one.is_empty() && matching != 1 {
+        let count = if matching == 0 {
+            errors.extend(best(one));
+            "Found none valid".to_owned()
+        } else {
+            format!("Found {matching} valid alternatives")
+        };
+        errors.push(loose(format!(
+            "\"{path}\" must validate one and only one schema (oneOf). {count}"
+        )));
     }
-    if node.get("not").is_some_and(passes) {
-        errors.push(FieldError::invalid(
-            path,
-            value,
-            format!("{path} in body must not validate the schema (not)"),
-        ));
+    if node.get("not").is_some_and(|branch| failures(branch).is_empty()) {
+        errors.push(loose(format!("\"{path}\" must not validate the schema (not)")));
     }
 }
 
@@ -261,11 +345,14 @@ fn duplicates(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<Fi
                 let identity = match &kind {
                     ListType::Atomic => None,
                     ListType::Set => Some(item.clone()),
-                    ListType::Map(keys) => Some(Value::Object(
-                        keys.iter()
+                    ListType::Map(keys) => {
+                        let mut identity: Map<String, Value> = keys
+                            .iter()
                             .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
-                            .collect::<Map<_, _>>(),
-                    )),
+                            .collect();
+                        identity.sort_keys();
+                        Some(Value::Object(identity))
+                    }
                 };
                 if let Some(identity) = identity
                     && !seen.insert(identity.to_string())

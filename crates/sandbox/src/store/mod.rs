@@ -43,6 +43,8 @@ struct Kind {
 #[derive(Debug)]
 struct Inner {
     revision: u64,
+    /// Before this revision nothing is known of any kind.
+    floor: u64,
     kinds: HashMap<Arc<str>, Kind>,
     /// The changes of all kinds, for the controllers.
     feed: VecDeque<KindChange>,
@@ -94,6 +96,7 @@ impl Store {
         Self {
             inner: Mutex::new(Inner {
                 revision: 1,
+                floor: 0,
                 kinds: HashMap::new(),
                 feed: VecDeque::new(),
             }),
@@ -144,6 +147,9 @@ impl Store {
             return Err(OutOfRange::Future {
                 current: inner.revision,
             });
+        }
+        if revision < inner.floor {
+            return Err(OutOfRange::Compacted);
         }
         let Some(kind) = inner.kinds.get(storage) else {
             return Ok(Snapshot {
@@ -226,6 +232,7 @@ impl Store {
     pub(crate) fn compact(&self) {
         let mut inner = self.lock();
         let revision = inner.revision;
+        inner.floor = revision;
         for kind in inner.kinds.values_mut() {
             kind.log.clear();
             kind.compacted = revision;
@@ -245,6 +252,9 @@ impl Store {
     /// Changes of a kind after `revision`, oldest first, and the revision that they lead to.
     fn changes(&self, storage: &str, revision: u64) -> Result<(Vec<Change>, u64), OutOfRange> {
         let inner = self.lock();
+        if revision < inner.floor {
+            return Err(OutOfRange::Compacted);
+        }
         let Some(kind) = inner.kinds.get(storage) else {
             return Ok((Vec::new(), inner.revision));
         };

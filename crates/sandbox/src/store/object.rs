@@ -3,14 +3,60 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// One state of one object. It never changes.
 #[derive(Debug)]
 pub(crate) struct Object {
     value: Value,
     revision: u64,
-    json: OnceLock<(Bytes, usize)>,
+    written: OnceLock<Written>,
+}
+
+/// An object's JSON, as watches send it: a hundred watchers share one text.
+#[derive(Debug)]
+struct Written {
+    /// A whole event about a change.
+    event: Bytes,
+    /// Where in the event the kind and the version of the object end.
+    tail: usize,
+}
+
+const BEFORE: &[u8] = b"{\"type\":\"MODIFIED\",\"object\":";
+const AFTER: &[u8] = b"}\n";
+
+impl Written {
+    fn new(value: &Value) -> Self {
+        let is_head = |key: &str| key == "kind" || key == "apiVersion";
+        let fields = || value.as_object().into_iter().flatten();
+        let mut event = BEFORE.to_vec();
+        let mut separator = b'{';
+        let mut write = |event: &mut Vec<u8>, key: &str, value: &Value| {
+            event.push(separator);
+            separator = b',';
+            // Writing text and values into memory cannot fail.
+            let _ = serde_json::to_writer(&mut *event, key);
+            event.push(b':');
+            let _ = serde_json::to_writer(&mut *event, value);
+        };
+        for (key, value) in fields().filter(|(key, _)| is_head(key)) {
+            write(&mut event, key, value);
+        }
+        let tail = event.len() + 1;
+        for (key, value) in fields().filter(|(key, _)| !is_head(key)) {
+            write(&mut event, key, value);
+        }
+        if event.len() == BEFORE.len() {
+            event.push(b'{');
+        }
+        event.push(b'}');
+        event.extend_from_slice(AFTER);
+        event.shrink_to_fit();
+        Self {
+            event: event.into(),
+            tail,
+        }
+    }
 }
 
 impl Object {
@@ -21,7 +67,7 @@ impl Object {
         Self {
             value,
             revision,
-            json: OnceLock::new(),
+            written: OnceLock::new(),
         }
     }
 
@@ -30,7 +76,7 @@ impl Object {
         Self {
             value,
             revision: 0,
-            json: OnceLock::new(),
+            written: OnceLock::new(),
         }
     }
 
@@ -42,37 +88,25 @@ impl Object {
         self.revision
     }
 
-    fn written(&self) -> &(Bytes, usize) {
-        self.json.get_or_init(|| {
-            let mut head = Map::new();
-            let mut body = Map::new();
-            for (key, value) in self.value.as_object().into_iter().flatten() {
-                let part = if key == "kind" || key == "apiVersion" {
-                    &mut head
-                } else {
-                    &mut body
-                };
-                part.insert(key.clone(), value.clone());
-            }
-            let (head, body) = (Value::Object(head).to_string(), Value::Object(body).to_string());
-            let joined = match (head.strip_suffix('}'), body.strip_prefix('{')) {
-                (Some(head), Some(body)) if head.len() > 1 && body.len() > 1 => format!("{head},{body}"),
-                _ => self.value.to_string(),
-            };
-            let tail = joined.len() + 1 - body.len();
-            (joined.into(), tail)
-        })
+    fn written(&self) -> &Written {
+        self.written.get_or_init(|| Written::new(&self.value))
+    }
+
+    /// The event that tells a watch of a change to this state.
+    pub(crate) fn modified_event(&self) -> Bytes {
+        self.written().event.clone()
     }
 
     /// The whole object.
     pub(crate) fn json(&self) -> Bytes {
-        self.written().0.clone()
+        let event = &self.written().event;
+        event.slice(BEFORE.len()..event.len() - AFTER.len())
     }
 
     /// The object without its opening brace, kind and apiVersion: an item of a typed list.
     pub(crate) fn json_tail(&self) -> &[u8] {
-        let (bytes, tail) = self.written();
-        bytes.get(*tail..).unwrap_or_default()
+        let Written { event, tail } = self.written();
+        event.get(*tail..event.len() - AFTER.len()).unwrap_or_default()
     }
 
     pub(crate) fn text(&self, pointer: &str) -> &str {
@@ -126,5 +160,7 @@ mod tests {
         let tail = format!("{{{}", std::str::from_utf8(object.json_tail()).unwrap());
         let tail: Value = serde_json::from_str(&tail).unwrap();
         assert_eq!(tail, json!({"metadata": {"name": "a", "resourceVersion": "3"}}));
+        let event: Value = serde_json::from_slice(&object.modified_event()).unwrap();
+        assert_eq!(event, json!({"type": "MODIFIED", "object": whole}));
     }
 }

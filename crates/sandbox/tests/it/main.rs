@@ -9,6 +9,7 @@
 
 mod clients;
 mod conformance;
+mod hook;
 mod kubectl;
 mod load;
 mod webhooks;

@@ -1,69 +1,14 @@
 //! Admission webhooks, called over HTTPS.
 
-use std::sync::Arc;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper_util::rt::TokioIo;
+use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use stanchion_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
-/// A webhook that labels everything and refuses what is named `bad`.
-async fn webhook() -> (String, String) {
-    let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![issued.cert.der().clone()], key.into())
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                let Ok(stream) = acceptor.accept(stream).await else {
-                    return;
-                };
-                let service = hyper::service::service_fn(answer);
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
-    (url, issued.cert.pem())
-}
-
-async fn answer(request: Request<hyper::body::Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
-    let mutates = request.uri().path() == "/mutate";
-    let body = request.into_body().collect().await?.to_bytes();
-    let review: Value = serde_json::from_slice(&body).unwrap();
-    let ask = &review["request"];
-    let mut response = json!({"uid": ask["uid"], "allowed": true});
-    if mutates {
-        let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {"seen": ask["operation"]}}]);
-        response["patchType"] = json!("JSONPatch");
-        response["patch"] = json!(STANDARD.encode(patch.to_string()));
-    } else if ask["name"] == "bad" {
-        response["allowed"] = json!(false);
-        response["status"] = json!({"code": 422, "reason": "Invalid", "message": "bad is bad"});
-        response["warnings"] = json!(["think again"]);
-    }
-    let review =
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-    Ok(Response::new(Full::new(review.to_string().into())))
-}
+use crate::hook;
 
 fn configuration(kind: &str, url: &str, authority: &str, policy: &str) -> Value {
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "test"}, "webhooks": [{
@@ -91,7 +36,7 @@ fn config_map(name: &str) -> ConfigMap {
 async fn webhooks_change_and_refuse_objects() {
     let sandbox = Sandbox::builder().start().unwrap();
     let client = sandbox.client();
-    let (url, authority) = webhook().await;
+    let (url, authority) = hook::start().await;
     let mutating = configuration(
         "MutatingWebhookConfiguration",
         &format!("{url}/mutate"),
@@ -142,7 +87,7 @@ async fn a_webhook_that_is_down_fails_or_is_ignored() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/x", listener.local_addr().unwrap());
         drop(listener);
-        let (_, authority) = webhook().await;
+        let (_, authority) = hook::start().await;
         let configuration = configuration("ValidatingWebhookConfiguration", &url, &authority, policy);
         configure(
             &sandbox.client(),

@@ -52,9 +52,9 @@ impl Kind {
     /// The kind that this run uses.
     pub fn chosen() -> Self {
         match env::var(KIND_VARIABLE).as_deref() {
-            Ok("real" | "") | Err(_) => Self::Real,
-            Ok("sandbox") => Self::Sandbox,
-            Ok(other) => panic!("{KIND_VARIABLE}={other}: there are `real` and `sandbox`"),
+            Ok("sandbox" | "") | Err(_) => Self::Sandbox,
+            Ok("real") => Self::Real,
+            Ok(other) => panic!("{KIND_VARIABLE}={other}: there are `sandbox` and `real`"),
         }
     }
 }

@@ -17,9 +17,27 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The sums over all `ReplicaSets` of a Deployment.
 struct Totals {
     all: i64,
+    wanted: i64,
     ready: i64,
     updated: i64,
     new_ready: i64,
+}
+
+impl Totals {
+    fn of(sets: &[Arc<Object>], new: Option<&Arc<Object>>) -> Self {
+        let sum = |pointer: &str| sets.iter().map(|set| number(set, pointer)).sum();
+        Self {
+            all: sum("/status/replicas"),
+            wanted: sum("/spec/replicas"),
+            ready: sum("/status/readyReplicas"),
+            updated: new.map_or(0, |new| number(new, "/status/replicas")),
+            new_ready: new.map_or(0, |new| number(new, "/status/readyReplicas")),
+        }
+    }
+}
+
+fn is_paused(deployment: &Object) -> bool {
+    deployment.value().pointer("/spec/paused") == Some(&json!(true))
 }
 
 impl Simulation {
@@ -33,11 +51,17 @@ impl Simulation {
             .cloned()
             .unwrap_or_default();
         let sets = self.controlled(REPLICA_SETS, deployment);
-        let Some(new) = sets.iter().find(|set| same_template(set, &template)) else {
+        let paused = is_paused(deployment);
+        let new = sets.iter().find(|set| same_template(set, &template));
+        let Some(new) = new else {
+            if paused {
+                // Its next revision waits.
+                let totals = Totals::of(&sets, None);
+                return self.deployment_status(deployment, "", &totals).await;
+            }
             return self.next_revision(deployment, &template, &sets).await;
         };
         let wanted = number(deployment, "/spec/replicas");
-        let paused = deployment.value().pointer("/spec/paused") == Some(&json!(true));
         let old: Vec<&Arc<Object>> = sets.iter().filter(|set| set.name() != new.name()).collect();
         let old_pods: i64 = old
             .iter()
@@ -60,13 +84,7 @@ impl Simulation {
             new.text(&format!("/metadata/annotations/{}", REVISION.replace('/', "~1"))),
         )
         .await?;
-        let sum = |pointer: &str| sets.iter().map(|set| number(set, pointer)).sum();
-        let totals = Totals {
-            all: sum("/status/replicas"),
-            ready: sum("/status/readyReplicas"),
-            updated: number(new, "/status/replicas"),
-            new_ready: number(new, "/status/readyReplicas"),
-        };
+        let totals = Totals::of(&sets, Some(new));
         self.deployment_status(deployment, new.name(), &totals).await
     }
 
@@ -173,7 +191,9 @@ impl Simulation {
         let timed_out = last
             .as_ref()
             .is_some_and(|c| text(c, "/reason") == "ProgressDeadlineExceeded");
-        let progressing = if complete {
+        let progressing = if is_paused(deployment) && set.is_empty() {
+            ("Unknown", "DeploymentPaused", "Deployment is paused".to_owned())
+        } else if complete {
             (
                 "True",
                 "NewReplicaSetAvailable",
@@ -226,7 +246,7 @@ impl Simulation {
                         ("updatedReplicas", totals.updated),
                         ("readyReplicas", totals.ready),
                         ("availableReplicas", totals.ready),
-                        ("unavailableReplicas", (wanted - totals.ready).max(0)),
+                        ("unavailableReplicas", (totals.wanted - totals.ready).max(0)),
                     ] {
                         put(status, key, value);
                     }

@@ -16,8 +16,8 @@ const FIELDS: [(&str, &str); 9] = [
     ("token", "<token>"),
 ];
 
-/// An answer without what is the run's own.
-pub(crate) fn masked(mut answer: Value, ignored: &[String], unique: &str) -> Value {
+/// An answer without what is the run's own: `own` holds texts and what they are replaced by.
+pub(crate) fn masked(mut answer: Value, ignored: &[String], own: &[(&str, &'static str)]) -> Value {
     for pointer in ignored {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         match answer["body"].pointer_mut(parent) {
@@ -26,16 +26,17 @@ pub(crate) fn masked(mut answer: Value, ignored: &[String], unique: &str) -> Val
             _ => {}
         }
     }
+    let own = own.iter().filter(|(text, _)| !text.is_empty());
+    let own = own.map(|(text, masked)| (regex::escape(text), *masked));
     let texts = [
-        (unique.to_owned(), "<ns>"),
         (
             "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}".to_owned(),
             "<uid>",
         ),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z".to_owned(), "<time>"),
     ];
-    let texts: Vec<(Regex, &str)> = texts
-        .into_iter()
+    let texts: Vec<(Regex, &str)> = own
+        .chain(texts)
         .map(|(from, to)| (Regex::new(&from).unwrap(), to))
         .collect();
     walk(&mut answer, &texts);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -17,6 +18,13 @@ use super::mask;
 pub(crate) struct Case {
     pub(crate) case: String,
     pub(crate) steps: Vec<Step>,
+}
+
+/// A webhook server that cases may name as `{webhook}`, and its certificate as `{authority}`.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    pub(crate) url: String,
+    pub(crate) authority: String,
 }
 
 /// One request. Texts may hold `{ns}` (a namespace of the case's own), `{group}` (an API group of its own) and
@@ -131,12 +139,16 @@ fn satisfied(step: &Step, answer: &Answer, saved: &BTreeMap<String, String>) -> 
 }
 
 /// The masked answers of all steps that are compared.
-pub(crate) async fn run(client: &kube::Client, case: &Case) -> Value {
+pub(crate) async fn run(client: &kube::Client, case: &Case, hook: Option<&Hook>) -> Value {
     let unique = format!("c{:08x}", rand::random::<u32>());
     let mut saved = BTreeMap::from([
         ("ns".to_owned(), unique.clone()),
         ("group".to_owned(), format!("{unique}.example.com")),
     ]);
+    if let Some(hook) = hook {
+        saved.insert("webhook".to_owned(), hook.url.clone());
+        saved.insert("authority".to_owned(), STANDARD.encode(&hook.authority));
+    }
     let namespace = Step::simple("POST /api/v1/namespaces", json!({"metadata": {"name": unique}}));
     send(client, &namespace, &saved).await;
     let mut answers = Vec::new();
@@ -170,7 +182,11 @@ pub(crate) async fn run(client: &kube::Client, case: &Case) -> Value {
             if !answer.warnings.is_empty() {
                 shown["warnings"] = json!(answer.warnings);
             }
-            answers.push(mask::masked(shown, &step.ignore, &unique));
+            let own = [
+                (unique.as_str(), "<ns>"),
+                (hook.map_or("", |hook| &hook.url), "<webhook>"),
+            ];
+            answers.push(mask::masked(shown, &step.ignore, &own));
         }
     }
     let gone = Step::simple(&format!("DELETE /api/v1/namespaces/{unique}"), Value::Null);
