@@ -32,7 +32,7 @@ impl Session {
             Ok(rows) => Ok((
                 Transaction {
                     session: self,
-                    guarded: false,
+                    guarded: begin.guarded,
                     open: true,
                 },
                 rows,
@@ -62,6 +62,23 @@ impl Transaction<'_> {
         let applied = self.session.finish(&Prologue::default(), statements, false).await;
         self.open = applied.is_ok();
         applied
+    }
+
+    /// Runs the statements, reads what came of them, and goes on: one round trip. A failure ends the transaction.
+    pub async fn apply_and_read(
+        &mut self,
+        statements: &[Statement],
+        queries: &[Query],
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        self.guard(statements).await?;
+        // Each sends its message when it is first polled, and they are first polled in this order.
+        let prologue = Prologue::default();
+        let applied = self.session.finish(&prologue, statements, false);
+        let read = self.session.pipeline(&prologue, queries, None);
+        let (applied, rows) = futures::join!(applied, read);
+        self.open = applied.is_ok();
+        applied?;
+        rows
     }
 
     /// Runs the statements and commits.

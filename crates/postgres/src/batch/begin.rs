@@ -38,6 +38,9 @@ pub struct Begin {
     pub lock: Option<AdvisoryKey>,
     /// How long to wait for that lock, if not as long as for any other.
     pub lock_wait: Option<Duration>,
+    /// Whether secrets will be sent: what keeps them out of the server's log then begins with it, and takes no round
+    /// trip of its own.
+    pub guarded: bool,
 }
 
 /// The statements at the beginning of a transaction.
@@ -113,7 +116,7 @@ impl Begin {
                 prologue.push(format!("SELECT pg_catalog.pg_advisory_unlock({key})"));
             }
         }
-        if guards {
+        if guards || self.guarded {
             prologue.push(GUARDS);
         }
         prologue

@@ -179,6 +179,34 @@ async fn reading_and_writing_in_one_transaction() {
     assert_eq!(rows[0].get::<_, i64>(0), 2);
 }
 
+/// What was done is seen in the same round trip; what fails is blamed, and leaves a session that can be used.
+#[tokio::test]
+async fn writing_and_reading_in_one_round_trip() {
+    let database = with_table().await;
+    let proxy = Proxy::postgres(database.server().address()).await;
+    let url = through(&database, &proxy);
+    let mut session = connect(&target(&url)).await.unwrap();
+    let queries = [Query::new("SELECT count(*) FROM public.t")];
+    let (mut transaction, _) = session.begin(&Begin::default(), &[]).await.unwrap();
+    proxy.forget();
+    let rows = transaction
+        .apply_and_read(&[insert(1), insert(2)], &queries)
+        .await
+        .unwrap();
+    assert_eq!(rows[0][0].get::<_, i64>(0), 2);
+    assert_eq!(proxy.seen().round_trips, 1);
+    transaction.commit(&[]).await.unwrap();
+
+    let (mut transaction, _) = session.begin(&Begin::default(), &[]).await.unwrap();
+    let wrong = [insert(3), Statement::new("INSERT INTO public.nowhere VALUES (1)")];
+    let error = transaction.apply_and_read(&wrong, &queries).await.unwrap_err();
+    assert_eq!(error.sqlstate(), Some("42P01"));
+    drop(transaction);
+    assert!(session.is_reusable());
+    let rows = session.query(&queries[0]).await.unwrap();
+    assert_eq!(rows[0].get::<_, i64>(0), 2);
+}
+
 #[tokio::test]
 async fn a_snapshot_is_one_moment_and_one_round_trip() {
     let database = with_table().await;

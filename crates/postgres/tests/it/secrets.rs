@@ -69,6 +69,17 @@ async fn verifiers_are_not_in_the_servers_log() {
         let (transaction, _) = session.begin(&Begin::default(), &[]).await.unwrap();
         transaction.commit(std::slice::from_ref(&good)).await.unwrap();
         session.execute(&good).await.unwrap();
+        let guarded = Begin {
+            guarded: true,
+            ..Begin::default()
+        };
+        let (mut transaction, _) = session.begin(&guarded, &[]).await.unwrap();
+        let look = [Query::new("SELECT 1")];
+        transaction
+            .apply_and_read(std::slice::from_ref(&good), &look)
+            .await
+            .unwrap();
+        transaction.commit(&[]).await.unwrap();
 
         let log = server.log();
         assert_absent(log.text(), &verifier);
