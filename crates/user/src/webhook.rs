@@ -7,11 +7,12 @@ use std::sync::Arc;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use stanchion_api::PostgresUser;
+use stanchion_api::user::INSTANCE_IS_IMMUTABLE;
 use stanchion_kernel::Scope;
 use stanchion_kernel::admission::{Denial, Request, Target, Webhook};
 use stanchion_kernel::problem::Class;
 
-use crate::user::check;
+use crate::user::{check, instance, username_is_immutable};
 
 /// The webhooks of this crate. Other objects are looked for in the namespaces that the operator looks after.
 pub fn webhooks(client: &Client, scopes: &[Scope]) -> Vec<Webhook> {
@@ -79,14 +80,15 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     }
     let (was, is) = (&old.spec.username, &user.spec.username);
     if was != is {
-        let message = format!("username is immutable after creation (old: {was}, new: {is})");
-        return Err(Denial::of_field("spec.username", message));
+        return Err(Denial::of_field("spec.username", username_is_immutable(was, is)));
+    }
+    if instance(&old) != instance(&user) {
+        return Err(Denial::of_field("spec.instanceRef", INSTANCE_IS_IMMUTABLE));
     }
     // An object that was let in while nobody looked stays changeable, and is told what is wrong with it.
     match (rules(&user), rules(&old)) {
         (Err(now), Err(before)) if now == before => Ok(Judged::Passed(vec![now.message])),
         (Err(denial), _) => Err(denial),
-        (Ok(()), _) if server(&old) != server(&user) => Ok(Judged::Alone(Box::new(user))),
         (Ok(()), _) => Ok(Judged::Passed(Vec::new())),
     }
 }
@@ -101,20 +103,13 @@ fn rules(user: &PostgresUser) -> Result<(), Denial> {
     }
 }
 
-/// Which server an object means: an instance by namespace and name, or the default one.
-fn server(user: &PostgresUser) -> Option<(String, String)> {
-    let reference = user.spec.instance_ref.as_ref()?;
-    let namespace = reference.namespace.clone().or_else(|| user.namespace());
-    Some((namespace.unwrap_or_default(), reference.name.clone()))
-}
-
 /// Whether another object has the same role. One that is being deleted is about to give it up.
 fn is_rival(user: &PostgresUser, other: &PostgresUser) -> bool {
     let same_object = (user.namespace(), user.name_any()) == (other.namespace(), other.name_any());
     !same_object
         && other.metadata.deletion_timestamp.is_none()
         && other.spec.username == user.spec.username
-        && server(other) == server(user)
+        && instance(other) == instance(user)
 }
 
 fn taken(user: &PostgresUser, other: &PostgresUser) -> Denial {
@@ -200,6 +195,22 @@ mod tests {
             denial.message,
             "username is immutable after creation (old: a, new: b)"
         );
+    }
+
+    /// The role would be left behind.
+    #[test]
+    fn a_server_does_not_change() {
+        let there = |name: &str| with(spec("a"), "instanceRef", json!({ "name": name }));
+        let here = json!({ "name": "main", "namespace": "ns" });
+        for (old, new) in [
+            (spec("a"), there("main")),
+            (there("main"), there("other")),
+            (there("main"), spec("a")),
+        ] {
+            let denial = judged(Some(&old), &new).unwrap_err();
+            assert_eq!(denial.message, INSTANCE_IS_IMMUTABLE);
+        }
+        assert!(judged(Some(&there("main")), &with(spec("a"), "instanceRef", here)).is_ok());
     }
 
     /// C37: what is wrong already stops no other change, and what is not about the spec stops nothing.

@@ -23,6 +23,10 @@ pub use status::{
     PostgresUserStatus,
 };
 
+/// What is said to whoever changes `spec.instanceRef`.
+pub const INSTANCE_IS_IMMUTABLE: &str = "instanceRef is immutable after creation: the role would be left behind on the old \
+    server. To move it, delete the object (deletionPolicy: Retain keeps the role there) and create it anew";
+
 /// The finalizer of a `PostgresUser`.
 pub const FINALIZER: &str = "db.example.com/postgresuser";
 
@@ -90,6 +94,8 @@ pub mod condition {
         .message("exactly one of passwordSecretRef, password.generate, password.disabled, auth.iam is required"),
     validation = Rule::new("!has(self.password) || !has(self.password.rotation) || has(self.password.generate)")
         .message("password.rotation needs password.generate (rotate a user-supplied Secret by changing the Secret)"),
+    validation = Rule::new("has(self.instanceRef) == has(oldSelf.instanceRef) && (!has(self.instanceRef) || self.instanceRef == oldSelf.instanceRef)")
+        .message(INSTANCE_IS_IMMUTABLE),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresUserSpec {
@@ -115,7 +121,7 @@ pub struct PostgresUserSpec {
     /// A Secret of the same namespace that holds the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret_ref: Option<SecretKeyRef>,
-    /// The server; without it, the operator's default one.
+    /// The server; without it, the operator's default one. It cannot change: the role would be left behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_ref: Option<InstanceRef>,
     /// Where the password comes from, other than a Secret of yours.
@@ -201,6 +207,17 @@ pub struct InstanceRef {
     /// Its kind.
     #[serde(default)]
     pub kind: InstanceKind,
+}
+
+impl InstanceRef {
+    /// The same, as an object of this namespace means it.
+    #[must_use]
+    pub fn seen_from(&self, namespace: &str) -> Self {
+        Self {
+            namespace: Some(self.namespace.clone().unwrap_or_else(|| namespace.to_owned())),
+            ..self.clone()
+        }
+    }
 }
 
 /// Kinds that name a server.

@@ -6,6 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::InstanceRef;
 use crate::status::impl_status;
 
 /// Status of a `PostgresUser`. No field is required: a status that an older version wrote stays readable.
@@ -30,6 +31,9 @@ pub struct PostgresUserStatus {
     /// The database that the privileges are in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_database: Option<String>,
+    /// The instance that the role is on; none for the operator's default server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioned_instance_ref: Option<InstanceRef>,
     /// When the role was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
@@ -127,12 +131,12 @@ pub enum GrantKind {
 }
 
 /// A database in which something was done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedDatabase {
     /// Name.
     pub name: String,
-    /// Whether the operator made it.
+    /// Whether the operator made it for this object. A deletion does not rely on it: it looks at the database itself.
     #[serde(default)]
     pub created: bool,
 }

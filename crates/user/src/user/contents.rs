@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stanchion_api::user::GrantKind;
 use stanchion_postgres::{Query, Row};
 
+use super::acl::exploded;
 use super::catalog::Unexpected;
 
 /// What there is inside one database.
@@ -52,60 +53,73 @@ FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)";
 
 const EXTENSIONS: &str = "SELECT extname::pg_catalog.text FROM pg_catalog.pg_extension";
 
-const PUBLIC_CREATES: &str = "\
-SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace n, \
-       pg_catalog.aclexplode(coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) a \
-       WHERE n.nspname = 'public' AND a.grantee = 0 AND a.privilege_type = 'CREATE')";
+const PUBLIC_CREATES: &str = concat!(
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace n, ",
+    exploded!("coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))"),
+    " a WHERE n.nspname = 'public' AND a.grantee = 0 AND a.privilege_type = 'CREATE')"
+);
 
-const ON_SCHEMAS: &str = "\
-SELECT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
-FROM pg_catalog.pg_namespace n \
-CROSS JOIN pg_catalog.aclexplode(coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) a \
-JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = $2 WHERE n.nspname = ANY ($1)";
+const ON_SCHEMAS: &str = concat!(
+    "SELECT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
+     FROM pg_catalog.pg_namespace n, ",
+    exploded!("coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))"),
+    " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND n.nspname = ANY ($1)"
+);
 
 /// A word is held on a schema's tables (sequences, functions) when none of them lacks it, also when there are none.
-const ON_RELATIONS: &str = "\
-SELECT CASE k.kind WHEN 'r' THEN 'Tables' ELSE 'Sequences' END, n.nspname::pg_catalog.text, \
+const ON_RELATIONS: &str = concat!(
+    "SELECT CASE k.kind WHEN 'r' THEN 'Tables' ELSE 'Sequences' END, n.nspname::pg_catalog.text, \
        NULL::pg_catalog.text, w.word \
-FROM pg_catalog.pg_namespace n \
-CROSS JOIN (VALUES ('r'::pg_catalog.\"char\"), ('s')) AS k (kind) \
-CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE'), ('REFERENCES'), ('TRIGGER'), \
-                   ('USAGE')) AS w (word) \
-JOIN pg_catalog.pg_roles r ON r.rolname = $2 \
-WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
-  SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relowner <> r.oid \
-  AND CASE k.kind WHEN 's' THEN c.relkind = 'S' ELSE c.relkind IN ('r', 'p', 'v', 'm', 'f') END \
-  AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(c.relacl) a WHERE a.grantee = r.oid AND a.privilege_type = w.word))";
+     FROM pg_catalog.pg_namespace n \
+     CROSS JOIN (VALUES ('r'::pg_catalog.\"char\"), ('s')) AS k (kind) \
+     CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE'), ('REFERENCES'), ('TRIGGER'), \
+                        ('USAGE')) AS w (word) \
+     JOIN pg_catalog.pg_roles r ON r.rolname = $2 \
+     WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
+       SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relowner <> r.oid \
+       AND CASE k.kind WHEN 's' THEN c.relkind = 'S' ELSE c.relkind IN ('r', 'p', 'v', 'm', 'f') END \
+       AND NOT EXISTS (SELECT FROM ",
+    exploded!("c.relacl"),
+    " a WHERE a.grantee = r.oid AND a.privilege_type = w.word))"
+);
 
-const ON_FUNCTIONS: &str = "\
-SELECT 'Functions', n.nspname::pg_catalog.text, NULL::pg_catalog.text, 'EXECUTE' \
-FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.rolname = $2 \
-WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
-  SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND p.proowner <> r.oid \
-  AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(p.proacl) a WHERE a.grantee = r.oid AND a.privilege_type = 'EXECUTE'))";
+const ON_FUNCTIONS: &str = concat!(
+    "SELECT 'Functions', n.nspname::pg_catalog.text, NULL::pg_catalog.text, 'EXECUTE' \
+     FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.rolname = $2 \
+     WHERE n.nspname = ANY ($1) AND NOT EXISTS ( \
+       SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND p.proowner <> r.oid \
+       AND NOT EXISTS (SELECT FROM ",
+    exploded!("p.proacl"),
+    " a WHERE a.grantee = r.oid AND a.privilege_type = 'EXECUTE'))"
+);
 
-const ON_ANY_RELATION: &str = "\
-SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'Sequences' ELSE 'Tables' END, n.nspname::pg_catalog.text, \
+const ON_ANY_RELATION: &str = concat!(
+    "SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'Sequences' ELSE 'Tables' END, n.nspname::pg_catalog.text, \
        NULL::pg_catalog.text, a.privilege_type \
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-CROSS JOIN pg_catalog.aclexplode(c.relacl) a \
-JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.oid <> c.relowner AND r.rolname = $2 \
-WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')";
+     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL ",
+    exploded!("c.relacl"),
+    " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND a.grantee <> c.relowner \
+      AND n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
+);
 
-const ON_ANY_FUNCTION: &str = "\
-SELECT DISTINCT 'Functions', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
-FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
-CROSS JOIN pg_catalog.aclexplode(p.proacl) a \
-JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.oid <> p.proowner AND r.rolname = $2 \
-WHERE n.nspname = ANY ($1)";
+const ON_ANY_FUNCTION: &str = concat!(
+    "SELECT DISTINCT 'Functions', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
+     FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace CROSS JOIN LATERAL ",
+    exploded!("p.proacl"),
+    " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND a.grantee <> p.proowner \
+      AND n.nspname = ANY ($1)"
+);
 
-const DEFAULTS: &str = "\
-SELECT CASE d.defaclobjtype WHEN 'r' THEN 'DefaultTables' WHEN 'S' THEN 'DefaultSequences' ELSE 'DefaultFunctions' END, \
+const DEFAULTS: &str = concat!(
+    "SELECT CASE d.defaclobjtype WHEN 'r' THEN 'DefaultTables' WHEN 'S' THEN 'DefaultSequences' \
+              ELSE 'DefaultFunctions' END, \
        n.nspname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.defaclrole)::pg_catalog.text, a.privilege_type \
-FROM pg_catalog.pg_default_acl d JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace \
-CROSS JOIN pg_catalog.aclexplode(d.defaclacl) a \
-JOIN pg_catalog.pg_roles r ON r.oid = a.grantee AND r.rolname = $2 \
-WHERE n.nspname = ANY ($1) AND d.defaclobjtype IN ('r', 'S', 'f')";
+     FROM pg_catalog.pg_default_acl d JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace \
+     CROSS JOIN LATERAL ",
+    exploded!("d.defaclacl"),
+    " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND n.nspname = ANY ($1) \
+      AND d.defaclobjtype IN ('r', 'S', 'f')"
+);
 
 /// The queries about some schemas, for a pipeline.
 pub fn queries(role: &str, schemas: &[String]) -> Vec<Query> {

@@ -1,8 +1,11 @@
 //! The controller of `PostgresUser`. Each step of a reconcile is one file, or one folder.
 
+mod acl;
 pub mod apply;
+pub mod birthmark;
 pub mod catalog;
 pub mod contents;
+pub mod look;
 pub mod mark;
 pub mod observe;
 pub mod output;
@@ -23,7 +26,7 @@ use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 
-pub use validate::{username as check_username, validate as check};
+pub use validate::{instance, username as check_username, username_is_immutable, validate as check};
 
 use crate::setup::Setup;
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use secrecy::SecretString;
 use stanchion_api::user::{
-    AppliedDatabase, AppliedGrant, CreateDatabase, CredentialsSecret, DeletionPolicy, DriftMode, Encoding,
-    ExistingRolePolicy, Generate, InstanceRef, Membership, MembershipPolicy, OnDelete, Role,
-    RotationStrategy, SecretKeyRef,
+    AppliedGrant, CreateDatabase, CredentialsSecret, DeletionPolicy, DriftMode, Encoding, ExistingRolePolicy,
+    Generate, InstanceRef, Membership, MembershipPolicy, OnDelete, Role, RotationStrategy, SecretKeyRef,
 };
 
 /// What shall be.
@@ -73,14 +72,14 @@ pub struct Wanted {
 pub struct Before {
     /// The role that was made or adopted, or was about to be.
     pub username: Option<String>,
+    /// The server it was made on, where that is not the default one.
+    pub instance: Option<InstanceRef>,
     /// The database that was last used.
     pub database: Option<String>,
     /// Whether this generation has been applied: what differs now was changed by hand.
     pub settled: bool,
     /// What was given, and is taken back when it is no longer asked for.
     pub grants: Vec<AppliedGrant>,
-    /// Databases that were made.
-    pub databases: Vec<AppliedDatabase>,
     /// The fingerprint of the password that was set.
     pub password_mark: Option<String>,
     /// When the password was set.

@@ -3,13 +3,13 @@
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::Problem;
 use stanchion_postgres::lock::ROLES;
-use stanchion_postgres::{Begin, Pooled, Statement, Target as Address, Transaction};
+use stanchion_postgres::{Begin, Pooled, Statement, Target as Address};
 
 use super::Applied;
 use crate::setup::{Setup, TURN};
-use crate::user::catalog::{Catalog, Question};
-use crate::user::contents::{self, Contents};
-use crate::user::observe::{self, Present, invalid, looks_inside, question, schemas_of};
+use crate::user::catalog::Catalog;
+use crate::user::look::{Look, View, question};
+use crate::user::observe::{self, Present, invalid};
 use crate::user::passwords::Passwords;
 use crate::user::plan::{self, Change, database, grants, ownership};
 use crate::user::target::Wanted;
@@ -63,12 +63,6 @@ struct Pass<'a> {
     applied: &'a mut Applied,
 }
 
-/// What a transaction sees.
-struct View {
-    catalog: Catalog,
-    contents: Contents,
-}
-
 impl Pass<'_> {
     /// One transaction: look again under the lock, change what differs, look whether it is so.
     async fn in_database(&mut self, address: &Address, with_role: bool) -> Result<(), Problem> {
@@ -79,11 +73,12 @@ impl Pass<'_> {
         };
         let begin = Begin {
             lock: Some(ROLES),
+            guarded: with_role && self.passwords.is_changing(),
             ..Begin::default()
         };
-        let question = question(self.wanted);
-        let (mut transaction, rows) = session.begin(&begin, &question.queries()).await?;
-        let before = self.view(&transaction, &question, &rows, address).await?;
+        let look = Look::at(self.wanted, address.database());
+        let (mut transaction, rows) = session.begin(&begin, &look.queries()).await?;
+        let before = look.answer(&rows)?;
         let settled = self.passwords.settled();
         let mut changes = self.changes(&before, address, with_role, self.passwords)?;
         let mut after = None;
@@ -92,12 +87,11 @@ impl Pass<'_> {
                 break;
             }
             let statements: Vec<Statement> = changes.iter().map(|change| change.statement.clone()).collect();
-            transaction.apply(&statements).await?;
+            let rows = transaction.apply_and_read(&statements, &look.queries()).await?;
             self.applied
                 .changed
                 .extend(changes.into_iter().map(|change| change.what));
-            let rows = transaction.read(&question.queries()).await?;
-            let view = self.view(&transaction, &question, &rows, address).await?;
+            let view = look.answer(&rows)?;
             changes = self.changes(&view, address, with_role, &settled)?;
             after = Some(view);
         }
@@ -142,27 +136,6 @@ impl Pass<'_> {
         self.wanted.databases.contains_key(address.database())
     }
 
-    async fn view(
-        &self,
-        transaction: &Transaction<'_>,
-        question: &Question,
-        rows: &[Vec<stanchion_postgres::Row>],
-        address: &Address,
-    ) -> Result<View, Problem> {
-        let catalog = question.answer(rows)?;
-        let schemas = schemas_of(self.wanted, address.database());
-        let contents = if looks_inside(self.wanted, address.database(), &schemas) {
-            contents::answer(
-                &transaction
-                    .read(&contents::queries(&self.wanted.username, &schemas))
-                    .await?,
-            )?
-        } else {
-            Contents::default()
-        };
-        Ok(View { catalog, contents })
-    }
-
     fn changes(
         &self,
         view: &View,
@@ -184,7 +157,7 @@ impl Pass<'_> {
         Ok(changes)
     }
 
-    /// Outside a transaction, as PostgreSQL wants it. A crash after it leaves a database that is simply there.
+    /// Outside a transaction, as PostgreSQL wants it. After a crash its oid tells that it is ours.
     async fn create_database(&mut self, admin: &Address, catalog: &Catalog) -> Result<(), Problem> {
         let Some(change) = database::creation(self.wanted, catalog)? else {
             return Ok(());
@@ -192,10 +165,7 @@ impl Pass<'_> {
         let (_turn, mut session): (_, Pooled) = self.setup.pools.exclusive(admin, TURN).await?;
         session.execute(&change.statement).await?;
         self.applied.changed.push(change.what);
-        self.applied.created.push(stanchion_api::user::AppliedDatabase {
-            name: self.wanted.database.clone(),
-            created: true,
-        });
+        self.applied.database_made = true;
         Ok(())
     }
 }

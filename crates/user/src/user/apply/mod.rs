@@ -4,7 +4,7 @@ pub mod making;
 pub mod removing;
 
 use k8s_openapi::api::core::v1::Secret;
-use stanchion_api::user::{AppliedDatabase, AppliedGrant};
+use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::{Problem, Writer};
 
 use super::observe::Observed;
@@ -19,8 +19,8 @@ pub struct Applied {
     pub changed: Vec<String>,
     /// What the role now holds because of us; `None` when that was not established.
     pub grants: Option<Vec<AppliedGrant>>,
-    /// Databases that were made in this pass.
-    pub created: Vec<AppliedDatabase>,
+    /// The database was made.
+    pub database_made: bool,
     /// The role's oid.
     pub oid: Option<u32>,
     /// A password was set.

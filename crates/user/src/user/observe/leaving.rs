@@ -8,6 +8,7 @@ use stanchion_postgres::{Query, Row, Session};
 use super::Observed;
 use crate::server::{self, Server};
 use crate::setup::Setup;
+use crate::user::birthmark;
 use crate::user::catalog::{Catalog, Question, Unexpected};
 use crate::user::rotation;
 use crate::user::target::Leaving;
@@ -62,8 +63,7 @@ const OWNED_DATABASES: &str = "\
 SELECT d.datname::pg_catalog.text FROM pg_catalog.pg_database d \
 JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
 
-const DATABASES: &str =
-    "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = ANY ($1)";
+const DATABASES: &str = "SELECT datname::pg_catalog.text, oid FROM pg_catalog.pg_database";
 
 /// Looks at what is left.
 pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<Observed, Problem> {
@@ -88,18 +88,28 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
     for name in logins.iter().filter(|_| dual).chain(std::iter::once(username)) {
         roles.extend(look(&session, name, leaving).await?);
     }
-    let made = leaving
-        .before
-        .databases
-        .iter()
-        .filter(|database| database.created);
-    let made: Vec<String> = made.map(|database| database.name.clone()).collect();
-    let rows = session.query(&Query::new(DATABASES).texts(made)).await?;
+    let databases = made(&session, &leaving.identity.uid).await?;
     Ok(Observed::Leaving(Box::new(Left {
         server,
         roles,
-        databases: names(&rows)?,
+        databases,
     })))
+}
+
+/// The databases that the object made, whatever its status remembers.
+async fn made(session: &Session, uid: &str) -> Result<Vec<String>, Problem> {
+    let mut made = Vec::new();
+    for row in session.query(&Query::new(DATABASES)).await? {
+        let (name, oid): (String, u32) = both(&row)?;
+        if oid == birthmark::oid(uid, &name) {
+            made.push(name);
+        }
+    }
+    Ok(made)
+}
+
+fn both(row: &Row) -> Result<(String, u32), Unexpected> {
+    Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
 fn names(rows: &[Row]) -> Result<Vec<String>, Unexpected> {

@@ -16,6 +16,7 @@ pub use leaving::{Dependency, LeavingRole, Left, look};
 
 use super::catalog::{self, Catalog, Question};
 use super::contents::{self, Contents};
+use super::look::{looks_inside, question, schemas_of};
 use super::passwords::Passwords;
 use super::plan::{grants, guards};
 use super::target::{Target, Wanted};
@@ -103,29 +104,6 @@ pub async fn connect(setup: &Setup, server: &Server, database: &str) -> Result<P
     }
 }
 
-/// What to ask about a wanted role.
-pub fn question(wanted: &Wanted) -> Question {
-    let mut databases: Vec<String> = wanted.databases.keys().cloned().collect();
-    databases.extend(
-        wanted
-            .before
-            .grants
-            .iter()
-            .filter_map(|grant| grant.database.clone()),
-    );
-    databases.sort();
-    databases.dedup();
-    Question {
-        role: wanted.username.clone(),
-        roles: wanted
-            .member_of
-            .iter()
-            .map(|membership| membership.role.clone())
-            .collect(),
-        databases,
-    }
-}
-
 /// Looks into the databases where schemas matter. The others need no connection: what a role holds on a
 /// database itself is the same from everywhere.
 async fn read_contents(
@@ -158,32 +136,6 @@ async fn read_contents(
         contents.insert(name.clone(), read_one(&here, &wanted.username, &schemas).await?);
     }
     Ok(contents)
-}
-
-/// The schemas of a database that are asked for, or were.
-pub fn schemas_of(wanted: &Wanted, database: &str) -> Vec<String> {
-    let asked = wanted
-        .databases
-        .get(database)
-        .into_iter()
-        .flat_map(|wish| wish.schemas.keys().cloned());
-    let before = wanted
-        .before
-        .grants
-        .iter()
-        .filter(|grant| grant.database.as_deref() == Some(database));
-    let mut all: Vec<String> = asked
-        .chain(before.filter_map(|grant| grant.schema.clone()))
-        .collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
-/// Whether more than the database itself matters.
-pub fn looks_inside(wanted: &Wanted, database: &str, schemas: &[String]) -> bool {
-    let wish = wanted.databases.get(database);
-    !schemas.is_empty() || wish.is_some_and(|wish| !wish.extensions.is_empty() || wish.revoke_public)
 }
 
 /// Reads what is inside the database of a session.

@@ -6,6 +6,7 @@ use stanchion_kernel::Problem;
 use stanchion_postgres::Statement;
 
 use super::{Change, grants};
+use crate::user::birthmark;
 use crate::user::catalog::{Catalog, DatabaseFacts};
 use crate::user::contents::Contents;
 use crate::user::target::{DatabaseWish, Wanted};
@@ -26,7 +27,11 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
                 format!("database {name:?} does not exist; create it, or set createDatabase.enabled"),
             ));
         };
-        let statement = Statement::new("CREATE DATABASE ").ident(name);
+        let oid = birthmark::oid(&wanted.identity.uid, name);
+        let statement = Statement::new("CREATE DATABASE ")
+            .ident(name)
+            .sql(" OID ")
+            .number(oid.into());
         let statement = match &create.template {
             Some(template) => statement.sql(" TEMPLATE ").ident(template),
             None => statement,
@@ -39,6 +44,7 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
 /// A database as it is right after it was made.
 pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
     let facts = DatabaseFacts {
+        oid: 0,
         owner: catalog.server.role.clone(),
         open: true,
         acting: true,

@@ -73,6 +73,7 @@ fn role(comment: &str) -> RoleFacts {
 /// A server with the database `app`, without the role.
 fn empty(version: u32, superuser: bool) -> Catalog {
     let app = DatabaseFacts {
+        oid: 5,
         owner: "admin".into(),
         open: true,
         acting: true,
@@ -259,7 +260,7 @@ fn a_database_of_its_own_without_a_superuser() {
     CREATE ROLE "alice" LOGIN
     COMMENT ON ROLE "alice" IS '[stanchion PostgresUser ns/alice uid created]'
     GRANT "alice" TO CURRENT_USER WITH INHERIT TRUE, SET TRUE
-    CREATE DATABASE "own"
+    CREATE DATABASE "own" OID 3990363996
     ALTER DATABASE "own" OWNER TO "alice"
     REVOKE CONNECT, TEMPORARY ON DATABASE "own" FROM PUBLIC
     SET LOCAL search_path TO "public"

@@ -8,7 +8,7 @@ mod present;
 use jiff::Timestamp;
 use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
-use stanchion_api::user::{AppliedDatabase, Phase, PostgresUserStatus, condition};
+use stanchion_api::user::{Phase, PostgresUserStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
 use stanchion_kernel::{Outcome, Problem, Report};
@@ -53,6 +53,7 @@ pub fn announce(
                 status.message = Some("Creating postgres user...".into());
             }
             status.provisioned_username = Some(wanted.username.clone());
+            status.provisioned_instance_ref.clone_from(&wanted.instance);
             status
                 .provisioned_database
                 .get_or_insert_with(|| wanted.database.clone());
@@ -66,10 +67,6 @@ pub fn announce(
             }
             // Before it is given: what is given and forgotten would never be taken back.
             status.grants = grants::union(&status.grants, &plan::holdings(wanted, present));
-            if wanted.create_database.is_some() && !present.catalog.databases.contains_key(&wanted.database) {
-                // Recorded before it is made: a database that we made and forgot would never be cleaned up.
-                remember_database(&mut status, &wanted.database);
-            }
         }
         (Target::Absent(_), Observed::Leaving(_), plan::Plan::Remove(_)) => {
             status.phase = Some(Phase::Deleting);
@@ -77,18 +74,6 @@ pub fn announce(
         _ => return None,
     }
     Some(status)
-}
-
-/// Notes a database that we make.
-fn remember_database(status: &mut PostgresUserStatus, name: &str) {
-    let known = status.databases.iter_mut().find(|database| database.name == name);
-    match known {
-        Some(database) => database.created = true,
-        None => status.databases.push(AppliedDatabase {
-            name: name.into(),
-            created: true,
-        }),
-    }
 }
 
 /// `DatabaseConnected` is True only when a query came back in this pass, and False only when none did.

@@ -9,7 +9,8 @@ use stanchion_kernel::Report;
 use stanchion_kernel::condition::{Conditions, Truth};
 
 use super::drift::Drift;
-use super::{Seen, drift, notices, password, remember_database};
+use super::{Seen, drift, notices, password};
+use crate::user::birthmark;
 use crate::user::observe::{Observed, Present};
 use crate::user::plan::{self, ownership};
 use crate::user::target::Wanted;
@@ -97,6 +98,7 @@ fn made(
     status.created = Some(true);
     status.created_at.get_or_insert(now);
     status.provisioned_username = Some(wanted.username.clone());
+    status.provisioned_instance_ref.clone_from(&wanted.instance);
     status.provisioned_database = Some(wanted.database.clone());
     status.instance = Some(present.server.target.to_string());
     let role = present.catalog.role.as_ref();
@@ -113,7 +115,7 @@ fn made(
     }
     // In one order, whichever pass found it out: another one would be a write that says nothing.
     status.grants.sort();
-    databases(status, wanted, outcome);
+    databases(status, wanted, present, outcome);
     password::report(status, conditions, wanted, present, outcome, drift, now);
     if drift.is_role_gone(present) {
         let message = format!(
@@ -131,22 +133,21 @@ fn made(
     drift.report(status, conditions, now);
 }
 
-fn databases(status: &mut PostgresUserStatus, wanted: &Wanted, outcome: &Seen<'_>) {
-    for name in wanted.databases.keys() {
-        if !status.databases.iter().any(|database| database.name == *name) {
-            status.databases.push(AppliedDatabase {
-                name: name.clone(),
-                created: false,
-            });
-        }
-    }
-    for made in &outcome.applied.created {
-        remember_database(status, &made.name);
-    }
-    // A database that we made stays on record: its deletion policy may be Delete.
+/// The databases of the spec, and those that we made before it named others.
+fn databases(status: &mut PostgresUserStatus, wanted: &Wanted, present: &Present, outcome: &Seen<'_>) {
+    let created = |name: &String| match present.catalog.databases.get(name) {
+        Some(facts) => facts.oid == birthmark::oid(&wanted.identity.uid, name),
+        None => outcome.applied.database_made && *name == wanted.database,
+    };
     status
         .databases
-        .retain(|database| database.created || wanted.databases.contains_key(&database.name));
+        .retain(|known| known.created && !wanted.databases.contains_key(&known.name));
+    let named = wanted.databases.keys().map(|name| AppliedDatabase {
+        name: name.clone(),
+        created: created(name),
+    });
+    status.databases.extend(named);
+    status.databases.sort();
 }
 
 /// When to look again: for changes by hand, for a password that is due, for a login whose time is over.

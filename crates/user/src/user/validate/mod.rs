@@ -2,6 +2,8 @@
 
 mod names;
 mod password;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,8 +11,8 @@ use std::time::Duration;
 use kube::ResourceExt;
 use stanchion_api::PostgresUser;
 use stanchion_api::user::{
-    CredentialsSecret, DatabaseDeletion, Iam, IamProvider, KeySet, Membership, Mode, PostgresUserSpec,
-    SecretType, annotation, condition,
+    CredentialsSecret, DatabaseDeletion, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet,
+    Membership, Mode, PostgresUserSpec, SecretType, annotation, condition,
 };
 use stanchion_kernel::Problem;
 use stanchion_kernel::condition::find;
@@ -28,13 +30,15 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     let spec = &user.spec;
     username(&spec.username)?;
     database_name(&spec.database)?;
+    let before = before(user);
+    unmoved(user, &before)?;
     if spec.suspend {
         return Ok(Target::Suspended);
     }
     let drift = spec.drift_policy.clone().unwrap_or_default();
     let wanted = Wanted {
         identity: identity(user),
-        instance: spec.instance_ref.clone(),
+        instance: instance(user),
         username: spec.username.clone(),
         database: spec.database.clone(),
         role: spec.role.clone().unwrap_or_default(),
@@ -48,7 +52,7 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
         drift: drift.mode,
         drift_interval: interval(&drift.interval)?.max(Duration::from_secs(1)),
         plan_only: spec.mode == Mode::Plan,
-        before: before(user),
+        before,
     };
     check_values(&wanted)?;
     if let Some(secret) = &wanted.credentials {
@@ -73,7 +77,10 @@ pub fn farewell(user: &PostgresUser) -> Target {
     let create = spec.create_database.clone().unwrap_or_default();
     Target::Absent(Box::new(Leaving {
         identity: identity(user),
-        instance: spec.instance_ref.clone(),
+        instance: match &before.username {
+            Some(_) => before.instance.clone(),
+            None => spec.instance_ref.clone(),
+        },
         username: before
             .username
             .clone()
@@ -84,6 +91,34 @@ pub fn farewell(user: &PostgresUser) -> Target {
         released,
         before,
     }))
+}
+
+/// The role stays the one that was made, where it was made: another name or another server would leave it behind. The
+/// schema says so, too, to whoever edits the object while the schema is there.
+fn unmoved(user: &PostgresUser, before: &Before) -> Result<(), Problem> {
+    let Some(was) = &before.username else {
+        return Ok(());
+    };
+    let is = &user.spec.username;
+    if was != is {
+        return Err(Problem::permanent("InvalidSpec", username_is_immutable(was, is)));
+    }
+    if instance(user) != before.instance {
+        return Err(Problem::permanent("InvalidSpec", INSTANCE_IS_IMMUTABLE));
+    }
+    Ok(())
+}
+
+/// The guide's words.
+pub fn username_is_immutable(was: &str, is: &str) -> String {
+    format!("username is immutable after creation (old: {was}, new: {is})")
+}
+
+/// The instance that an object means; none is the default server.
+pub fn instance(user: &PostgresUser) -> Option<InstanceRef> {
+    let namespace = user.namespace().unwrap_or_default();
+    let reference = user.spec.instance_ref.as_ref();
+    reference.map(|reference| reference.seen_from(&namespace))
 }
 
 fn identity(user: &PostgresUser) -> Identity {
@@ -203,10 +238,10 @@ fn before(user: &PostgresUser) -> Before {
         .and_then(|oid| u32::try_from(oid).ok());
     Before {
         username: status.provisioned_username,
+        instance: status.provisioned_instance_ref,
         database: status.provisioned_database,
         settled: status.created == Some(true) && applied == user.metadata.generation,
         grants: status.grants,
-        databases: status.databases,
         password_mark: status.applied_secret_hash,
         password_changed: password.last_changed,
         active_login: password.active_login,

@@ -1,113 +1,13 @@
-//! What the server says about a role: one round trip, from any of its databases.
+//! What the server is asked, in one round trip, and how its answers are read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use secrecy::SecretString;
 use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Query, Row, Server, Session};
 
-/// What there is on the server.
-#[derive(Debug)]
-pub struct Catalog {
-    /// The server, and who we are there.
-    pub server: Server,
-    /// The role, if it is there.
-    pub role: Option<RoleFacts>,
-    /// The roles that it is a member of.
-    pub memberships: BTreeMap<String, MembershipFacts>,
-    /// The role, and the roles among those asked for that exist, each with the powers that come with it.
-    pub existing: BTreeMap<String, Reach>,
-    /// The databases among those asked for that exist.
-    pub databases: BTreeMap<String, DatabaseFacts>,
-    /// What we may do with the role.
-    pub powers: Powers,
-}
-
-/// A role as it is.
-#[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
-pub struct RoleFacts {
-    /// Its oid.
-    pub oid: u32,
-    /// LOGIN
-    pub login: bool,
-    /// INHERIT
-    pub inherit: bool,
-    /// CREATEDB
-    pub create_database: bool,
-    /// CREATEROLE
-    pub create_role: bool,
-    /// REPLICATION
-    pub replication: bool,
-    /// BYPASSRLS
-    pub bypass_rls: bool,
-    /// SUPERUSER
-    pub superuser: bool,
-    /// CONNECTION LIMIT
-    pub connection_limit: i32,
-    /// VALID UNTIL, when there is an end
-    pub valid_until: Option<Timestamp>,
-    /// COMMENT
-    pub comment: String,
-    /// Parameters for all databases.
-    pub parameters: BTreeMap<String, String>,
-    /// The stored password.
-    pub stored: Stored,
-}
-
-/// What can be known of a stored password.
-#[derive(Clone, Debug)]
-pub enum Stored {
-    /// Only a superuser may look.
-    Unreadable,
-    /// There is none.
-    Nothing,
-    /// A verifier, or a hash.
-    Verifier(SecretString),
-}
-
-/// Powers that somebody has who may act as a role: its own, and those of every role that it is a member of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
-pub struct Reach {
-    /// SUPERUSER, or a predefined role that amounts to it.
-    pub superuser: bool,
-    /// REPLICATION
-    pub replication: bool,
-    /// BYPASSRLS
-    pub bypass_rls: bool,
-    /// CREATEROLE
-    pub create_role: bool,
-}
-
-/// A membership as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MembershipFacts {
-    /// ADMIN OPTION
-    pub admin: bool,
-    /// INHERIT OPTION; before PostgreSQL 16 an attribute of the member.
-    pub inherit: Option<bool>,
-    /// SET OPTION; before PostgreSQL 16 always so.
-    pub set: Option<bool>,
-    /// Who gave it. From PostgreSQL 16 on, what several have given has to be taken back from each.
-    pub grantors: Vec<String>,
-}
-
-/// A database as it is.
-#[derive(Clone, Debug)]
-pub struct DatabaseFacts {
-    /// Its owner.
-    pub owner: String,
-    /// Whether anybody may connect at all.
-    pub open: bool,
-    /// Whether we may change the owner's default privileges.
-    pub acting: bool,
-    /// Words that the role itself was given.
-    pub granted: BTreeSet<String>,
-    /// Words that PUBLIC has.
-    pub public: BTreeSet<String>,
-}
+use super::{Catalog, DatabaseFacts, MembershipFacts, Reach, RoleFacts, Stored, Unexpected};
+use crate::user::acl::exploded;
 
 const ROLE: &str = "\
 SELECT r.oid, r.rolcanlogin, r.rolinherit, r.rolcreatedb, r.rolcreaterole, r.rolreplication, r.rolbypassrls, \
@@ -123,14 +23,12 @@ const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname
 /// Several grantors may have given one membership; it holds as the strongest of them says. `to_jsonb` because
 /// the columns of the options came with PostgreSQL 16.
 const MEMBERSHIPS: &str = "\
-SELECT g.rolname::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
+SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
        pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
        pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool), \
        pg_catalog.array_agg(pg_catalog.pg_get_userbyid(m.grantor)::pg_catalog.text ORDER BY m.grantor) \
 FROM pg_catalog.pg_auth_members m \
-JOIN pg_catalog.pg_roles g ON g.oid = m.roleid \
-JOIN pg_catalog.pg_roles r ON r.oid = m.member \
-WHERE r.rolname = $1 GROUP BY g.rolname";
+WHERE m.member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1) GROUP BY m.roleid";
 
 /// Who may run programs, or read and write files, as the server may make itself superuser; a managed service has its
 /// own superusers.
@@ -147,14 +45,16 @@ FROM (WITH RECURSIVE reach (name, oid) AS ( \
 JOIN pg_catalog.pg_roles r ON r.oid = found.oid GROUP BY found.name";
 
 /// An owner's own privileges stand in the ACL only once somebody has changed it; `acldefault` fills them in.
-const DATABASES: &str = "\
-SELECT d.datname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, d.datallowconn, \
-       ARRAY(SELECT a.privilege_type FROM pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a \
-             JOIN pg_catalog.pg_roles r ON r.oid = a.grantee WHERE r.rolname = $2), \
-       ARRAY(SELECT a.privilege_type FROM pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a \
-             WHERE a.grantee = 0), \
-       pg_catalog.pg_has_role(d.datdba, 'USAGE') \
-FROM pg_catalog.pg_database d WHERE d.datname = ANY ($1)";
+const DATABASES: &str = concat!(
+    "SELECT d.datname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, d.datallowconn, \
+       coalesce(held.ours, '{}'), coalesce(held.public, '{}'), pg_catalog.pg_has_role(d.datdba, 'USAGE'), d.oid \
+     FROM pg_catalog.pg_database d CROSS JOIN LATERAL ( \
+       SELECT pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0) AS ours, \
+              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee = 0) AS public FROM ",
+    exploded!("coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))"),
+    " a WHERE a.grantee IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2))) held \
+     WHERE d.datname = ANY ($1)"
+);
 
 /// What to ask about.
 pub struct Question {
@@ -167,6 +67,9 @@ pub struct Question {
 }
 
 impl Question {
+    /// How many queries it takes.
+    pub const ANSWERS: usize = 6;
+
     /// The queries, for a pipeline.
     pub fn queries(&self) -> Vec<Query> {
         vec![
@@ -205,17 +108,6 @@ impl Question {
     }
 }
 
-impl Catalog {
-    /// Fills in the stored password, as far as it can be known.
-    pub fn with_stored(mut self, rows: Option<&[Row]>) -> Result<Self, Unexpected> {
-        if let (Some(role), Some(rows)) = (&mut self.role, rows) {
-            let stored: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
-            role.stored = stored.map_or(Stored::Nothing, |stored| Stored::Verifier(stored.into()));
-        }
-        Ok(self)
-    }
-}
-
 /// Asks, in one round trip; a superuser asks for the stored password in a second one.
 pub async fn read(session: &Session, question: &Question) -> Result<Catalog, stanchion_kernel::Problem> {
     let results = session.snapshot(&question.queries()).await?;
@@ -225,25 +117,6 @@ pub async fn read(session: &Session, question: &Question) -> Result<Catalog, sta
     }
     let rows = session.query(&question.stored_query()).await?;
     Ok(catalog.with_stored(Some(&rows))?)
-}
-
-/// The server answered something that this program does not understand.
-#[derive(Debug)]
-pub struct Unexpected;
-
-impl From<stanchion_postgres::RowError> for Unexpected {
-    fn from(_: stanchion_postgres::RowError) -> Self {
-        Self
-    }
-}
-
-impl From<Unexpected> for stanchion_kernel::Problem {
-    fn from(_: Unexpected) -> Self {
-        Self::human(
-            "UnexpectedCatalog",
-            "the server's catalog is not PostgreSQL's; is it PostgreSQL 15 or newer?",
-        )
-    }
 }
 
 fn role_facts(row: &Row) -> Result<RoleFacts, Unexpected> {
@@ -303,6 +176,7 @@ fn database(row: &Row) -> Result<(String, DatabaseFacts), Unexpected> {
         granted: words(3)?,
         public: words(4)?,
         acting: row.try_get(5)?,
+        oid: row.try_get(6)?,
     };
     Ok((row.try_get(0)?, facts))
 }
