@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod canary;
 mod cli;
 mod crds;
 mod generated;

@@ -168,3 +168,42 @@ async fn the_rights_for_a_namespace_are_enough_for_it() {
     let scope = ["--namespace", namespace.as_str()];
     works_without_a_403(cluster, &namespace, &scope, &scope).await;
 }
+
+/// C43, A23: a right that is missing is named by `/readyz`, and not only in a log; with the right the operator becomes
+/// ready by itself.
+#[tokio::test]
+async fn a_missing_right_is_named_by_readyz() {
+    let cluster = Cluster::shared().await;
+    cluster.install_crds(stanchion_api::crds()).await;
+    let namespace = cluster.namespace("unready").await;
+    let account = format!("{namespace}/{ACCOUNT}");
+    let whole = stdout(["rbac", "--service-account", &account, "--namespace", &namespace]);
+    let mut narrow = documents(&whole);
+    for document in &mut narrow {
+        if let Some(rules) = document["rules"].as_array_mut() {
+            let reads = |verbs: &Value| verbs.as_array().is_some_and(|all| all.contains(&json!("watch")));
+            rules.retain(|rule| rule["resources"] != json!(["secrets"]) || !reads(&rule["verbs"]));
+        }
+    }
+    let narrow: Vec<String> = narrow.iter().map(ToString::to_string).collect();
+    let apply = async |manifest: &str| {
+        let apply = ["apply", "-f", "-"];
+        cluster.kubectl_with(&apply, manifest).await.unwrap();
+    };
+    apply(&narrow.join("\n---\n")).await;
+    let user = cluster.log_in(&namespace, ACCOUNT).await;
+    let arguments = ["--namespace", &namespace, "--operator-namespace", &namespace];
+    let arguments = [&arguments[..], &["--no-webhooks"]].concat();
+    let operator = Operator::start(user.kubeconfig_path(), &arguments);
+    operator
+        .wait_for("the missing right", async || {
+            match operator.get("health", "/readyz").await {
+                Some((503, said)) if said.contains("secrets") && said.contains("forbidden") => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    apply(&whole).await;
+    operator.ready().await;
+    operator.stop().await;
+}

@@ -6,11 +6,11 @@ use kube::core::GroupVersionKind;
 use kube::{Api, CustomResourceExt};
 use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
+use stanchion_api::user::INSTANCE_IS_IMMUTABLE;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE};
-use stanchion_testkit::postgres::Version;
+use super::bed::{Bed, PATIENCE, any};
 
 fn spec() -> Value {
     json!({ "username": "alice", "database": "app", "passwordSecretRef": { "name": "alice" } })
@@ -35,7 +35,7 @@ async fn apply(bed: &Bed, name: &str, spec: Value) -> Result<PostgresUser, Strin
 /// C34, C35, C40, A16: names that are refused, the words for it, and that nothing is stored.
 #[tokio::test]
 async fn usernames_are_judged_at_the_door() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let lower_case = "username must be lower-case ASCII: ^[a-z_][a-z0-9_$]*$";
     let reserved = "username is reserved by postgres";
     let (long, bytes) = ("a".repeat(64), "é".repeat(32));
@@ -71,7 +71,7 @@ async fn usernames_are_judged_at_the_door() {
 /// The other rules of the schema, in the words of the specification.
 #[tokio::test]
 async fn a_spec_that_contradicts_itself_is_refused() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let one = "exactly one of passwordSecretRef, password.generate, password.disabled, auth.iam is required";
     let mut none = spec();
     none.as_object_mut().unwrap().remove("passwordSecretRef");
@@ -119,7 +119,7 @@ async fn a_spec_that_contradicts_itself_is_refused() {
 /// C36, A17: the name stays, everything else may change.
 #[tokio::test]
 async fn a_username_is_for_life() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     apply(&bed, "alice", spec()).await.unwrap();
     let refused = apply(&bed, "alice", with("username", json!("bob")))
         .await
@@ -134,10 +134,25 @@ async fn a_username_is_for_life() {
     assert_eq!(changed.spec.database, "other");
 }
 
+/// A role does not move to another server: the old one would be left behind.
+#[tokio::test]
+async fn a_server_is_for_life() {
+    let bed = Bed::new(any()).await;
+    let on = |name: &str| with("instanceRef", json!({ "name": name }));
+    apply(&bed, "alice", on("main")).await.unwrap();
+    for moved in [on("other"), spec()] {
+        let refused = apply(&bed, "alice", moved).await.unwrap_err();
+        assert!(refused.contains(INSTANCE_IS_IMMUTABLE), "{refused}");
+    }
+    apply(&bed, "bob", spec()).await.unwrap();
+    let refused = apply(&bed, "bob", on("main")).await.unwrap_err();
+    assert!(refused.contains(INSTANCE_IS_IMMUTABLE), "{refused}");
+}
+
 /// C38, A24: defaults are in the stored object, so that applying again changes nothing and differs in nothing.
 #[tokio::test]
 async fn a_manifest_applied_twice_is_unchanged() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let manifest = "\
 apiVersion: db.example.com/v1alpha1
 kind: PostgresUser

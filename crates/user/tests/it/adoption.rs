@@ -1,9 +1,9 @@
 //! Roles that were there before: adopted with guard-rails, or refused.
 
 use serde_json::json;
-use stanchion_testkit::postgres::{Version, versions};
+use stanchion_testkit::postgres::versions;
 
-use super::bed::{Bed, message, role_name};
+use super::bed::{Bed, any, message, role_name};
 
 /// A19, C12: a role that was there is adopted, keeps what it had when the object goes, and loses what it was given.
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn an_adopted_role_outlives_its_object() {
 /// A19: the roles that are never adopted, and what stands in the way.
 #[tokio::test]
 async fn powerful_roles_are_never_adopted() {
-    let bed = Bed::new(Version::V16).await;
+    let bed = Bed::new(any()).await;
     let _operator = bed.operator().await;
     let member = bed.group("").await;
     let superuser = bed.group("SUPERUSER").await;
@@ -91,12 +91,9 @@ async fn powerful_roles_are_never_adopted() {
 /// A19: `existingRolePolicy: Fail`, the operator's own role, and a second object for a role.
 #[tokio::test]
 async fn a_role_that_belongs_to_somebody_is_a_conflict() {
-    let bed = Bed::new(Version::V15).await;
-    let admin = bed.plain_admin().await;
-    let own = admin.user().to_owned();
-    let _operator = bed
-        .operator_with(admin, &stanchion_testkit::faults::Faults::new())
-        .await;
+    let bed = Bed::plain(any()).await;
+    let own = bed.admin().user().to_owned();
+    let _operator = bed.operator().await;
     let role = role_name();
     bed.database.execute(&format!("CREATE ROLE {role}")).await;
     for name in ["fail", "own", "first", "second"] {
@@ -125,7 +122,7 @@ async fn a_role_that_belongs_to_somebody_is_a_conflict() {
 /// A comment over the mark does not make a stranger of a role that we made: its oid is known.
 #[tokio::test]
 async fn a_lost_mark_is_put_back() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, operator) = (role_name(), bed.operator().await);
     bed.password("alice", "secret").await;
     bed.user("alice", &role, json!({ "role": { "comment": "the app's" } }))

@@ -3,10 +3,9 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 use stanchion_testkit::faults::Faults;
-use stanchion_testkit::postgres::Version;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, role_name};
+use super::bed::{Bed, How, PATIENCE, any, role_name};
 
 /// What can be said in a spec, each in a way that PostgreSQL stores differently from how it is said.
 fn specs(group: &str) -> Vec<(&'static str, Value)> {
@@ -40,13 +39,13 @@ fn specs(group: &str) -> Vec<(&'static str, Value)> {
 /// C11, C14, A14, A15: a pass over what is ready, and a restart, write nothing: not to the API, not to the database.
 #[tokio::test]
 async fn what_is_so_is_not_written_again() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, group) = (role_name(), role_name());
     bed.database
         .execute(&format!("CREATE ROLE {group}; CREATE TABLE public.t (n int)"))
         .await;
     let faults = Faults::new();
-    let first = bed.operator_with(bed.superuser(), &faults).await;
+    let first = bed.operator_with(&faults).await;
     let specs = specs(&group);
     for (name, spec) in &specs {
         bed.password(name, "secret").await;
@@ -77,7 +76,7 @@ async fn what_is_so_is_not_written_again() {
     first.kill().await;
 
     let faults = Faults::new();
-    let second = bed.operator_with(bed.superuser(), &faults).await;
+    let second = bed.operator_with(&faults).await;
     let all = specs.len() as u64;
     wait::eventually(PATIENCE, "a pass over each", async || second.passes() >= all).await;
     assert_eq!(faults.writes(), [], "a restart writes nothing to the API");
@@ -104,7 +103,7 @@ async fn versions(bed: &Bed) -> Vec<Option<String>> {
 /// C11, A15: labels and annotations that mean nothing cause no pass, and so not even a read.
 #[tokio::test]
 async fn touching_an_object_asks_the_database_nothing() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     bed.password("rob", "secret").await;
@@ -133,7 +132,7 @@ async fn touching_an_object_asks_the_database_nothing() {
 /// C13: two operators at once, which no election keeps apart, end up with one role each and no error.
 #[tokio::test]
 async fn two_operators_at_once_do_not_harm() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operators = (bed.operator().await, bed.operator().await);
     bed.password("sam", "secret").await;
@@ -162,37 +161,41 @@ async fn two_operators_at_once_do_not_harm() {
 #[tokio::test]
 async fn many_objects_at_once_lose_no_grant() {
     const MANY: usize = 40;
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let (proxy, admin) = bed.proxy().await;
-    let _operator = bed.operator_with(admin, &Faults::new()).await;
-    bed.password("tom", "secret").await;
-    let names: Vec<String> = (0..MANY).map(|n| format!("tom-{n}")).collect();
-    join_all(names.iter().enumerate().map(|(n, name)| {
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let (proxy, admin) = bed.proxy().await;
+        let _operator = bed.start(How {
+            admin,
+            ..bed.how().await
+        });
+        bed.password("tom", "secret").await;
+        let names: Vec<String> = (0..MANY).map(|n| format!("tom-{n}")).collect();
+        join_all(names.iter().enumerate().map(|(n, name)| {
         let spec =
             json!({ "passwordSecretRef": { "name": "tom" }, "privileges": ["CONNECT", "TEMPORARY", "READ"] });
         let (bed, username) = (&bed, format!("{role}_{n}"));
         async move { bed.user(name, &username, spec).await }
     }))
     .await;
-    for name in &names {
-        bed.ready(name).await;
-    }
-    let granted = format!(
-        "SELECT count(*) FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee \
+        for name in &names {
+            bed.ready(name).await;
+        }
+        let granted = format!(
+            "SELECT count(*) FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee \
          WHERE d.datname = current_database() AND r.rolname LIKE '{role}%'"
-    );
-    assert_eq!(bed.one(&granted).await, (2 * MANY).to_string());
-    join_all(names.iter().map(async |name| bed.delete(name).await)).await;
-    for name in &names {
-        bed.gone(name).await;
+        );
+        assert_eq!(bed.one(&granted).await, (2 * MANY).to_string());
+        join_all(names.iter().map(async |name| bed.delete(name).await)).await;
+        for name in &names {
+            bed.gone(name).await;
+        }
+        let left = format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'");
+        assert_eq!(bed.server_one(&left).await, "0");
+        // Four, and each may be counted twice for a moment when it is replaced by one to another database.
+        assert!(
+            proxy.seen().most_open <= 8,
+            "{} connections",
+            proxy.seen().most_open
+        );
     }
-    let left = format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'");
-    assert_eq!(bed.server_one(&left).await, "0");
-    // Four, and each may be counted twice for a moment when it is replaced by one to another database.
-    assert!(
-        proxy.seen().most_open <= 8,
-        "{} connections",
-        proxy.seen().most_open
-    );
 }

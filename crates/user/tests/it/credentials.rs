@@ -6,11 +6,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::json;
-use stanchion_testkit::postgres::Version;
 use stanchion_testkit::wait;
 use tokio_postgres::NoTls;
 
-use super::bed::{Bed, PATIENCE, condition, role_name};
+use super::bed::{Bed, PATIENCE, any, condition, role_name};
 
 async fn connects(uri: &str) -> Result<String, tokio_postgres::Error> {
     let (client, connection) = uri.parse::<tokio_postgres::Config>()?.connect(NoTls).await?;
@@ -46,7 +45,7 @@ fn words(dotnet: &str) -> BTreeMap<String, String> {
 /// moved and collected.
 #[tokio::test]
 async fn every_form_logs_in() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, _operator) = (role_name(), bed.operator().await);
     let hostile = r#"p@ss:w/rd#%20 'q"=;\&?é"#;
     let database = bed.database.name().to_owned();
@@ -144,7 +143,7 @@ async fn every_form_logs_in() {
 /// A Secret of somebody else's is never written to, with or without a password to put into it.
 #[tokio::test]
 async fn a_foreign_secret_is_left_alone() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, operator) = (role_name(), bed.operator().await);
     bed.keys("theirs", &[("key", "value")]).await;
     let before = bed.secrets().get("theirs").await.unwrap();

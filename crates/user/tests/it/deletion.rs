@@ -2,30 +2,10 @@
 
 use serde_json::json;
 use stanchion_api::user::Phase;
-use stanchion_postgres::Target;
-use stanchion_testkit::postgres::{Version, versions};
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::{unique, wait};
 
-use super::bed::{Bed, How, PATIENCE, condition, quick, role_name};
-
-/// Every version, with an administrator who is superuser and with one who is not.
-async fn beds() -> Vec<(Bed, Target)> {
-    let mut all = Vec::new();
-    for version in versions() {
-        let (one, two) = (Bed::new(version).await, Bed::new(version).await);
-        let (superuser, plain) = (one.superuser(), two.plain_admin().await);
-        all.extend([(one, superuser), (two, plain)]);
-    }
-    all
-}
-
-async fn operate(bed: &Bed, admin: Target) -> super::bed::Running {
-    bed.start(How {
-        admin,
-        ..bed.how().await
-    })
-}
+use super::bed::{Bed, How, PATIENCE, any, condition, quick, role_name};
 
 /// A database of the administrator's.
 async fn database(bed: &Bed, owner: &str) -> String {
@@ -40,13 +20,13 @@ async fn database(bed: &Bed, owner: &str) -> String {
 /// everything belongs to whom it should; and nobody is still logged in.
 #[tokio::test]
 async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
-    for (bed, admin) in beds().await {
+    for bed in Bed::all().await {
         let (role, third) = (role_name(), role_name());
-        let owner = admin.user().to_owned();
+        let owner = bed.admin().user().to_owned();
         let server = bed.database.server();
         bed.database.execute(&format!("CREATE ROLE {third}")).await;
         let (other, whole) = (database(&bed, &owner).await, unique::name("whole"));
-        let _operator = operate(&bed, admin).await;
+        let _operator = bed.operator().await;
         bed.password("erin", "secret").await;
         bed.user(
             "erin",
@@ -120,10 +100,10 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
 /// finds nothing in the way.
 #[tokio::test]
 async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
-    for (bed, admin) in beds().await {
+    for bed in Bed::all().await {
         let role = role_name();
-        let other = database(&bed, admin.user()).await;
-        let _operator = operate(&bed, admin).await;
+        let other = database(&bed, bed.admin().user()).await;
+        let _operator = bed.operator().await;
         bed.password("fred", "secret").await;
         bed.user(
             "fred",
@@ -161,7 +141,7 @@ async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
 #[tokio::test]
 async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
     for dropped in ["role", "database", "both"] {
-        let bed = Bed::new(Version::V15).await;
+        let bed = Bed::new(any()).await;
         let role = role_name();
         let _operator = bed.operator().await;
         bed.password("gail", "secret").await;
@@ -186,59 +166,61 @@ async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
 /// C4, C5, A5: a server that cannot be reached keeps the object, and it goes by itself when the server is back.
 #[tokio::test]
 async fn an_unreachable_server_keeps_the_object() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let (proxy, admin) = bed.proxy().await;
-    let _operator = bed.start(How {
-        admin,
-        backoff: quick(),
-        ..bed.how().await
-    });
-    bed.password("hans", "secret").await;
-    bed.user("hans", &role, json!({})).await;
-    bed.ready("hans").await;
-    proxy.cut(Cut::Close).await;
-    proxy.forget();
-    bed.delete("hans").await;
-    wait::eventually(PATIENCE, "some attempts", async || {
-        proxy.seen().attempts.len() >= 6
-    })
-    .await;
-    let user = bed.users().get("hans").await.unwrap();
-    assert!(user.metadata.deletion_timestamp.is_some());
-    assert_eq!(user.metadata.finalizers.as_ref().map(Vec::len), Some(1));
-    assert_eq!(user.status.as_ref().unwrap().phase, Some(Phase::Deleting));
-    let found = condition(&user, "DatabaseConnected");
-    assert_eq!(found, Some(("False".into(), "ConnectionFailed".into())));
-    assert!(bed.has_role(&role).await);
-    proxy.restore().await;
-    bed.gone("hans").await;
-    assert!(!bed.has_role(&role).await);
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let (proxy, admin) = bed.proxy().await;
+        let _operator = bed.start(How {
+            admin,
+            backoff: quick(),
+            ..bed.how().await
+        });
+        bed.password("hans", "secret").await;
+        bed.user("hans", &role, json!({})).await;
+        bed.ready("hans").await;
+        proxy.cut(Cut::Close).await;
+        proxy.forget();
+        bed.delete("hans").await;
+        wait::eventually(PATIENCE, "some attempts", async || {
+            proxy.seen().attempts.len() >= 6
+        })
+        .await;
+        let user = bed.users().get("hans").await.unwrap();
+        assert!(user.metadata.deletion_timestamp.is_some());
+        assert_eq!(user.metadata.finalizers.as_ref().map(Vec::len), Some(1));
+        assert_eq!(user.status.as_ref().unwrap().phase, Some(Phase::Deleting));
+        let found = condition(&user, "DatabaseConnected");
+        assert_eq!(found, Some(("False".into(), "ConnectionFailed".into())));
+        assert!(bed.has_role(&role).await);
+        proxy.restore().await;
+        bed.gone("hans").await;
+        assert!(!bed.has_role(&role).await);
+    }
 }
 
 /// C23, A12: the password's Secret may go first.
 #[tokio::test]
 async fn the_secret_may_go_before_the_object() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let operator = bed.operator().await;
-    bed.password("ida", "secret").await;
-    bed.user("ida", &role, json!({})).await;
-    bed.ready("ida").await;
-    bed.secrets()
-        .delete("ida", &kube::api::DeleteParams::default())
-        .await
-        .unwrap();
-    bed.look_again(&operator, "ida").await;
-    bed.delete("ida").await;
-    bed.gone("ida").await;
-    assert!(!bed.has_role(&role).await);
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let operator = bed.operator().await;
+        bed.password("ida", "secret").await;
+        bed.user("ida", &role, json!({})).await;
+        bed.ready("ida").await;
+        bed.secrets()
+            .delete("ida", &kube::api::DeleteParams::default())
+            .await
+            .unwrap();
+        bed.look_again(&operator, "ida").await;
+        bed.delete("ida").await;
+        bed.gone("ida").await;
+        assert!(!bed.has_role(&role).await);
+    }
 }
 
 /// Facts 3.2: a person may give a role up. Then the object goes at once, and the server is not even asked.
 #[tokio::test]
 async fn a_role_that_was_given_up_stays_behind() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let (proxy, admin) = bed.proxy().await;
     let _operator = bed.start(How {

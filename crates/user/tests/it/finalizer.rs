@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use stanchion_testkit::faults::{Call, CutPoint, Fault, Faults, Rule};
-use stanchion_testkit::postgres::Version;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, How, PATIENCE, quick, role_name};
+use super::bed::{Bed, How, PATIENCE, any, quick, role_name};
 
 const OURS: &str = "db.example.com/postgresuser";
 
@@ -21,61 +20,63 @@ fn is_finalizer(call: &Call) -> bool {
 /// C1, C15, A2, A3: nobody connects before the finalizer is written, and afterwards nothing else has to happen.
 #[tokio::test]
 async fn no_connection_is_made_before_the_finalizer_is_there() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let (proxy, admin) = bed.proxy().await;
-    let faults = Faults::new().with(Rule::when(is_finalizer, Fault::refuse(500)));
-    let how = How {
-        admin,
-        faults: faults.clone(),
-        backoff: quick(),
-        ..bed.how().await
-    };
-    let _operator = bed.start(how);
-    bed.password("ann", "secret").await;
-    bed.user("ann", &role, json!({})).await;
-    wait::eventually(PATIENCE, "several refusals", async || {
-        faults.calls().iter().filter(|call| call.disturbed).count() > 3
-    })
-    .await;
-    assert_eq!(proxy.seen().attempts.len(), 0);
-    faults.relent();
-    let user = bed.ready("ann").await;
-    assert_eq!(user.metadata.finalizers, Some(vec![OURS.to_owned()]));
-    assert!(bed.logs_in(&role, "secret").await);
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let (proxy, admin) = bed.proxy().await;
+        let faults = Faults::new().with(Rule::when(is_finalizer, Fault::refuse(500)));
+        let how = How {
+            admin,
+            faults: faults.clone(),
+            backoff: quick(),
+            ..bed.how().await
+        };
+        let _operator = bed.start(how);
+        bed.password("ann", "secret").await;
+        bed.user("ann", &role, json!({})).await;
+        wait::eventually(PATIENCE, "several refusals", async || {
+            faults.calls().iter().filter(|call| call.disturbed).count() > 3
+        })
+        .await;
+        assert_eq!(proxy.seen().attempts.len(), 0);
+        faults.relent();
+        let user = bed.ready("ann").await;
+        assert_eq!(user.metadata.finalizers, Some(vec![OURS.to_owned()]));
+        assert!(bed.logs_in(&role, "secret").await);
+    }
 }
 
 /// C5, A3: the role is gone before the finalizer is.
 #[tokio::test]
 async fn the_finalizer_goes_after_the_role() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let faults = Faults::new();
-    let how = How {
-        faults: faults.clone(),
-        backoff: quick(),
-        ..bed.how().await
-    };
-    let _operator = bed.start(how);
-    bed.password("ben", "secret").await;
-    bed.user("ben", &role, json!({})).await;
-    bed.ready("ben").await;
-    faults.script(Rule::when(is_finalizer, Fault::refuse(500)));
-    bed.delete("ben").await;
-    wait::eventually(PATIENCE, "the role's end", async || !bed.has_role(&role).await).await;
-    let user = bed.users().get("ben").await.unwrap();
-    assert_eq!(user.metadata.finalizers, Some(vec![OURS.to_owned()]));
-    faults.relent();
-    bed.gone("ben").await;
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let faults = Faults::new();
+        let how = How {
+            faults: faults.clone(),
+            backoff: quick(),
+            ..bed.how().await
+        };
+        let _operator = bed.start(how);
+        bed.password("ben", "secret").await;
+        bed.user("ben", &role, json!({})).await;
+        bed.ready("ben").await;
+        faults.script(Rule::when(is_finalizer, Fault::refuse(500)));
+        bed.delete("ben").await;
+        wait::eventually(PATIENCE, "the role's end", async || !bed.has_role(&role).await).await;
+        let user = bed.users().get("ben").await.unwrap();
+        assert_eq!(user.metadata.finalizers, Some(vec![OURS.to_owned()]));
+        faults.relent();
+        bed.gone("ben").await;
+    }
 }
 
 /// C2: killed between the finalizer and the work.
 #[tokio::test]
 async fn an_object_whose_work_never_began_goes_without_a_trace() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let faults = Faults::new().with(Rule::write(1, Fault::Cut(CutPoint::Answered)));
-    let operator = bed.operator_with(bed.superuser(), &faults).await;
+    let operator = bed.operator_with(&faults).await;
     bed.password("cat", "secret").await;
     bed.user("cat", &role, json!({})).await;
     faults.cut().await;
@@ -92,29 +93,30 @@ async fn an_object_whose_work_never_began_goes_without_a_trace() {
 /// C3: killed between the role and the status that says so.
 #[tokio::test]
 async fn a_role_that_no_status_tells_of_yet_is_found_again() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    // The finalizer, the announcement, and then the status.
-    let faults = Faults::new().with(Rule::write(3, Fault::Cut(CutPoint::Before)));
-    let operator = bed.operator_with(bed.superuser(), &faults).await;
-    bed.password("dan", "secret").await;
-    bed.user("dan", &role, json!({})).await;
-    faults.cut().await;
-    operator.kill().await;
-    let oid = format!("SELECT oid FROM pg_roles WHERE rolname = '{role}'");
-    let before = bed.server_one(&oid).await;
-    assert_ne!(before, "");
-    let _operator = bed.operator().await;
-    let user = bed.ready("dan").await;
-    assert_eq!(bed.server_one(&oid).await, before);
-    assert_eq!(user.status.unwrap().adopted, Some(false));
-    assert!(bed.logs_in(&role, "secret").await);
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        // The finalizer, the announcement, and then the status.
+        let faults = Faults::new().with(Rule::write(3, Fault::Cut(CutPoint::Before)));
+        let operator = bed.operator_with(&faults).await;
+        bed.password("dan", "secret").await;
+        bed.user("dan", &role, json!({})).await;
+        faults.cut().await;
+        operator.kill().await;
+        let oid = format!("SELECT oid FROM pg_roles WHERE rolname = '{role}'");
+        let before = bed.server_one(&oid).await;
+        assert_ne!(before, "");
+        let _operator = bed.operator().await;
+        let user = bed.ready("dan").await;
+        assert_eq!(bed.server_one(&oid).await, before);
+        assert_eq!(user.status.unwrap().adopted, Some(false));
+        assert!(bed.logs_in(&role, "secret").await);
+    }
 }
 
 /// Facts 1.6: without a status the mark on the role says whose it is.
 #[tokio::test]
 async fn an_object_that_lost_its_status_still_takes_its_role_along() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     bed.password("dora", "secret").await;
@@ -133,7 +135,7 @@ async fn an_object_that_lost_its_status_still_takes_its_role_along() {
 /// C8: what others hold the object with is theirs; and while they hold it, nothing happens.
 #[tokio::test]
 async fn a_foreign_finalizer_is_left_alone() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     bed.password("eve", "secret").await;
@@ -159,12 +161,12 @@ async fn a_foreign_finalizer_is_left_alone() {
 /// C9: a deletion that comes while the role is being made finds it when it is made.
 #[tokio::test]
 async fn an_object_that_is_deleted_while_its_role_is_made_takes_it_along() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let announcement = |call: &Call| call.target.subresource == "status";
     let slow = Rule::when(announcement, Fault::Delay(Duration::from_secs(1))).times(1);
     let faults = Faults::new().with(slow);
-    let _operator = bed.operator_with(bed.superuser(), &faults).await;
+    let _operator = bed.operator_with(&faults).await;
     bed.password("fia", "secret").await;
     bed.user("fia", &role, json!({})).await;
     wait::eventually(PATIENCE, "the announcement to be under way", async || {
@@ -179,7 +181,7 @@ async fn an_object_that_is_deleted_while_its_role_is_made_takes_it_along() {
 /// C9: objects that go as soon as they come leave nothing behind, and nothing goes wrong on the way.
 #[tokio::test]
 async fn objects_that_go_as_soon_as_they_come_leave_nothing_behind() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     bed.password("fay", "secret").await;
@@ -214,7 +216,7 @@ async fn objects_that_go_as_soon_as_they_come_leave_nothing_behind() {
 /// C10: what is inside Kubernetes goes by ownership.
 #[tokio::test]
 async fn the_secret_of_the_application_belongs_to_the_object() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operator = bed.operator().await;
     let spec = json!({ "passwordSecretRef": null, "password": { "generate": {} } });

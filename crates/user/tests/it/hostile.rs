@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use kube::api::{Patch, PatchParams};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
+use stanchion_api::PostgresUser;
 use stanchion_testkit::operator_log::OperatorLog;
-use stanchion_testkit::postgres::{Postgres, Version};
+use stanchion_testkit::postgres::Postgres;
 use stanchion_testkit::wait;
 use tracing::instrument::WithSubscriber;
 
-use super::bed::{Bed, PATIENCE, role_name};
+use super::bed::{Bed, PATIENCE, any, role_name};
 
 /// What no password, name or comment may contain by chance.
 const CANARY: &str = "cAnArY";
@@ -19,8 +21,11 @@ const CANARY: &str = "cAnArY";
 /// As odd as the rules allow.
 const DATABASE: &str = "a$$--b";
 
-/// How many of each kind are generated.
+/// How many of each kind are generated: usernames and databases (which are refused), and passwords, comments, two
+/// parameters, schemas and templates (which arrive).
 const EACH: usize = 30;
+const KINDS: usize = 8;
+const _: () = assert!(EACH * KINDS >= 200);
 
 /// Text that breaks out of quotes where there is a way out.
 fn hostile() -> impl Strategy<Value = String> {
@@ -90,16 +95,18 @@ async fn census(server: &Postgres) -> Vec<Vec<Option<String>>> {
         .await
 }
 
-/// Applies a user that is made of this text, and looks whether everything is exactly as it was written.
-async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &str) {
+/// Applies a user that is made of this text, and looks whether everything is exactly as it was written. Returns how many
+/// inputs that were.
+async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &str) -> usize {
     let password = format!("{CANARY}{text}");
     bed.password("alice", &password).await;
     let schema = name(schema);
+    let after = text.replace("{{", "");
     let wish = json!({
         "database": DATABASE,
         "role": { "comment": text, "parameters": { "application_name": text, "search_path": format!("\"{}\"", text.replace('"', "\"\"")) } },
         "databases": [{ "name": DATABASE, "schemas": [{ "name": schema, "create": true, "privileges": ["SELECT"] }] }],
-        "credentialsSecret": { "name": "out", "template": { "T": format!("{{{{ .Password | conninfo }}}} {}", text.replace("{{", "")) } },
+        "credentialsSecret": { "name": "out", "template": { "T": format!("{{{{ .Password | conninfo }}}} {after}") } },
     });
     bed.user("alice", role, wish).await;
     bed.ready("alice").await;
@@ -131,12 +138,26 @@ async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &
         format!("\"{}\"", text.replace('"', "\"\"")),
     );
     assert!(path == text || path == quoted, "{path} for {text}");
-    assert!(bed.values("out").await["T"].contains(CANARY));
+    let name = session
+        .query_one("SELECT option_value FROM pg_options_to_table((SELECT setconfig FROM pg_db_role_setting WHERE setrole = $1::text::regrole)) WHERE option_name = 'application_name'", &[&role])
+        .await
+        .unwrap();
+    assert_eq!(name.get::<_, String>(0), text);
+    let rendered = &bed.values("out").await["T"];
+    assert!(
+        rendered.contains(CANARY) && rendered.ends_with(&after),
+        "{rendered}"
+    );
+    // The password, the comment, two parameters, the schema, the template.
+    6
 }
 
-/// C40, A18: no generated name of a user or a database gets in that could be more than a name.
-#[test]
-fn names_are_names() {
+/// C40, A16, A18: no generated name of a user or a database gets in that could be more than a name, at the API server
+/// itself and in the controller.
+#[tokio::test]
+async fn names_are_names() {
+    let bed = Bed::new(any()).await;
+    let mut judged = 0;
     for text in &generate(EACH) {
         for field in ["username", "database"] {
             let mut spec =
@@ -145,23 +166,27 @@ fn names_are_names() {
             let user = json!({
                 "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "x" }, "spec": spec,
             });
-            let user: Result<stanchion_api::PostgresUser, _> = serde_json::from_value(user);
-            let check = user.map(|user| stanchion_user::check(&user).is_err());
             // What is let in has no character that could end a quoted name.
             let inert = text
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_$-".contains(c));
-            assert!(inert || check.unwrap(), "{field}: {text}");
+            let params = PatchParams::apply("test").force().dry_run();
+            let let_in = bed.users().patch("x", &params, &Patch::Apply(&user)).await;
+            assert!(inert || let_in.is_err(), "{field}: {text}");
+            let user: PostgresUser = serde_json::from_value(user).unwrap();
+            assert!(inert || stanchion_user::check(&user).is_err(), "{field}: {text}");
+            judged += 1;
         }
     }
+    assert_eq!(judged, 2 * EACH);
 }
 
 /// A18: passwords, comments, parameters, templates and the names inside of a database arrive exactly as they are, and
 /// nothing else happens. A server of its own, so that nobody else changes its catalog.
 #[tokio::test]
 async fn nothing_but_the_intended_statement_runs() {
-    let server = Postgres::start(Version::V15).await;
-    let bed = Bed::new(Version::V15).await;
+    let server = Postgres::start(any()).await;
+    let bed = Bed::new(any()).await;
     server.execute("postgres", "CREATE ROLE victim SUPERUSER").await;
     server
         .execute("postgres", &format!("CREATE DATABASE \"{DATABASE}\""))
@@ -178,11 +203,11 @@ async fn nothing_but_the_intended_statement_runs() {
     // Values: each arrives as it is, on a few users at a time.
     let role = role_name();
     let before = census(&server).await;
+    let mut arrived = 0;
     for (index, text) in texts.iter().enumerate() {
-        arrives(&bed, &server, &role, &format!("s{index}{text}"), text).await;
+        arrived += arrives(&bed, &server, &role, &format!("s{index}{text}"), text).await;
     }
-    // Users, databases, passwords, comments, parameters, schemas, templates: more than two hundred in all.
-    assert!(texts.len() * 7 > 200);
+    assert_eq!(arrived, (KINDS - 2) * EACH);
 
     let mut after = census(&server).await;
     after.retain(|row| row[0].as_deref() != Some(&role));
@@ -230,8 +255,8 @@ async fn nothing_but_the_intended_statement_runs() {
 /// administrator without the right sends, and logs what it refuses.
 #[tokio::test]
 async fn a_refused_password_is_not_told() {
-    let bed = Bed::new(Version::V16).await;
-    let server = Postgres::start(Version::V16).await;
+    let bed = Bed::new(any()).await;
+    let server = Postgres::start(any()).await;
     server
         .execute("postgres", "CREATE ROLE weak LOGIN PASSWORD 'w'")
         .await;

@@ -5,10 +5,10 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use stanchion_api::PostgresInstance;
-use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls, Version};
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls};
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, message, role_name};
+use super::bed::{Bed, PATIENCE, any, message, role_name};
 
 fn connected(instance: &PostgresInstance) -> Option<(String, String)> {
     let conditions = &instance.status.as_ref()?.conditions;
@@ -28,7 +28,7 @@ async fn becomes(bed: &Bed, name: &str, status: &str, reason: &str) -> PostgresI
 /// The status is what the server says of itself; a rotated admin Secret is followed by instance and users.
 #[tokio::test]
 async fn an_instance_says_what_it_is() {
-    let bed = Bed::new(Version::V16).await;
+    let bed = Bed::new(any()).await;
     let (role, _operator) = (role_name(), bed.operator().await);
     bed.instance("main", json!({})).await;
     let instance = becomes(&bed, "main", "True", "Connected").await;
@@ -72,8 +72,8 @@ async fn an_instance_says_what_it_is() {
 /// `tls.mode: verify-full` with a CA from a Secret: the right one connects, another one does not.
 #[tokio::test]
 async fn a_server_is_trusted_by_its_authority() {
-    let server = Postgres::builder(Version::V15).tls(Tls::default()).start().await;
-    let bed = Bed::new(Version::V15).await;
+    let server = Postgres::builder(any()).tls(Tls::default()).start().await;
+    let bed = Bed::new(any()).await;
     let (role, _operator) = (role_name(), bed.operator().await);
     server
         .execute("postgres", "CREATE ROLE tls_admin LOGIN SUPERUSER PASSWORD 'a'")
@@ -121,10 +121,10 @@ async fn a_server_is_trusted_by_its_authority() {
 /// `allowedNamespaces`: nobody else by default, then by name, then by label, as the labels change.
 #[tokio::test]
 async fn an_instance_chooses_its_namespaces() {
-    let home = Bed::new(Version::V15).await;
+    let home = Bed::new(any()).await;
     let guest = Bed {
         namespace: home.cluster.namespace("guest").await,
-        ..Bed::new(Version::V15).await
+        ..Bed::new(any()).await
     };
     let (role, _operator) = (role_name(), guest.operator().await);
     home.instance("main", json!({})).await;

@@ -8,13 +8,13 @@
 
 mod admission;
 mod adoption;
-mod around;
 mod bed;
 mod blocked;
 mod conflicts;
 mod convergence;
 mod crash;
 mod credentials;
+mod databases;
 mod deletion;
 mod drift;
 mod finalizer;

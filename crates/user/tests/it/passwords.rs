@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::PasswordStatus;
 use stanchion_postgres::scram;
-use stanchion_testkit::faults::Faults;
-use stanchion_testkit::postgres::Version;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, condition, message, role_name};
+use super::bed::{Bed, PATIENCE, any, condition, message, role_name};
 
 fn password(user: &PostgresUser) -> PasswordStatus {
     user.status
@@ -29,7 +27,7 @@ fn generated(rotation: &Value) -> Value {
 /// server is to encode itself.
 #[tokio::test]
 async fn given_passwords_in_every_form() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, operator) = (role_name(), bed.operator().await);
     bed.password("alice", "line\n").await;
     let wish = json!({ "credentialsSecret": { "name": "out" } });
@@ -99,10 +97,9 @@ async fn given_passwords_in_every_form() {
 /// who cannot read what is stored does no more than one who can.
 #[tokio::test]
 async fn generated_passwords_are_replaced_when_they_are_due() {
-    let bed = Bed::new(Version::V16).await;
-    let admin = bed.plain_admin().await;
+    let bed = Bed::plain(any()).await;
     let role = role_name();
-    let operator = bed.operator_with(admin.clone(), &Faults::new()).await;
+    let operator = bed.operator().await;
     let policy = json!({
         "length": 24, "minDigits": 3, "minSymbols": 2, "symbols": "!%@:/#?&", "exclude": "0O1lI", "minUpper": 2,
     });
@@ -122,7 +119,7 @@ async fn generated_passwords_are_replaced_when_they_are_due() {
     assert!(password(&user).last_changed.is_some() && password(&user).next_rotation.is_none());
 
     operator.kill().await;
-    let _operator = bed.operator_with(admin, &Faults::new()).await;
+    let _operator = bed.operator().await;
     let at = Timestamp::now().to_string();
     bed.annotate("alice", "db.example.com/rotate-at", &at).await;
     let user = bed
@@ -185,7 +182,7 @@ async fn generated_passwords_are_replaced_when_they_are_due() {
 /// `terminateSessions`: a stolen session ends with the password that opened it.
 #[tokio::test]
 async fn sessions_end_with_their_password() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, _operator) = (role_name(), bed.operator().await);
     let rotation = json!({ "terminateSessions": true });
     bed.user("alice", &role, generated(&rotation)).await;
@@ -201,7 +198,7 @@ async fn sessions_end_with_their_password() {
 /// belongs to the role; and with one login again, no other is left.
 #[tokio::test]
 async fn two_logins_take_turns() {
-    let bed = Bed::new(Version::V17).await;
+    let bed = Bed::new(any()).await;
     let (role, operator) = (role_name(), bed.operator().await);
     let mut wish =
         generated(&json!({ "strategy": "DualUser", "gracePeriod": "24h", "terminateSessions": true }));

@@ -1,10 +1,9 @@
 //! `deletionPolicy` and `onDelete`: what else can become of a role and of what it owns.
 
 use serde_json::{Value, json};
-use stanchion_testkit::postgres::Version;
 use stanchion_testkit::unique;
 
-use super::bed::{Bed, message, role_name};
+use super::bed::{Bed, any, message, role_name};
 
 /// A user who owns a table with a row in it, in a schema of its own.
 async fn owner(bed: &Bed, name: &str, role: &str, more: Value) {
@@ -23,7 +22,7 @@ fn owner_of_kept() -> String {
 /// Retain: the role keeps everything but our mark, and the next object adopts it.
 #[tokio::test]
 async fn a_retained_role_works_on_and_can_be_adopted() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operator = bed.operator().await;
     owner(&bed, "kim", &role, json!({ "deletionPolicy": "Retain" })).await;
@@ -51,7 +50,7 @@ async fn a_retained_role_works_on_and_can_be_adopted() {
 /// Disable: the role stays and cannot log in.
 #[tokio::test]
 async fn a_disabled_role_stays_and_cannot_log_in() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operator = bed.operator().await;
     owner(&bed, "leo", &role, json!({ "deletionPolicy": "Disable" })).await;
@@ -65,7 +64,7 @@ async fn a_disabled_role_stays_and_cannot_log_in() {
 /// Drop: what it owns goes with it, except databases: those are only dropped by a wish of their own.
 #[tokio::test]
 async fn what_a_role_owns_is_dropped_only_where_that_is_asked_for() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, owned) = (role_name(), unique::name("owned"));
     let _operator = bed.operator().await;
     owner(
@@ -94,34 +93,35 @@ async fn what_a_role_owns_is_dropped_only_where_that_is_asked_for() {
 /// A8: Block keeps role and object while the role owns anything, touches nothing, and says where it is.
 #[tokio::test]
 async fn a_role_that_owns_something_can_be_kept_for_it() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let operator = bed.operator().await;
-    owner(
-        &bed,
-        "ned",
-        &role,
-        json!({ "onDelete": { "ownedObjects": "Block" } }),
-    )
-    .await;
-    bed.delete("ned").await;
-    let user = bed.condition("ned", "Ready", "False", "CleanupBlocked").await;
-    let said = message(&user, "Ready");
-    for part in [role.as_str(), bed.database.name(), "2BP01"] {
-        assert!(said.contains(part), "{said}");
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let operator = bed.operator().await;
+        owner(
+            &bed,
+            "ned",
+            &role,
+            json!({ "onDelete": { "ownedObjects": "Block" } }),
+        )
+        .await;
+        bed.delete("ned").await;
+        let user = bed.condition("ned", "Ready", "False", "CleanupBlocked").await;
+        let said = message(&user, "Ready");
+        for part in [role.as_str(), bed.database.name(), "2BP01"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
+        assert!(bed.logs_in(&role, "secret").await);
+        bed.database.execute("DROP SCHEMA s CASCADE").await;
+        bed.look_again(&operator, "ned").await;
+        bed.gone("ned").await;
+        assert!(!bed.has_role(&role).await);
     }
-    assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
-    assert!(bed.logs_in(&role, "secret").await);
-    bed.database.execute("DROP SCHEMA s CASCADE").await;
-    bed.look_again(&operator, "ned").await;
-    bed.gone("ned").await;
-    assert!(!bed.has_role(&role).await);
 }
 
 /// `reassignTo` names the heir; one who is not there yet is waited for, and nothing is touched before.
 #[tokio::test]
 async fn the_heir_can_be_named() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, heir) = (role_name(), role_name());
     let operator = bed.operator().await;
     owner(&bed, "oda", &role, json!({ "onDelete": { "reassignTo": heir } })).await;

@@ -1,11 +1,10 @@
 //! What a role may do, where: words on databases, tables and schemas, several databases, and databases of its own.
 
 use serde_json::json;
-use stanchion_testkit::faults::Faults;
-use stanchion_testkit::postgres::{Version, versions};
+use stanchion_testkit::postgres::versions;
 use stanchion_testkit::unique;
 
-use super::bed::{Bed, role_name};
+use super::bed::{Bed, any, role_name};
 
 /// Words on the database, and bundles in the schema `public`; words that leave the spec are taken back.
 #[tokio::test]
@@ -74,7 +73,7 @@ async fn words_come_and_go() {
 /// is taken out is taken back.
 #[tokio::test]
 async fn several_databases_with_schemas() {
-    let bed = Bed::new(Version::V17).await;
+    let bed = Bed::new(any()).await;
     let (role, owner) = (role_name(), bed.group("").await);
     let server = bed.database.server();
     let other = unique::name("other").replace('-', "_");
@@ -148,75 +147,4 @@ async fn several_databases_with_schemas() {
             .iter()
             .any(|grant| grant.database.as_deref() == Some(&other))
     );
-}
-
-/// `createDatabase`, as an administrator who is no superuser, with the rules of each version: the role owns it,
-/// PUBLIC is kept out, and it goes with the object where that is asked for.
-#[tokio::test]
-async fn a_database_of_its_own() {
-    for version in versions() {
-        let bed = Bed::new(version).await;
-        let admin = bed.plain_admin().await;
-        let operator = bed.operator_with(admin, &Faults::new()).await;
-        let (role, stranger) = (role_name(), bed.group("LOGIN PASSWORD 'p'").await);
-        let made = format!("{role}_db");
-        let server = bed.database.server();
-        bed.password("alice", "p").await;
-        let wish = json!({
-            "database": made, "privileges": ["CONNECT", "OWNER"],
-            "createDatabase": {
-                "enabled": true, "owner": true, "template": "template0", "extensions": ["pgcrypto"],
-                "schemas": ["app"], "revokePublic": true, "deletionPolicy": "Delete",
-            },
-        });
-        bed.user("alice", &role, wish.clone()).await;
-        let user = bed.ready("alice").await;
-        let database = user
-            .status
-            .unwrap()
-            .databases
-            .into_iter()
-            .find(|it| it.name == made);
-        assert!(database.unwrap().created, "{version}");
-        let owner = format!("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{made}'");
-        assert_eq!(bed.one(&owner).await, role);
-        let schema = "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'app'";
-        assert_eq!(server.scalar(&made, schema).await.as_ref(), Some(&role));
-        let there = server.connect(&role, "p", &made).await.unwrap();
-        there
-            .batch_execute("CREATE TABLE app.t (n int); SELECT gen_random_bytes(1)")
-            .await
-            .unwrap();
-        assert!(server.connect(&stranger, "p", &made).await.is_err());
-        let writes = bed.sql_writes().len();
-        bed.look_again(&operator, "alice").await;
-        assert_eq!(bed.sql_writes()[writes..], [] as [String; 0], "{version}");
-        bed.delete("alice").await;
-        bed.gone("alice").await;
-        let count = format!("SELECT count(*) FROM pg_database WHERE datname = '{made}'");
-        assert_eq!(bed.one(&count).await, "0");
-        assert!(!bed.has_role(&role).await);
-
-        let mut kept = wish;
-        kept["createDatabase"]["deletionPolicy"] = json!("Retain");
-        bed.user("alice", &role, kept).await;
-        bed.ready("alice").await;
-        bed.delete("alice").await;
-        bed.gone("alice").await;
-        assert_eq!(bed.one(&count).await, "1");
-        assert!(!bed.has_role(&role).await);
-    }
-}
-
-/// A database that is not there and not to be made is waited for; a database that cannot be reached is named.
-#[tokio::test]
-async fn a_missing_database_is_named() {
-    let bed = Bed::new(Version::V15).await;
-    let (role, _operator) = (role_name(), bed.operator().await);
-    bed.password("alice", "p").await;
-    bed.user("alice", &role, json!({ "databases": [{ "name": "nowhere" }] }))
-        .await;
-    let user = bed.condition("alice", "Ready", "False", "DatabaseNotFound").await;
-    assert!(super::bed::message(&user, "Ready").contains("\"nowhere\""));
-    assert!(!bed.has_role(&role).await);
 }

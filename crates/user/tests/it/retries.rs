@@ -8,69 +8,70 @@ use serde_json::{Value, json};
 use stanchion_api::PostgresInstance;
 use stanchion_api::user::Phase;
 use stanchion_testkit::faults::Faults;
-use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Version};
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, How, PATIENCE, condition, message, quick, role_name};
+use super::bed::{Bed, How, PATIENCE, any, condition, message, quick, role_name};
 
 /// A2, C16, C17: attempts on a server that is away become ever rarer, one connection each; what they write into the
 /// status does not bring the next one forward; and when the server is back the object is, too.
 #[tokio::test]
 async fn a_server_that_is_away_is_tried_ever_more_seldom() {
-    let bed = Bed::new(Version::V15).await;
-    let role = role_name();
-    let (proxy, admin) = bed.proxy().await;
-    proxy.cut(Cut::Close).await;
-    let faults = Faults::new();
-    let backoff = quick();
-    let _operator = bed.start(How {
-        admin,
-        faults: faults.clone(),
-        backoff,
-        ..bed.how().await
-    });
-    bed.password("uma", "secret").await;
-    bed.user("uma", &role, json!({})).await;
-    wait::eventually(PATIENCE, "several attempts", async || {
-        proxy.seen().attempts.len() >= 7
-    })
-    .await;
-    let attempts = proxy.seen().attempts;
-    let gaps: Vec<Duration> = attempts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // The first may be cut short: news of the Secret came while it was being read.
-    for (gap, failures) in gaps.iter().zip(1..).skip(1) {
-        assert!(
-            *gap >= backoff.delay(failures),
-            "after {failures} failures: {gaps:?}"
+    for bed in Bed::kinds().await {
+        let role = role_name();
+        let (proxy, admin) = bed.proxy().await;
+        proxy.cut(Cut::Close).await;
+        let faults = Faults::new();
+        let backoff = quick();
+        let _operator = bed.start(How {
+            admin,
+            faults: faults.clone(),
+            backoff,
+            ..bed.how().await
+        });
+        bed.password("uma", "secret").await;
+        bed.user("uma", &role, json!({})).await;
+        wait::eventually(PATIENCE, "several attempts", async || {
+            proxy.seen().attempts.len() >= 7
+        })
+        .await;
+        let attempts = proxy.seen().attempts;
+        let gaps: Vec<Duration> = attempts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // The first may be cut short: news of the Secret came while it was being read.
+        for (gap, failures) in gaps.iter().zip(1..).skip(1) {
+            assert!(
+                *gap >= backoff.delay(failures),
+                "after {failures} failures: {gaps:?}"
+            );
+        }
+        let user = bed.users().get("uma").await.unwrap();
+        let status = user.status.clone().unwrap();
+        assert_eq!(status.phase, Some(Phase::Creating));
+        assert_eq!(
+            condition(&user, "DatabaseConnected"),
+            Some(("False".into(), "ConnectionFailed".into()))
         );
+        assert_eq!(
+            status.message.unwrap(),
+            format!("Cannot reach postgres at {}", proxy.address())
+        );
+        assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
+        let of_users = faults.writes();
+        let of_users = of_users
+            .iter()
+            .filter(|call| call.target.resource == "postgresusers");
+        assert_eq!(of_users.count(), 2, "the finalizer, and the status once");
+        assert!(!bed.has_role(&role).await);
+        proxy.restore().await;
+        bed.ready("uma").await;
     }
-    let user = bed.users().get("uma").await.unwrap();
-    let status = user.status.clone().unwrap();
-    assert_eq!(status.phase, Some(Phase::Creating));
-    assert_eq!(
-        condition(&user, "DatabaseConnected"),
-        Some(("False".into(), "ConnectionFailed".into()))
-    );
-    assert_eq!(
-        status.message.unwrap(),
-        format!("Cannot reach postgres at {}", proxy.address())
-    );
-    assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
-    let of_users = faults.writes();
-    let of_users = of_users
-        .iter()
-        .filter(|call| call.target.resource == "postgresusers");
-    assert_eq!(of_users.count(), 2, "the finalizer, and the status once");
-    assert!(!bed.has_role(&role).await);
-    proxy.restore().await;
-    bed.ready("uma").await;
 }
 
 /// C28: a working object whose server goes away says so in its own dimension, with the address and nothing else.
 #[tokio::test]
 async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let (proxy, admin) = bed.proxy().await;
     let _operator = bed.start(How {
@@ -125,7 +126,7 @@ async fn what_can_never_work_is_not_tried_again() {
         ),
     ];
     for (name, wrong, named) in cases {
-        let bed = Bed::new(Version::V15).await;
+        let bed = Bed::new(any()).await;
         let role = role_name();
         let operator = bed.operator().await;
         bed.password(name, "secret").await;
@@ -158,7 +159,7 @@ async fn what_can_never_work_is_not_tried_again() {
 /// C19: a wrong password of the administrator is cured by the right one, without a touch of the object.
 #[tokio::test]
 async fn the_right_password_of_the_administrator_cures_the_object() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     let admin = async |password: &str| {

@@ -6,10 +6,9 @@ use serde_json::json;
 use stanchion_kernel::driver::rules;
 use stanchion_kernel::rbac::{Rule, merge};
 use stanchion_testkit::cluster::{Grant, User};
-use stanchion_testkit::postgres::Version;
 use stanchion_user::{InstanceController, UserController};
 
-use super::bed::{Bed, How, message, role_name};
+use super::bed::{Bed, How, any, message, role_name};
 
 /// The operator's rights as `stanchion rbac` hands them out for one namespace.
 fn grants(bed: &Bed, keep: impl Fn(&Rule) -> bool) -> Vec<Grant> {
@@ -32,7 +31,7 @@ async fn operator(bed: &Bed, user: &User) -> super::bed::Running {
 /// C42, A23, C24: the whole life of an object without one 403, and no write to anything but what is ours.
 #[tokio::test]
 async fn the_rights_are_enough_and_used() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let account = bed
         .cluster
         .user(&bed.namespace, "operator", &grants(&bed, |_| true))
@@ -78,7 +77,7 @@ async fn the_rights_are_enough_and_used() {
 /// C41: nobody's objects are created or deleted, no wildcard, nothing cluster-wide but what has no namespace.
 #[tokio::test]
 async fn the_rights_are_no_more_than_needed() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     for grant in grants(&bed, |_| true) {
         let (rules, cluster_wide): (Vec<PolicyRule>, bool) = match grant {
             Grant::Everywhere(rules) => (rules, true),
@@ -153,7 +152,7 @@ async fn the_rights_are_no_more_than_needed() {
 /// C43, A23: a right that is missing is seen where people look.
 #[tokio::test]
 async fn a_missing_right_is_visible() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let no_secrets = |rule: &Rule| !rule.resources.iter().any(|name| name == "secrets");
     let account = bed
         .cluster

@@ -3,12 +3,12 @@
 use serde_json::json;
 use stanchion_testkit::postgres::{Version, versions};
 
-use super::bed::{Bed, message, role_name};
+use super::bed::{Bed, any, message, role_name};
 
 /// Attributes that are stated are kept; those that are not are left alone. Parameters, lists included, come and go.
 #[tokio::test]
 async fn attributes_limits_and_parameters() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, operator) = (role_name(), bed.operator().await);
     bed.password("alice", "p").await;
     let wish = json!({ "role": {
@@ -68,7 +68,7 @@ async fn attributes_limits_and_parameters() {
 /// `allowedAttributes`: powers need the instance's permission, whichever way they come.
 #[tokio::test]
 async fn powers_need_the_instances_permission() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, _operator) = (role_name(), bed.operator().await);
     let superuser = bed.group("SUPERUSER").await;
     let inner = bed.group("").await;
@@ -93,6 +93,8 @@ async fn powers_need_the_instances_permission() {
         assert!(message(&user, "Ready").contains("allowedAttributes"), "{wish}");
         assert!(!bed.has_role(&role).await);
     }
+    bed.delete("alice").await;
+    bed.gone("alice").await;
     let all = json!(["superuser", "replication", "bypassRLS", "createRole"]);
     bed.instance("strong", json!({ "allowedAttributes": all })).await;
     let wish = json!({
@@ -161,7 +163,7 @@ async fn memberships_come_and_go() {
 /// `auth.iam`: the role is a member of the cloud's login role, and has no password.
 #[tokio::test]
 async fn a_cloud_identity_logs_in_without_a_password() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let (role, cloud) = (role_name(), bed.group("").await);
     let _operator = bed.operator().await;
     let wish =

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::Phase;
 use stanchion_testkit::cluster::{Grant, rule};
-use stanchion_testkit::postgres::Version;
 
-use super::bed::{Bed, condition, role_name};
+use super::bed::{Bed, any, condition, role_name};
 
 /// C25: conditions are a map by type: another writer's stay, through our writes and ours through theirs.
 #[tokio::test]
@@ -21,7 +20,7 @@ async fn conditions_of_others_live_beside_ours() {
     assert_eq!(conditions["x-kubernetes-list-type"], "map");
     assert_eq!(conditions["x-kubernetes-list-map-keys"], json!(["type"]));
 
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operator = bed.operator().await;
     bed.password("bea", "secret").await;
@@ -57,7 +56,7 @@ async fn conditions_of_others_live_beside_ours() {
 /// C26, A24: whoever waits for Ready after an edit waits for the edit.
 #[tokio::test]
 async fn ready_is_never_said_of_an_older_spec() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operator = bed.operator().await;
     bed.password("cid", "secret").await;
@@ -84,7 +83,7 @@ async fn ready_is_never_said_of_an_older_spec() {
 /// C27, C30, C32: what is said once stays: times move only when something happens, and the spec is never written.
 #[tokio::test]
 async fn times_move_only_when_something_happens() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     bed.password("dot", "secret").await;
@@ -125,7 +124,7 @@ async fn times_move_only_when_something_happens() {
 /// C31: the status is written through its own door, by those who have its key.
 #[tokio::test]
 async fn the_status_has_its_own_door() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let _operator = bed.operator().await;
     bed.password("edy", "secret").await;
@@ -168,7 +167,7 @@ async fn the_status_has_its_own_door() {
 /// C32, C33: the life of an object in its phases, each once and in order.
 #[tokio::test]
 async fn a_life_has_its_phases_in_order() {
-    let bed = Bed::new(Version::V15).await;
+    let bed = Bed::new(any()).await;
     let role = role_name();
     let users = bed.users();
     let params = WatchParams::default().fields("metadata.name=fox");

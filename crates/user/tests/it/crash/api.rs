@@ -69,6 +69,18 @@ async fn a_new_password_killed_at_any_write_is_set() {
     crash(Story::Password).await;
 }
 
+/// A4: a database that was made is known to be ours, whatever the status came to say.
+#[tokio::test]
+async fn a_database_made_at_any_write_is_ours() {
+    crash(Story::Database).await;
+}
+
+/// A4: and goes with its object.
+#[tokio::test]
+async fn a_database_goes_at_any_write() {
+    crash(Story::DeleteDatabase).await;
+}
+
 /// A4: between any two writes of a deletion.
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {

@@ -10,9 +10,10 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::proxy::{Kind, Message, Point, Stop};
+use stanchion_testkit::wait;
 
 use super::story::Story;
-use crate::bed::{How, quick};
+use crate::bed::{How, PATIENCE, quick};
 
 /// How long an operator must not write to be at rest.
 const QUIET: Duration = Duration::from_millis(300);
@@ -69,8 +70,15 @@ async fn tell(story: Story, at: Option<(usize, Ending)>) -> (usize, String) {
         proxy.restore().await;
         (operator, faults) = start().await;
     }
+    // What was done before it was killed may be all there is to see: it has to look for itself.
+    let users = told.bed.users();
+    wait::eventually(PATIENCE, "a pass", async || {
+        operator.passes() > 0 || users.get_opt("hero").await.unwrap().is_none()
+    })
+    .await;
     loop {
         story.converge(&told).await;
+        operator.idle().await;
         let writes = faults.writes().len();
         faults.quiet(QUIET).await;
         if faults.writes().len() == writes {
@@ -127,4 +135,16 @@ async fn a_new_password_stopped_at_any_statement_is_set() {
 #[tokio::test]
 async fn a_deletion_stopped_at_any_statement_is_finished() {
     tell_all(Story::Delete).await;
+}
+
+/// A4: a database of its own, which cannot be made in a transaction.
+#[tokio::test]
+async fn a_database_stopped_at_any_statement_is_ours() {
+    tell_all(Story::Database).await;
+}
+
+/// A4: and its end.
+#[tokio::test]
+async fn a_database_stopped_at_any_statement_goes() {
+    tell_all(Story::DeleteDatabase).await;
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::FINALIZER;
 use stanchion_testkit::crash::objects;
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::versions;
 use stanchion_testkit::{unique, wait};
 
 use crate::bed::{Bed, PATIENCE, role_name};
@@ -23,6 +23,10 @@ pub(super) enum Story {
     Password,
     /// It goes, and leaves a table behind.
     Delete,
+    /// A role is made, and a database for it.
+    Database,
+    /// It goes, and so does its database.
+    DeleteDatabase,
 }
 
 /// One telling of a story, with a namespace and two databases to itself.
@@ -33,36 +37,57 @@ pub(super) struct Told {
 }
 
 impl Story {
+    /// Each with another version and another kind of administrator, so that all have their turn.
+    async fn bed(self) -> Bed {
+        let all = versions();
+        let nth = |n: usize| all[n % all.len()];
+        match self {
+            Self::Create => Bed::new(nth(0)).await,
+            Self::Generate | Self::Delete => Bed::plain(nth(1)).await,
+            Self::Password => Bed::new(nth(2)).await,
+            Self::Update | Self::Database => Bed::plain(nth(3)).await,
+            Self::DeleteDatabase => Bed::plain(nth(0)).await,
+        }
+    }
+
     /// Everything up to the moment that matters; the operator that brought it about is gone.
     pub(super) async fn set_up(self) -> Told {
         let told = Told {
-            bed: Bed::new(Version::V15).await,
+            bed: self.bed().await,
             role: role_name(),
             other: unique::name("other"),
         };
         let Told { bed, role, other } = &told;
         let server = bed.database.server();
         server
-            .execute("postgres", &format!("CREATE DATABASE {other}"))
+            .execute(
+                "postgres",
+                &format!("CREATE DATABASE {other} OWNER {}", bed.admin().user()),
+            )
             .await;
         bed.password("hero", "first").await;
         let generated = json!({ "passwordSecretRef": null, "password": { "generate": {} } });
         let given =
             json!({ "privileges": ["CONNECT", "TEMPORARY", "READ"], "role": { "connectionLimit": 9 } });
-        let spec = if matches!(self, Self::Generate) {
-            generated
-        } else {
-            given
+        let owning = json!({
+            "database": format!("{role}_db"), "privileges": ["OWNER"],
+            "createDatabase": { "enabled": true, "owner": true, "schemas": ["app"], "deletionPolicy": "Delete" },
+        });
+        let spec = match self {
+            Self::Generate => generated,
+            Self::Database | Self::DeleteDatabase => owning,
+            Self::Create | Self::Update | Self::Password | Self::Delete => given,
         };
         bed.user("hero", role, spec).await;
-        if matches!(self, Self::Create | Self::Generate) {
+        if matches!(self, Self::Create | Self::Generate | Self::Database) {
             return told;
         }
         let operator = bed.operator().await;
         bed.ready("hero").await;
         operator.kill().await;
         match self {
-            Self::Create | Self::Generate => {}
+            Self::Create | Self::Generate | Self::Database => {}
+            Self::DeleteDatabase => bed.delete("hero").await,
             Self::Update => {
                 let spec = json!({ "database": other, "privileges": ["CONNECT", "WRITE"] });
                 bed.user("hero", role, spec).await;
@@ -82,20 +107,21 @@ impl Story {
     pub(super) async fn converge(self, told: &Told) {
         let Told { bed, role, .. } = told;
         match self {
-            Self::Create | Self::Generate | Self::Update => drop(bed.ready("hero").await),
+            Self::Create | Self::Generate | Self::Update | Self::Database => drop(bed.ready("hero").await),
             Self::Password => {
                 wait::eventually(PATIENCE, "the new password", || bed.logs_in(role, "second")).await;
                 bed.ready("hero").await;
             }
-            Self::Delete => bed.gone("hero").await,
+            Self::Delete | Self::DeleteDatabase => bed.gone("hero").await,
         }
     }
 
     /// All there is in the end. The databases are given back then: there are many tellings.
     pub(super) async fn end_state(self, told: &Told) -> Value {
         let state = self.state(told).await;
-        for name in [told.bed.database.name(), &told.other] {
-            let drop = format!("DROP DATABASE {name} WITH (FORCE)");
+        let made = format!("{}_db", told.role);
+        for name in [told.bed.database.name(), &told.other, &made] {
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
             told.bed.database.server().execute("postgres", &drop).await;
         }
         state
@@ -130,6 +156,7 @@ impl Story {
             "role": bed.server_one(&attributes).await,
             "here": [bed.words(role, bed.database.name()).await, bed.one(&inside).await],
             "there": [bed.words(role, other).await, server.scalar(other, &inside).await],
+            "made": bed.server_one(&format!("SELECT datdba::regrole FROM pg_database WHERE datname = '{role}_db'")).await,
             "first": bed.logs_in(role, "first").await,
             "second": bed.logs_in(role, "second").await,
             "generated": self.generated(told).await,
@@ -150,5 +177,6 @@ impl Story {
             .replace(role, "<role>")
             .replace(bed.database.name(), "<here>")
             .replace(other, "<there>")
+            .replace(bed.admin().user(), "<admin>")
     }
 }

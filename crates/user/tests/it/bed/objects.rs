@@ -1,19 +1,104 @@
-//! What is around a user: events, annotations, instances, groups, Secrets, and the operator's log.
+//! What a person does to objects, and what there is of them: users, Secrets, instances, events.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use stanchion_api::{PostgresInstance, PostgresUser};
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
-use stanchion_testkit::wait;
+use stanchion_testkit::{unique, wait};
 
-use super::bed::{Bed, PATIENCE, role_name};
+use super::{Bed, PATIENCE, Running, condition};
 
 impl Bed {
+    pub(crate) fn users(&self) -> Api<PostgresUser> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Applies a Secret with a password.
+    pub(crate) async fn password(&self, name: &str, password: &str) {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": name }, "stringData": { "password": password },
+        });
+        let params = PatchParams::apply("test").force();
+        self.secrets()
+            .patch(name, &params, &Patch::Apply(&secret))
+            .await
+            .unwrap();
+    }
+
+    /// Applies a user whose spec is the guide's, with `more` merged over it.
+    pub(crate) async fn user(&self, name: &str, username: &str, more: Value) -> PostgresUser {
+        let mut user = json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
+            "metadata": { "name": name },
+            "spec": {
+                "username": username, "database": self.database.name(), "privileges": ["CONNECT"],
+                "passwordSecretRef": { "name": name },
+            },
+        });
+        merge(&mut user["spec"], more);
+        let params = PatchParams::apply("test").force();
+        self.users()
+            .patch(name, &params, &Patch::Apply(&user))
+            .await
+            .unwrap()
+    }
+
+    /// Waits until the object is ready for its present generation.
+    pub(crate) async fn ready(&self, name: &str) -> PostgresUser {
+        self.wait()
+            .until(&self.users(), name, |user: &PostgresUser| {
+                condition(user, "Ready") == Some(("True".into(), "UserCreated".into()))
+            })
+            .await
+    }
+
+    /// Waits until a condition has this status and reason for the present generation.
+    pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> PostgresUser {
+        self.wait()
+            .until(&self.users(), name, |user: &PostgresUser| {
+                condition(user, kind) == Some((status.into(), reason.into()))
+            })
+            .await
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.users().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(crate) async fn gone(&self, name: &str) {
+        self.wait().gone(&self.users(), name).await;
+    }
+
+    /// Merges a patch into an object, as a person would.
+    pub(crate) async fn patch(&self, name: &str, patch: Value) {
+        let params = PatchParams::default();
+        self.users()
+            .patch(name, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    /// Asks for a pass, and waits until one has ended.
+    pub(crate) async fn look_again(&self, operator: &Running, name: &str) {
+        operator.idle().await;
+        let before = operator.passes();
+        let value = unique::name("now");
+        let patch = json!({ "metadata": { "annotations": { "db.example.com/reconcile-at": value } } });
+        self.patch(name, patch).await;
+        wait::eventually(PATIENCE, "a pass", async || operator.passes() > before).await;
+        operator.idle().await;
+    }
+
     /// The reasons and notes of the events about a user.
     pub(crate) async fn events(&self, name: &str) -> Vec<(String, String)> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
@@ -100,36 +185,6 @@ impl Bed {
             .collect()
     }
 
-    /// A role that others can be members of.
-    pub(crate) async fn group(&self, attributes: &str) -> String {
-        let name = role_name();
-        self.database
-            .execute(&format!("CREATE ROLE {name} {attributes}"))
-            .await;
-        name
-    }
-
-    /// Whether the role can do this, asked as the role.
-    pub(crate) async fn can(&self, role: &str, password: &str, sql: &str) -> bool {
-        let client = self.database.connect(role, password).await.unwrap();
-        client.batch_execute(sql).await.is_ok()
-    }
-
-    /// One column of the role in `pg_roles`.
-    pub(crate) async fn attribute(&self, role: &str, column: &str) -> String {
-        self.one(&format!("SELECT {column} FROM pg_roles WHERE rolname = '{role}'"))
-            .await
-    }
-
-    /// Waits until a query returns this.
-    pub(crate) async fn becomes(&self, sql: &str, value: &str) {
-        wait::eventually(PATIENCE, &format!("{value} from {sql}"), async || {
-            let found = self.one(sql).await;
-            if found == value { Ok(()) } else { Err(found) }
-        })
-        .await;
-    }
-
     /// Waits until the user's status is so.
     pub(crate) async fn until(
         &self,
@@ -137,5 +192,20 @@ impl Bed {
         check: impl Fn(&PostgresUser) -> bool + Send,
     ) -> PostgresUser {
         wait::until(&self.users(), name, PATIENCE, check).await
+    }
+}
+
+fn merge(into: &mut Value, more: Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                if value.is_null() {
+                    into.remove(&key);
+                } else {
+                    merge(into.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (into, more) => *into = more,
     }
 }

@@ -1,0 +1,154 @@
+//! Passwords that are looked for where none may be: in the whole process list, in what the operator says of itself, and
+//! in everything that it writes but the Secret.
+
+use std::fs;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::json;
+use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::unique;
+use tokio_util::sync::CancellationToken;
+
+use crate::operator::Operator;
+use crate::users::{UrlFile, postgres_user, ready};
+
+/// What is in every password of this test, and, by being put together here, in no process but its own.
+fn canary() -> String {
+    ["cAn", "ArY"].concat()
+}
+
+/// Processes whose arguments or environment hold the canary. Those of this test are left out: it is where it comes from.
+fn told_by_processes(canary: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id())
+        .flat_map(|pid| ["cmdline", "environ"].map(|file| format!("/proc/{pid}/{file}")))
+        // A process may end, or belong to somebody else.
+        .filter(|path| fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).contains(canary)))
+        .collect()
+}
+
+/// All objects of a kind in the namespace, with everything that the API server keeps of them.
+async fn objects(cluster: &Cluster, namespace: &str, kind: &GroupVersionKind) -> String {
+    let resource = ApiResource::from_gvk(kind);
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.client().await, namespace, &resource);
+    let listed = api.list(&ListParams::default()).await.unwrap();
+    serde_json::to_string(&listed.items).unwrap()
+}
+
+/// A18: the whole life of a user, with a given, a rotated and a generated password, and an administrator's.
+#[tokio::test]
+async fn no_password_is_told() {
+    let cluster = Cluster::shared().await;
+    cluster.install_crds(stanchion_api::crds()).await;
+    let (namespace, canary) = (cluster.namespace("canary").await, canary());
+    let database = Database::of(Version::V15).await;
+    let admin = unique::name("admin");
+    // It shall not be this test that tells the server's log.
+    let quiet = database.admin().await;
+    quiet.batch_execute("SET log_statement TO none").await.unwrap();
+    let make = format!("CREATE ROLE {admin} LOGIN SUPERUSER PASSWORD '{canary}-admin'");
+    quiet.batch_execute(&make).await.unwrap();
+    let url = database
+        .server()
+        .url_of(&admin, &format!("{canary}-admin"), "postgres");
+    let file = UrlFile::new(&url);
+    let mut arguments = vec!["--namespace", &namespace, "--operator-namespace", &namespace];
+    arguments.push("--no-webhooks");
+    arguments.extend(file.arguments());
+    let operator = Operator::start(&cluster.kubeconfig_path(), &arguments);
+    operator.ready().await;
+
+    // For as long as it works, the process list is looked at.
+    let (stop, needle) = (CancellationToken::new(), canary.clone());
+    let watching = {
+        let stop = stop.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut told = Vec::new();
+            while !stop.is_cancelled() {
+                told.extend(told_by_processes(&needle));
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            told
+        })
+    };
+    let password = |value: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "given" },
+            "stringData": { "password": format!("{canary}-{value}") },
+        })
+    };
+    let role = unique::name("u");
+    let mut given = postgres_user("given", &role, &database);
+    given["spec"]["password"] = json!(null);
+    given["spec"]["passwordSecretRef"] = json!({ "name": "given" });
+    given["spec"]["credentialsSecret"] = json!({ "name": "out" });
+    cluster.apply(&password("first").to_string(), &namespace).await;
+    cluster.apply(&given.to_string(), &namespace).await;
+    ready(&operator, cluster, &namespace, "given").await;
+    cluster.apply(&password("second").to_string(), &namespace).await;
+    let second = format!("{canary}-second");
+    operator
+        .wait_for("the new password", async || {
+            database.connect(&role, &second).await.is_ok()
+        })
+        .await;
+    let secrets: Api<Secret> = Api::namespaced(cluster.client().await, &namespace);
+    operator
+        .wait_for("the application's Secret", async || {
+            let out = secrets.get("out").await.unwrap().data.unwrap_or_default();
+            out["password"].0 == second.as_bytes()
+        })
+        .await;
+
+    let (_, metrics) = operator.get("metrics", "/metrics").await.unwrap();
+    assert!(metrics.contains("stanchion_postgres_statements"), "{metrics}");
+    let users = GroupVersionKind::gvk("db.example.com", "v1alpha1", "PostgresUser");
+    let events = GroupVersionKind::gvk("events.k8s.io", "v1", "Event");
+    let (users, events) = (
+        objects(cluster, &namespace, &users).await,
+        objects(cluster, &namespace, &events).await,
+    );
+    assert!(users.contains("managedFields") && events.contains("UserCreated"));
+    let delete = [
+        "-n",
+        &namespace,
+        "delete",
+        "postgresuser",
+        "given",
+        "--timeout=60s",
+    ];
+    cluster.kubectl(&delete).await.unwrap();
+    stop.cancel();
+    let processes = watching.await.unwrap();
+    assert_eq!(processes, [] as [String; 0]);
+    for (place, text) in [
+        ("/metrics", metrics),
+        ("objects", users),
+        ("events", events),
+        ("the operator's log", operator.log()),
+        ("the server's log", database.server().log().text().to_owned()),
+    ] {
+        assert!(!text.contains(&canary), "{place}: {text}");
+    }
+    operator.stop().await;
+}
+
+/// The search itself finds what there is to be found.
+#[test]
+fn a_password_in_a_process_list_would_be_found() {
+    let canary = unique::name("found");
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .env("PGPASSWORD", &canary)
+        .spawn()
+        .unwrap();
+    let told = told_by_processes(&canary);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(told, [format!("/proc/{}/environ", child.id())]);
+}

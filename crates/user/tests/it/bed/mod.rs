@@ -1,0 +1,251 @@
+//! A test bed: a namespace, a database, and the operator in this process, restricted to the namespace.
+
+mod objects;
+mod running;
+mod sql;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::{Client, Config};
+use stanchion_api::PostgresUser;
+use stanchion_kernel::Scope;
+use stanchion_kernel::client::{self, ApiLayer, Options};
+use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
+use stanchion_kernel::redact::FingerprintKey;
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_postgres::{PoolSettings, Pools, Target, TlsMode};
+use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::faults::Faults;
+use stanchion_testkit::operator_log::OperatorLog;
+use stanchion_testkit::postgres::{Database, Version, versions};
+use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::wait::Wait;
+use stanchion_testkit::{unique, wait};
+use stanchion_user::{DefaultInstance, InstanceController, Setup, UserController};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use tracing::instrument::WithSubscriber;
+
+pub(crate) use running::Running;
+
+/// How long anything may take: the machines are slow and busy.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A namespace and a database.
+pub(crate) struct Bed {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+    pub(crate) database: Database<'static>,
+    pub(crate) key: Arc<FingerprintKey>,
+    /// How the operator gets to the server, in the database that every server has.
+    pub(crate) admin_url: String,
+    /// The name of the operator's sessions, which tells them from those of other tests.
+    pub(crate) application: String,
+    /// What the operators say, for the moment a test fails.
+    pub(crate) log: OperatorLog,
+}
+
+/// How an operator is started.
+pub(crate) struct How {
+    /// How it gets to the server.
+    pub(crate) admin: Target,
+    /// What happens to its requests.
+    pub(crate) faults: Faults,
+    /// How it retries.
+    pub(crate) backoff: Backoff,
+    /// Whom the API server takes it for.
+    pub(crate) config: Config,
+}
+
+impl Bed {
+    /// A fresh namespace, and a fresh database on a server of this version.
+    pub(crate) async fn new(version: Version) -> Self {
+        static CRDS: OnceCell<()> = OnceCell::const_new();
+        let cluster = Cluster::shared().await;
+        CRDS.get_or_init(async || cluster.install_crds(stanchion_api::crds()).await)
+            .await;
+        let database = Database::of(version).await;
+        Self {
+            cluster,
+            namespace: cluster.namespace("user").await,
+            client: cluster.client().await,
+            admin_url: database.server().url("postgres"),
+            database,
+            key: Arc::new(FingerprintKey::generate()),
+            application: unique::name("operator"),
+            log: OperatorLog::in_memory(),
+        }
+    }
+
+    /// The same, with an administrator who is no superuser. The test's database is theirs.
+    pub(crate) async fn plain(version: Version) -> Self {
+        let mut bed = Self::new(version).await;
+        let (name, database) = (role_name(), bed.database.name());
+        let make = "LOGIN CREATEROLE CREATEDB PASSWORD 'admin'";
+        let own = format!("CREATE ROLE {name} {make}; ALTER DATABASE {database} OWNER TO {name}");
+        bed.database.execute(&own).await;
+        bed.admin_url = bed.database.server().url_of(&name, "admin", "postgres");
+        bed
+    }
+
+    /// With an administrator who is superuser, and with one who is not: by the rules of PostgreSQL 15, and by those of
+    /// 16 and later.
+    pub(crate) async fn kinds() -> Vec<Self> {
+        let (first, last) = bounds();
+        vec![
+            Self::new(first).await,
+            Self::plain(first).await,
+            Self::plain(last).await,
+        ]
+    }
+
+    /// Every version, with each kind of administrator.
+    pub(crate) async fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for version in versions() {
+            all.extend([Self::new(version).await, Self::plain(version).await]);
+        }
+        all
+    }
+
+    /// Whether the operator may look at stored passwords, and so notices one that was changed by hand.
+    pub(crate) fn sees_passwords(&self) -> bool {
+        self.admin_url == self.database.server().url("postgres")
+    }
+
+    /// The operator's administrator.
+    pub(crate) fn admin(&self) -> Target {
+        self.target(&self.admin_url)
+    }
+
+    fn target(&self, url: &str) -> Target {
+        let target = Target::parse(&url.into()).unwrap();
+        target.with_application_name(&self.application)
+    }
+
+    /// A proxy in front of the server, and the administrator's way through it.
+    pub(crate) async fn proxy(&self) -> (Proxy, Target) {
+        let server = self.database.server();
+        let proxy = Proxy::postgres(server.address()).await;
+        let direct = format!("127.0.0.1:{}", server.port());
+        let url = self.admin_url.replace(&direct, &proxy.address().to_string());
+        // Through TLS the proxy would see nothing.
+        let target = self.target(&url).with_tls(TlsMode::Disable, None);
+        (proxy, target)
+    }
+
+    /// As the operator usually is.
+    pub(crate) async fn how(&self) -> How {
+        How {
+            admin: self.admin(),
+            faults: Faults::new(),
+            backoff: Backoff::default(),
+            config: self.cluster.config().await,
+        }
+    }
+
+    /// The operator.
+    pub(crate) async fn operator(&self) -> Running {
+        self.start(self.how().await)
+    }
+
+    /// The operator, with these faults.
+    pub(crate) async fn operator_with(&self, faults: &Faults) -> Running {
+        let faults = faults.clone();
+        self.start(How {
+            faults,
+            ..self.how().await
+        })
+    }
+
+    /// Starts an operator.
+    pub(crate) fn start(&self, how: How) -> Running {
+        let (operator, metrics) = self.build(how);
+        Running {
+            task: tokio::spawn(operator.run().with_subscriber(self.log.dispatch())),
+            metrics,
+        }
+    }
+
+    /// An operator that is not running yet.
+    pub(crate) fn build(&self, how: How) -> (Operator, Metrics) {
+        let metrics = Metrics::new("test");
+        let mut options = Options::new("test");
+        options.layers = vec![ApiLayer::new(how.faults)];
+        let client = client::build(how.config, &metrics, &options).unwrap();
+        let setup = Setup {
+            default_instance: DefaultInstance::new(Some(how.admin)),
+            pools: Pools::new(PoolSettings::default(), Arc::new(())),
+            fingerprints: Arc::clone(&self.key),
+        };
+        let environment = Environment {
+            client,
+            metrics: metrics.clone(),
+            instance: "test".into(),
+            settings: Settings {
+                streaming_lists: true,
+                backoff: how.backoff,
+                ..Settings::default()
+            },
+            shutdown: CancellationToken::new(),
+        };
+        let mut operator = Operator::new(environment);
+        let scope = Scope::Namespace(self.namespace.clone());
+        operator.add(UserController::new(setup.clone()), &scope);
+        operator.add(InstanceController::new(setup), &scope);
+        (operator, metrics)
+    }
+
+    /// A wait that shows the operator's log when it fails.
+    pub(crate) fn wait(&self) -> Wait<'_> {
+        wait::within(PATIENCE).showing(&self.log)
+    }
+}
+
+/// The oldest and the newest version that there is.
+fn bounds() -> (Version, Version) {
+    let versions = versions();
+    (versions[0], versions[versions.len() - 1])
+}
+
+/// The version for a test of what no version has a say in: one of those that there are, always the same for a test.
+pub(crate) fn any() -> Version {
+    let mut hasher = DefaultHasher::new();
+    std::thread::current().name().hash(&mut hasher);
+    let (versions, hash) = (versions(), usize::try_from(hasher.finish() >> 32).unwrap());
+    versions[hash % versions.len()]
+}
+
+/// A role name that nobody else uses: roles belong to the whole server.
+pub(crate) fn role_name() -> String {
+    unique::name("u").replace('-', "_")
+}
+
+/// A condition's message.
+pub(crate) fn message(user: &PostgresUser, kind: &str) -> String {
+    let conditions = user.status.iter().flat_map(|status| &status.conditions);
+    let mut found = conditions.filter(|condition| condition.type_ == kind);
+    found
+        .next()
+        .map(|found| found.message.clone())
+        .unwrap_or_default()
+}
+
+/// A backoff that is as steep as the usual one and much shorter.
+pub(crate) fn quick() -> Backoff {
+    Backoff {
+        first: Duration::from_millis(50),
+        most: Duration::from_millis(1600),
+    }
+}
+
+/// A condition's status and reason, if it speaks of the present generation.
+pub(crate) fn condition(user: &PostgresUser, kind: &str) -> Option<(String, String)> {
+    let conditions = &user.status.as_ref()?.conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == kind)?;
+    (found.observed_generation == user.metadata.generation)
+        .then(|| (found.status.clone(), found.reason.clone()))
+}
