@@ -57,10 +57,11 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 
 # The binary as it is shipped; the program that measures it may be slow.
 .PHONY: bench
-bench: setup assets ## Measure what 1,000 idle objects cost (ARGS="--objects 100 --seconds 10" for a short run)
+bench: setup assets ## Measure what 1,000 objects cost, to make and when idle (ARGS="--objects 100 --seconds 10" for a short run)
 	cargo build --release --locked --all-features --bin stanchion
-	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-idle -- \
-		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+	for bench in idle users; do STANCHION_TEST_CLUSTER=real \
+		cargo run --locked --all-features --bin stanchion-bench-$$bench -- \
+		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS); done
 
 .PHONY: bench-roles
 bench-roles: setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)

@@ -15,17 +15,13 @@
     reason = "a bench that does not stand up says so and ends"
 )]
 
-mod bed;
-mod usage;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bed::Bed;
 use clap::Parser;
+use stanchion_bench_bed::{Bed, Usage, row};
 use tokio::time::sleep;
-use usage::Usage;
 
 /// What to measure.
 #[derive(Debug, Parser)]
@@ -48,12 +44,12 @@ async fn main() -> ExitCode {
         objects,
         seconds,
     } = Arguments::parse();
-    let bed = Bed::new().await;
-    bed.create(objects).await;
+    let bed = Bed::new("idle").await;
+    bed.create_users(0..objects).await;
 
     let start = Instant::now();
     let operator = bed.operator(&binary);
-    bed.converge(objects).await;
+    bed.users_ready(objects).await;
     let took = start.elapsed().as_secs_f64();
     row("objects", &objects.to_string());
     let rate = f64::from(u32::try_from(objects).unwrap_or(u32::MAX)) / took;
@@ -90,8 +86,4 @@ async fn main() -> ExitCode {
         );
         ExitCode::FAILURE
     }
-}
-
-fn row(what: &str, figure: &str) {
-    println!("{what:<24}{figure}");
 }

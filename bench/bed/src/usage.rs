@@ -8,16 +8,16 @@ const TICKS_A_SECOND: u64 = 100;
 const KIB_A_MIB: f64 = 1024.0;
 
 /// Time and memory of a process.
-pub(crate) struct Usage {
+pub struct Usage {
     /// In user and kernel mode, all threads.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
     resident_kib: u32,
     peak_kib: u32,
 }
 
 impl Usage {
     /// So far.
-    pub(crate) fn of(pid: u32) -> Self {
+    pub fn of(pid: u32) -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the operator runs");
         let (stat, status) = (read("stat"), read("status"));
         // The name of the program, in parentheses, may contain anything; what follows it is fields.
@@ -42,11 +42,13 @@ impl Usage {
         }
     }
 
-    pub(crate) fn resident_mib(&self) -> f64 {
+    /// Memory that it has now.
+    pub fn resident_mib(&self) -> f64 {
         f64::from(self.resident_kib) / KIB_A_MIB
     }
 
-    pub(crate) fn peak_mib(&self) -> f64 {
+    /// Memory that it had at most.
+    pub fn peak_mib(&self) -> f64 {
         f64::from(self.peak_kib) / KIB_A_MIB
     }
 }

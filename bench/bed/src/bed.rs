@@ -1,0 +1,242 @@
+//! The cluster, the server, the objects, and what an operator does to them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ListParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use stanchion_testkit::cluster::{Audit, Cluster};
+use stanchion_testkit::postgres::{Postgres, Version};
+use stanchion_testkit::process::{Launch, Process};
+use stanchion_testkit::scratch::Scratch;
+use tokio::time::sleep;
+
+use crate::connections;
+
+/// Long enough without a write that the work is done, and not only between two passes.
+const QUIET: Duration = Duration::from_secs(5);
+/// A list of many objects is work for the API server, which is being measured, too.
+const BETWEEN_LISTS: Duration = Duration::from_secs(1);
+/// The administrators tell operators apart in the server's log.
+const OURS: &str = "ours";
+/// Another operator's administrator.
+pub const RIVAL: &str = "rival";
+/// The password of the administrators.
+pub const PASSWORD: &str = "password";
+
+/// Everything that an operator stands on.
+pub struct Bed {
+    cluster: Cluster,
+    server: Postgres,
+    namespace: String,
+    client: Client,
+    scratch: Scratch,
+}
+
+/// A moment to count from.
+pub struct Mark<'a> {
+    audit: Audit<'a>,
+    entries: usize,
+}
+
+/// What an operator did.
+#[derive(Default)]
+pub struct Counted {
+    /// Requests that change something.
+    pub writes: usize,
+    /// The others.
+    pub reads: usize,
+    /// SQL; what holds a password is not logged, and not counted.
+    pub statements: usize,
+    /// Connections to the server that were open at once.
+    pub connections: usize,
+    /// Some of what should not be there.
+    pub examples: Vec<String>,
+}
+
+impl Bed {
+    /// A cluster and a server of their own.
+    pub async fn new(purpose: &str) -> Self {
+        let server = Postgres::builder(Version::V15)
+            .setting("log_disconnections", "on")
+            .start();
+        let (cluster, server) = tokio::join!(Cluster::start(), server);
+        for login in [OURS, RIVAL] {
+            let make = format!("CREATE ROLE {login} LOGIN SUPERUSER PASSWORD '{PASSWORD}'");
+            server.execute("postgres", &make).await;
+        }
+        cluster.install_crds(stanchion_api::crds()).await;
+        let namespace = cluster.namespace(purpose).await;
+        Self {
+            client: cluster.client().await,
+            scratch: Scratch::new("stanchion-bench-").expect("a directory"),
+            namespace,
+            cluster,
+            server,
+        }
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Postgres {
+        &self.server
+    }
+
+    /// The namespace of the objects.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Makes users with these numbers, and a Secret for all of them.
+    pub async fn create_users(&self, numbers: impl IntoIterator<Item = usize>) {
+        let secret = json!({ "metadata": { "name": PASSWORD }, "stringData": { PASSWORD: "correct horse" } });
+        let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        match secrets.create(&PostParams::default(), &secret).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            other => drop(other.expect("a Secret")),
+        }
+        self.create(numbers.into_iter().map(user)).await;
+    }
+
+    /// Makes objects.
+    pub async fn create(&self, objects: impl IntoIterator<Item = Value>) {
+        let create = |object: Value| async move {
+            let api = self.api(&object);
+            let object = serde_json::from_value(object).expect("an object");
+            api.create(&PostParams::default(), &object)
+                .await
+                .expect("an object that is let in");
+        };
+        stream::iter(objects)
+            .map(create)
+            .buffer_unordered(16)
+            .collect::<()>()
+            .await;
+    }
+
+    /// Starts the operator.
+    pub fn operator(&self, binary: &Path) -> Process {
+        let anywhere = "127.0.0.1:0";
+        let arguments = ["run", "--controllers", "user", "--no-webhooks"];
+        self.launch(binary, "stanchion")
+            .args(arguments)
+            .args(["--health-addr", anywhere, "--metrics-addr", anywhere])
+            .env(
+                "STANCHION_POSTGRES_URL",
+                self.server.url_of(OURS, PASSWORD, "postgres"),
+            )
+            .spawn()
+            .expect("the operator starts")
+    }
+
+    /// A program that finds the cluster, and writes a log of this name.
+    pub fn launch(&self, binary: &Path, name: &str) -> Launch {
+        Launch::new(binary, self.scratch.path().join(name)).env("KUBECONFIG", self.cluster.kubeconfig_path())
+    }
+
+    /// Waits until so many objects of the kind of `example` are ready.
+    pub async fn converge(&self, example: &Value, objects: usize, is_ready: impl Fn(&Value) -> bool) {
+        let api = self.api(example);
+        loop {
+            let listed = api.list(&ListParams::default()).await.expect("a list");
+            let ready = |object: &&DynamicObject| is_ready(&object.data);
+            if listed.items.iter().filter(ready).count() >= objects {
+                return;
+            }
+            sleep(BETWEEN_LISTS).await;
+        }
+    }
+
+    /// Waits until so many users are ready.
+    pub async fn users_ready(&self, objects: usize) {
+        let is_ready = |object: &Value| {
+            let conditions = object["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        };
+        self.converge(&user(0), objects, is_ready).await;
+    }
+
+    /// Waits until the operator has done everything that follows.
+    pub async fn quiet(&self) {
+        loop {
+            let mark = self.mark();
+            sleep(QUIET).await;
+            let counted = self.count(&mark).await;
+            if counted.writes + counted.statements == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Now.
+    pub fn mark(&self) -> Mark<'_> {
+        Mark {
+            audit: self.cluster.audit(),
+            entries: self.server.log().entries().len(),
+        }
+    }
+
+    /// What the operator did since.
+    pub async fn count(&self, mark: &Mark<'_>) -> Counted {
+        self.count_of(mark, "stanchion/", OURS).await
+    }
+
+    /// What an operator with this user agent and this administrator did since.
+    pub async fn count_of(&self, mark: &Mark<'_>, agent: &str, login: &str) -> Counted {
+        let requests = mark.audit.requests().await;
+        let requests = requests.filter(|request| request.user_agent.starts_with(agent));
+        let writes = requests.clone().writes();
+        let log = self.server.log();
+        let entries = log.entries().get(mark.entries..).unwrap_or_default();
+        let its = entries.iter().filter(|entry| entry.user == login);
+        let statements: Vec<&str> = its.filter_map(|entry| entry.statement()).collect();
+        let written = writes
+            .list()
+            .iter()
+            .map(|write| format!("{} {}", write.verb, write.uri));
+        let asked = statements.iter().map(ToString::to_string);
+        Counted {
+            writes: writes.count(),
+            reads: requests.count() - writes.count(),
+            statements: statements.len(),
+            connections: connections::most(log.entries(), login),
+            examples: written.take(5).chain(asked.take(5)).collect(),
+        }
+    }
+
+    fn api(&self, object: &Value) -> Api<DynamicObject> {
+        let text = |field: &str| object[field].as_str().expect("a kind").to_owned();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        let (group, version) = version.split_once('/').expect("a group");
+        let kind = GroupVersionKind::gvk(group, version, &kind);
+        Api::namespaced_with(
+            self.client.clone(),
+            &self.namespace,
+            &ApiResource::from_gvk(&kind),
+        )
+    }
+}
+
+fn user(number: usize) -> Value {
+    json!({
+        "apiVersion": "db.example.com/v1alpha1",
+        "kind": "PostgresUser",
+        "metadata": { "name": format!("user-{number}") },
+        "spec": {
+            "username": format!("user_{number}"),
+            "database": "postgres",
+            "privileges": ["CONNECT"],
+            "passwordSecretRef": { "name": PASSWORD },
+        },
+    })
+}

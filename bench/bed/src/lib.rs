@@ -1,0 +1,24 @@
+//! What the benches stand on: a real control plane, a real PostgreSQL server, the operator as a user starts it, and
+//! counts that do not depend on what the operator says of itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    clippy::print_stdout,
+    reason = "a bench that does not stand up says so and ends"
+)]
+
+mod bed;
+mod connections;
+mod usage;
+
+pub use bed::{Bed, Counted, Mark, PASSWORD, RIVAL};
+pub use usage::Usage;
+
+/// Prints one figure.
+pub fn row(what: &str, figure: &str) {
+    println!("{what:<32}{figure}");
+}

@@ -1,0 +1,98 @@
+//! The same work by another operator: movetokube's, which also makes roles on a server that is there already.
+//!
+//! Nothing of it is in this repository. To have it:
+//!
+//!     git clone https://github.com/movetokube/postgres-operator rival
+//!     (cd rival && go build -o manager ./cmd)
+//!     cargo run -p stanchion-bench-users -- --binary target/release/stanchion --objects 200 --rival rival
+//!
+//! Both get users with a generated password and a Secret for the application, on one database, and the right to
+//! connect. Each has a cluster and a server of its own, one after the other.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stanchion_bench_bed::{Bed, PASSWORD, RIVAL, Usage, row};
+
+use crate::made;
+
+/// Measures both and prints the ratio.
+pub(crate) async fn compare(ours: &Path, rival: &Path, objects: usize) {
+    println!("stanchion");
+    let first = stanchion(ours, objects).await;
+    println!("\nmovetokube");
+    let second = movetokube(rival, objects).await;
+    println!();
+    let ratio = second.as_secs_f64() / first.as_secs_f64();
+    row("movetokube takes", &format!("{ratio:.1} times as long"));
+}
+
+async fn stanchion(binary: &Path, objects: usize) -> Duration {
+    let bed = Bed::new("ours").await;
+    let user = |number: usize| {
+        json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
+            "metadata": { "name": format!("user-{number}") },
+            "spec": {
+                "username": format!("user_{number}"), "database": "postgres", "privileges": ["CONNECT"],
+                "password": { "generate": {} },
+            },
+        })
+    };
+    bed.create((0..objects).map(user)).await;
+    let (mark, start) = (bed.mark(), Instant::now());
+    let operator = bed.operator(binary);
+    bed.users_ready(objects).await;
+    let took = start.elapsed();
+    made(objects, took, &bed.count(&mark).await);
+    used(operator.pid());
+    took
+}
+
+async fn movetokube(directory: &Path, objects: usize) -> Duration {
+    let bed = Bed::new("rival").await;
+    let crds = directory.join("config/crd/bases");
+    let apply = ["apply", "--server-side", "-f", crds.to_str().expect("a path")];
+    bed.cluster().kubectl(&apply).await.expect("its CRDs");
+    let object = |kind: &str, name: String, spec: Value| {
+        json!({
+            "apiVersion": "db.movetokube.com/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec,
+        })
+    };
+    let user = |number: usize| {
+        let spec = json!({
+            "role": format!("user_{number}"), "database": "app", "privileges": "READ",
+            "secretName": format!("user-{number}"),
+        });
+        object("PostgresUser", format!("user-{number}"), spec)
+    };
+    let database = object("Postgres", "app".into(), json!({ "database": "app" }));
+    bed.create([database.clone()]).await;
+    bed.create((0..objects).map(user)).await;
+    let (mark, start) = (bed.mark(), Instant::now());
+    let operator = bed
+        .launch(&directory.join("manager"), "rival")
+        .args(["--leader-elect=false", "--metrics-bind-address=0"])
+        .args(["--health-probe-bind-address=127.0.0.1:0"])
+        .env("POSTGRES_HOST", bed.server().address().to_string())
+        .env("POSTGRES_USER", RIVAL)
+        .env("POSTGRES_PASS", PASSWORD)
+        .env("POSTGRES_URI_ARGS", "sslmode=disable")
+        .env("WATCH_NAMESPACE", bed.namespace())
+        .spawn()
+        .expect("the rival starts");
+    let succeeded = |object: &Value| object["status"]["succeeded"] == true;
+    bed.converge(&user(0), objects, succeeded).await;
+    let took = start.elapsed();
+    made(objects, took, &bed.count_of(&mark, "manager/", RIVAL).await);
+    used(operator.pid());
+    took
+}
+
+fn used(pid: u32) {
+    let usage = Usage::of(pid);
+    let (cpu, memory) = (usage.cpu.as_secs_f64(), usage.peak_mib());
+    row("CPU of the operator", &format!("{cpu:.1} s"));
+    row("memory of the operator", &format!("{memory:.1} MiB at most"));
+}
