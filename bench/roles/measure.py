@@ -40,12 +40,14 @@ def run(server, command, expect=(0,)):
 
         def watch():
             nonlocal peak
-            while not done.wait(0.002):
+            while True:
                 try:
                     found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{child.pid}/status").read_text())
                 except OSError:
                     return
                 peak = max(peak, int(found[1]) if found else 0)
+                if done.wait(0.002):
+                    return
 
         watcher = threading.Thread(target=watch)
         watcher.start()

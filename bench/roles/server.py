@@ -52,7 +52,8 @@ class Server:
 
     def psql(self, database, sql):
         command = [self.bin / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-c", sql]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        quiet = {**os.environ, "PGOPTIONS": "-c client_min_messages=error"}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=quiet)
 
     def populate(self, name, schemas, tables):
         """The template of a case."""
@@ -68,7 +69,7 @@ class Server:
 
     def fresh(self, template):
         """A new copy of a case, without the roles that the last run made."""
-        self.psql("postgres", "DROP DATABASE IF EXISTS bench WITH (FORCE)")
+        self.drop_database("bench")
         self.psql("postgres", r"""DO $$ DECLARE r text; BEGIN
             FOR r IN SELECT rolname FROM pg_roles WHERE rolname ~ '^s\d+-(editor|viewer)$' LOOP
             EXECUTE format('DROP ROLE %I', r); END LOOP; END $$""")
@@ -79,4 +80,7 @@ class Server:
 
     def forget(self, template):
         for name in ("bench", template):
-            self.psql("postgres", f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            self.drop_database(name)
+
+    def drop_database(self, name):
+        self.psql("postgres", f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

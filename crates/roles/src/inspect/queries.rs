@@ -10,6 +10,8 @@ use crate::model::ObjectType;
 /// What the rows of a query are about; tells how they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
+    /// Settings for the queries after it: nothing to read.
+    Planner,
     Server,
     ActsAs,
     Roles,
@@ -30,7 +32,15 @@ pub(super) enum Subject {
 /// The queries for these needs, each with what its rows are about.
 pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
     let contents = || needs.contents.clone();
+    let planner = |nested_loops: bool| {
+        let setting = if nested_loops { "on" } else { "off" };
+        (
+            Subject::Planner,
+            Query::new(sql::PLANNER).bind(setting.to_owned(), Type::TEXT),
+        )
+    };
     let mut queries = vec![
+        planner(false),
         (Subject::Server, Query::new(sql::SERVER)),
         (Subject::ActsAs, Query::new(sql::ACTS_AS)),
         (Subject::Roles, Query::new(sql::ROLES).texts(needs.roles.clone())),
@@ -79,13 +89,6 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
             queries.push((subject, query));
         }
     }
-    if !needs.columns.is_empty() {
-        let (schemas, relations) = needs.columns.iter().cloned().unzip();
-        queries.push((
-            Subject::Columns,
-            Query::new(sql::COLUMNS).texts(schemas).texts(relations),
-        ));
-    }
     if !needs.global.is_empty() {
         queries.push((Subject::Globals, globals(needs)));
     }
@@ -95,6 +98,15 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
             Query::new(sql::ELSEWHERE)
                 .texts(needs.managed.clone())
                 .texts(contents()),
+        ));
+    }
+    // What follows is about few objects, each found by an index.
+    queries.push(planner(true));
+    if !needs.columns.is_empty() {
+        let (schemas, relations) = needs.columns.iter().cloned().unzip();
+        queries.push((
+            Subject::Columns,
+            Query::new(sql::COLUMNS).texts(schemas).texts(relations),
         ));
     }
     if !needs.retired.is_empty() {

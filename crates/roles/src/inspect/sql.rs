@@ -1,5 +1,10 @@
 //! The texts of the catalog queries.
 
+/// For the rest of the transaction. Right after a large apply the statistics still tell of a small catalog, and the
+/// planner would compare every role with every row; a hash is never much worse, and nothing here is worth compiling.
+pub(super) const PLANNER: &str =
+    "SELECT set_config('enable_nestloop', $1, true), set_config('jit', 'off', true)";
+
 pub(super) const SERVER: &str = "\
 SELECT current_setting('server_version_num')::int4, d.datname::text, current_user::text,
        (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user),
@@ -124,10 +129,11 @@ SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized_view' WHE
   FROM pg_class c JOIN outside o ON o.oid = c.relnamespace
   WHERE c.relacl IS NOT NULL
     AND c.oid IN (SELECT objid FROM held WHERE classid = 'pg_class'::regclass AND objsubid = 0)
-UNION ALL SELECT 'table', n.nspname::text, c.relname::text, a.attname::text, NULL, pg_get_userbyid(c.relowner)::text,
-       a.attacl::text[]
+UNION ALL SELECT 'table', n.nspname::text, c.relname::text,
+       (SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = h.objid AND a.attnum = h.objsubid), NULL,
+       pg_get_userbyid(c.relowner)::text,
+       (SELECT a.attacl::text[] FROM pg_attribute a WHERE a.attrelid = h.objid AND a.attnum = h.objsubid)
   FROM (SELECT DISTINCT objid, objsubid FROM held WHERE classid = 'pg_class'::regclass AND objsubid > 0) h
-  JOIN pg_attribute a ON a.attrelid = h.objid AND a.attnum = h.objsubid
   JOIN pg_class c ON c.oid = h.objid JOIN pg_namespace n ON n.oid = c.relnamespace
 UNION ALL SELECT 'function', o.name, p.proname::text, NULL,
        ARRAY(SELECT format_type(t.oid, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, place)

@@ -43,6 +43,7 @@ pub(super) struct Decoder {
 impl Decoder {
     pub(super) fn add(&mut self, subject: Subject, rows: &[Row]) -> Result<(), Unreadable> {
         rows.iter().try_for_each(|row| match subject {
+            Subject::Planner => Ok(()),
             Subject::Server => self.server(row),
             Subject::ActsAs => {
                 self.facts
