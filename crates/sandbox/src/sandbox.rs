@@ -13,7 +13,7 @@ use crate::audit::Audit;
 use crate::auth::User;
 use crate::auth::tokens::Tokens;
 use crate::clock::Clock;
-use crate::controllers::{self, Workloads};
+use crate::controllers::{self, Logs, Mapping, Workloads};
 use crate::faults::Faults;
 use crate::private;
 use crate::resource::Registry;
@@ -44,6 +44,7 @@ pub struct Builder {
     seed: Option<u64>,
     rbac: bool,
     workloads: Option<Duration>,
+    commands: Vec<Mapping>,
     audit: Option<PathBuf>,
     state: Option<PathBuf>,
     users: Vec<(String, User)>,
@@ -55,6 +56,7 @@ impl Default for Builder {
             seed: None,
             rbac: true,
             workloads: Some(Duration::ZERO),
+            commands: Vec::new(),
             audit: None,
             state: None,
             users: Vec::new(),
@@ -81,6 +83,15 @@ impl Builder {
     #[must_use]
     pub fn workloads(mut self, pod_start: Option<Duration>) -> Self {
         self.workloads = pod_start;
+        self
+    }
+
+    /// Really runs containers whose image's name contains `image`: as this command on this machine, with the
+    /// arguments and the environment of the container.
+    #[must_use]
+    pub fn command(mut self, image: &str, command: &[&str]) -> Self {
+        let command = command.iter().map(|&word| word.to_owned()).collect();
+        self.commands.push((image.to_owned(), command));
         self
     }
 
@@ -123,6 +134,7 @@ impl Builder {
             faults: Faults::default(),
             audit,
             webhooks: Webhooks,
+            logs: Logs::default(),
         });
         for (token, user) in self.users {
             server.tokens.add(&token, user);
@@ -137,7 +149,8 @@ impl Builder {
             _ => {}
         }
         let mut tasks = JoinSet::new();
-        let workloads = self.workloads.map(|pod_start| Workloads { pod_start });
+        let commands = self.commands;
+        let workloads = self.workloads.map(|pod_start| Workloads { pod_start, commands });
         controllers::start(&server, workloads, &mut tasks);
         if let Some(path) = self.state.clone() {
             controllers::keep_on_disk(&server, path, &mut tasks);

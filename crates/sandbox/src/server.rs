@@ -12,6 +12,7 @@ use crate::auth::rbac::{self, Attributes, Decision};
 use crate::auth::tokens::Tokens;
 use crate::auth::{self, User};
 use crate::clock::Clock;
+use crate::controllers::Logs;
 use crate::error::{About, ApiError};
 use crate::faults::Faults;
 use crate::handlers;
@@ -31,6 +32,7 @@ pub(crate) struct Server {
     pub(crate) faults: Faults,
     pub(crate) audit: Audit,
     pub(crate) webhooks: Webhooks,
+    pub(crate) logs: Logs,
 }
 
 impl Server {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-pub(crate) use workloads::Workloads;
+pub(crate) use workloads::{Logs, Mapping, Workloads};
 
 use crate::server::Server;
 use actor::Actor;
@@ -33,7 +33,7 @@ pub(crate) fn start(server: &Arc<Server>, workloads: Option<Workloads>, tasks: &
     tasks.spawn(garbage::run(actor("generic-garbage-collector")));
     tasks.spawn(quotas::run(actor("resourcequota-controller")));
     if let Some(workloads) = workloads {
-        workloads::start(server, &workloads, tasks);
+        workloads::start(server, workloads, tasks);
     }
 }
 

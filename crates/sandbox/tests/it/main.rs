@@ -12,4 +12,5 @@ mod conformance;
 mod hook;
 mod kubectl;
 mod load;
+mod processes;
 mod webhooks;

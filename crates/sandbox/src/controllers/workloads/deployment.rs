@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::tell::Told;
 use super::{DEPLOYMENTS, REPLICA_SETS, Simulation, hash, number, owned_by, put};
 use crate::error::ApiError;
 use crate::handlers::Endpoint;
@@ -71,11 +72,11 @@ impl Simulation {
         let complete = number(new, "/status/availableReplicas") >= wanted;
         if !paused {
             if !recreate || old_pods == 0 {
-                self.scale(new, wanted).await?;
+                self.scale(deployment, new, wanted).await?;
             }
             if recreate || complete {
                 for set in &old {
-                    self.scale(set, 0).await?;
+                    self.scale(deployment, set, 0).await?;
                 }
             }
         }
@@ -88,7 +89,14 @@ impl Simulation {
         self.deployment_status(deployment, new.name(), &totals).await
     }
 
-    async fn scale(&self, set: &Object, replicas: i64) -> Result<(), ApiError> {
+    async fn scale(&self, deployment: &Object, set: &Object, replicas: i64) -> Result<(), ApiError> {
+        let before = number(set, "/spec/replicas");
+        if before != replicas {
+            let way = if replicas > before { "up" } else { "down" };
+            let name = set.name();
+            let message = format!("Scaled {way} replica set {name} from {before} to {replicas}");
+            self.tell_scaling(deployment, &message).await;
+        }
         self.actor
             .modify(
                 REPLICA_SETS,
@@ -148,7 +156,23 @@ impl Simulation {
         });
         self.actor
             .create(REPLICA_SETS, deployment.namespace(), &set)
-            .await
+            .await?;
+        let (name, replicas) = (text(&set, "/metadata/name"), &set["spec"]["replicas"]);
+        if replicas != &json!(0) {
+            let message = format!("Scaled up replica set {name} from 0 to {replicas}");
+            self.tell_scaling(deployment, &message).await;
+        }
+        Ok(())
+    }
+
+    async fn tell_scaling(&self, deployment: &Object, message: &str) {
+        let told = Told {
+            by: "deployment-controller",
+            warning: false,
+            reason: "ScalingReplicaSet",
+            message,
+        };
+        self.tell(deployment, told).await;
     }
 
     async fn record_revision(&self, deployment: &Object, revision: &str) -> Result<(), ApiError> {

@@ -46,7 +46,11 @@ impl Simulation {
         if !suspended && !given_up {
             for _ in active..parallel.min(wanted - succeeded) {
                 self.actor
-                    .create(PODS, job.namespace(), &pod_of(job, &[]))
+                    .create(
+                        PODS,
+                        job.namespace(),
+                        &pod_of(job, &self.actor.server.clock.suffix(5), &[]),
+                    )
                     .await?;
             }
             pods = self.controlled(PODS, job);

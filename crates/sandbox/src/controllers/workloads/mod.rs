@@ -1,15 +1,19 @@
 //! Simulated workloads: Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets` and Jobs make pods, and pods become
-//! what their image's name says. No container runs, and nothing claims that one did.
+//! what their image's name says. No container runs, and nothing claims that one did; but images can be mapped to
+//! local commands, which then run as processes.
 
 mod deployment;
 mod job;
 mod pod;
+mod process;
 mod replicas;
 mod stateful;
+mod tell;
 
 pub(crate) use pod::NODE;
+pub(crate) use process::{Logs, Mapping};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,10 +34,12 @@ const DAEMON_SETS: &str = "apps/daemonsets";
 const JOBS: &str = "batch/jobs";
 
 /// How workloads are simulated.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Workloads {
     /// How long a pod takes to become ready.
     pub(crate) pod_start: Duration,
+    /// Images that are really run.
+    pub(crate) commands: Vec<Mapping>,
 }
 
 /// An object to look at, by kind and key.
@@ -43,15 +49,20 @@ type Item = (&'static str, String);
 struct Simulation {
     actor: Actor,
     pod_start: Duration,
+    commands: Vec<Mapping>,
+    /// By the uid of the pod.
+    processes: HashMap<String, process::Running>,
     later: mpsc::UnboundedSender<Item>,
     timers: JoinSet<()>,
 }
 
-pub(crate) fn start(server: &Arc<Server>, workloads: &Workloads, tasks: &mut JoinSet<()>) {
+pub(crate) fn start(server: &Arc<Server>, workloads: Workloads, tasks: &mut JoinSet<()>) {
     let (later, due) = mpsc::unbounded_channel();
     let simulation = Simulation {
         actor: Actor::new(server, "workload-simulation"),
         pod_start: workloads.pod_start,
+        commands: workloads.commands,
+        processes: HashMap::new(),
         later,
         timers: JoinSet::new(),
     };
@@ -93,6 +104,9 @@ impl Simulation {
                 changes = feed.next() => {
                     for (storage, change) in changes {
                         let Some(storage) = kind(&storage) else { continue };
+                        if change.deleted || change.after.is_deleting() {
+                            self.processes.remove(change.after.uid());
+                        }
                         items.insert((storage, change.key.to_string()));
                         items.extend(controller(&change.after));
                     }
@@ -163,14 +177,16 @@ fn owned_by(owner: &Object) -> Value {
 }
 
 /// A pod from its owner's template.
-fn pod_of(owner: &Object, more_labels: &[(&str, &str)]) -> Value {
+fn pod_of(owner: &Object, suffix: &str, more_labels: &[(&str, &str)]) -> Value {
     let template = owner
         .value()
         .pointer("/spec/template")
         .cloned()
         .unwrap_or_default();
-    let mut metadata =
-        json!({"ownerReferences": owned_by(owner), "generateName": format!("{}-", owner.name())});
+    let prefix = format!("{}-", owner.name());
+    let mut metadata = json!({
+        "ownerReferences": owned_by(owner), "generateName": prefix, "name": format!("{prefix}{suffix}"),
+    });
     for key in ["labels", "annotations"] {
         if let Some(map) = template.pointer(&format!("/metadata/{key}")) {
             metadata[key] = map.clone();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::tell::Told;
 use super::{PODS, Simulation};
 use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint};
@@ -84,6 +85,9 @@ impl Simulation {
             let ours = pod.text("/spec/schedulerName") == "default-scheduler";
             return if ours { self.schedule(pod).await } else { Ok(()) };
         }
+        if self.run_processes(pod).await? {
+            return Ok(());
+        }
         match pod.text("/status/phase") {
             "Pending" if pod.value().pointer("/status/containerStatuses").is_none() => {
                 if !self.pod_start.is_zero() && pod.value().pointer("/status/startTime").is_none() {
@@ -120,7 +124,7 @@ impl Simulation {
         })
     }
 
-    async fn set_status(
+    pub(super) async fn set_status(
         &self,
         pod: &Object,
         change: impl Fn(&mut Value) + Send + Sync,
@@ -160,13 +164,19 @@ impl Simulation {
                 "lastTransitionTime": now,
                 "message": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
             });
-            return self
-                .set_status(pod, |status| {
-                    if status.get("conditions").is_none() {
-                        status["conditions"] = json!([condition]);
-                    }
-                })
-                .await;
+            if pod.value().pointer("/status/conditions").is_some() {
+                return Ok(());
+            }
+            self.set_status(pod, |status| status["conditions"] = json!([condition]))
+                .await?;
+            let told = Told {
+                by: "default-scheduler",
+                warning: true,
+                reason: "FailedScheduling",
+                message: text(&condition, "/message"),
+            };
+            self.tell(pod, told).await;
+            return Ok(());
         }
         self.actor
             .modify(PODS, pod.namespace(), pod.name(), Endpoint::Main, |object| {
@@ -175,11 +185,24 @@ impl Simulation {
             .await?;
         let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
         self.set_status(pod, |status| status["conditions"] = json!([condition]))
-            .await
+            .await?;
+        let message = format!(
+            "Successfully assigned {}/{} to {NODE}",
+            pod.namespace(),
+            pod.name()
+        );
+        let told = Told {
+            by: "default-scheduler",
+            warning: false,
+            reason: "Scheduled",
+            message: &message,
+        };
+        self.tell(pod, told).await;
+        Ok(())
     }
 
     /// What happens when the containers start.
-    async fn begin(&self, pod: &Object) -> Result<(), ApiError> {
+    pub(super) async fn begin(&self, pod: &Object) -> Result<(), ApiError> {
         let now = self.actor.server.clock.seconds();
         if pod.text("/spec/restartPolicy") == "Never" && fates(pod).any(|fate| fate == Fate::Crashes) {
             return self.crash_once(pod, &now).await;
@@ -241,7 +264,7 @@ impl Simulation {
     }
 
     /// A pod that is not restarted crashes once and for all.
-    async fn crash_once(&self, pod: &Object, now: &str) -> Result<(), ApiError> {
+    pub(super) async fn crash_once(&self, pod: &Object, now: &str) -> Result<(), ApiError> {
         let containers = pod
             .value()
             .pointer("/spec/containers")
@@ -266,7 +289,7 @@ impl Simulation {
     }
 
     /// The pods of a Job come to their end.
-    async fn finish(&self, pod: &Object) -> Result<(), ApiError> {
+    pub(super) async fn finish(&self, pod: &Object) -> Result<(), ApiError> {
         let now = self.actor.server.clock.seconds();
         self.set_status(pod, |status| {
             status["phase"] = json!("Succeeded");

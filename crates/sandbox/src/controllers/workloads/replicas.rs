@@ -4,10 +4,20 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::tell::Told;
 use super::{DAEMON_SETS, PODS, REPLICA_SETS, Simulation, is_ready, number, pod_of, put};
 use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint};
-use crate::store::Object;
+use crate::store::{Object, text};
+
+fn told<'m>(reason: &'static str, message: &'m str) -> Told<'m> {
+    Told {
+        by: "replicaset-controller",
+        warning: false,
+        reason,
+        message,
+    }
+}
 
 impl Simulation {
     /// Brings the number of pods to what is wanted, and returns those that are left.
@@ -19,14 +29,17 @@ impl Simulation {
             .collect();
         let wanted = usize::try_from(wanted.max(0)).unwrap_or_default();
         for _ in pods.len()..wanted {
-            self.actor
-                .create(PODS, owner.namespace(), &pod_of(owner, &[]))
-                .await?;
+            let pod = pod_of(owner, &self.actor.server.clock.suffix(5), &[]);
+            self.actor.create(PODS, owner.namespace(), &pod).await?;
+            let message = format!("Created pod: {}", text(&pod, "/metadata/name"));
+            self.tell(owner, told("SuccessfulCreate", &message)).await;
         }
         // Pods that are not ready go first.
         pods.sort_by_key(|pod| is_ready(pod));
         for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
             self.actor.delete(PODS, pod, &DeleteOptions::background()).await?;
+            let message = format!("Deleted pod: {}", pod.name());
+            self.tell(owner, told("SuccessfulDelete", &message)).await;
         }
         Ok(self
             .controlled(PODS, owner)

@@ -63,7 +63,7 @@ impl Simulation {
             ("statefulset.kubernetes.io/pod-name", &name),
             ("apps.kubernetes.io/pod-index", &index),
         ];
-        let mut pod = pod_of(set, &labels);
+        let mut pod = pod_of(set, "", &labels);
         pod["metadata"]["name"] = json!(name);
         pod["spec"]["hostname"] = json!(name);
         let service = set.text("/spec/serviceName");

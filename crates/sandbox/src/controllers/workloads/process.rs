@@ -1,0 +1,303 @@
+//! Containers that really run: an image that is mapped to a local command is started as a process, with the
+//! environment that the pod describes. Everything else stays simulated.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+
+use super::{PODS, Simulation};
+use crate::error::ApiError;
+use crate::store::{self, Object, Store, text};
+
+/// Lines that are kept of what a process says.
+const KEPT: usize = 1_000;
+/// How long it takes until a process is started again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A part of an image's name, and the command that stands for such images.
+pub(crate) type Mapping = (String, Vec<String>);
+
+/// What processes have said, by the uid of their pod.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Logs(Arc<Mutex<HashMap<String, Vec<String>>>>);
+
+impl Logs {
+    /// What the processes of a pod have said; `None` if none ran.
+    pub(crate) fn of(&self, pod: &str) -> Option<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(pod).map(|lines| lines.concat())
+    }
+
+    fn begin(&self, pod: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(pod.to_owned()).or_default();
+    }
+
+    fn add(&self, pod: &str, line: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = all.entry(pod.to_owned()).or_default();
+        if lines.len() == KEPT {
+            lines.remove(0);
+        }
+        lines.push(format!("{line}\n"));
+    }
+}
+
+/// The command for a container, if its image is mapped to one.
+fn command<'m>(commands: &'m [Mapping], container: &Value) -> Option<&'m [String]> {
+    let image = text(container, "/image");
+    let mapping = commands.iter().find(|(part, _)| image.contains(part))?;
+    Some(&mapping.1)
+}
+
+/// The environment of a container, or the first thing that it needs and that is not there.
+fn environment(store: &Store, pod: &Object, container: &Value) -> Result<Vec<(String, String)>, String> {
+    let list = |key: &str| container.get(key).and_then(Value::as_array).into_iter().flatten();
+    let mut variables = Vec::new();
+    for source in list("envFrom") {
+        for kind in ["secretRef", "configMapRef"] {
+            if let Some(reference) = source.get(kind) {
+                let data = data(store, pod, kind, text(reference, "/name"))?;
+                variables.extend(
+                    data.into_iter()
+                        .map(|(key, value)| (format!("{}{key}", text(source, "/prefix")), value)),
+                );
+            }
+        }
+    }
+    for variable in list("env") {
+        let name = text(variable, "/name").to_owned();
+        let value = match variable.get("valueFrom") {
+            None => Some(text(variable, "/value").to_owned()),
+            Some(source) => from_source(store, pod, source)?,
+        };
+        variables.extend(value.map(|value| (name, value)));
+    }
+    Ok(variables)
+}
+
+fn from_source(store: &Store, pod: &Object, source: &Value) -> Result<Option<String>, String> {
+    if let Some(field) = source.get("fieldRef") {
+        let pointer = format!("/{}", text(field, "/fieldPath").replace('.', "/"));
+        return Ok(Some(pod.text(&pointer).to_owned()));
+    }
+    for (key, kind) in [("secretKeyRef", "secretRef"), ("configMapKeyRef", "configMapRef")] {
+        let Some(reference) = source.get(key) else {
+            continue;
+        };
+        let (name, wanted) = (text(reference, "/name"), text(reference, "/key"));
+        let found = data(store, pod, kind, name).and_then(|data| {
+            let value = data
+                .into_iter()
+                .find(|(key, _)| key == wanted)
+                .map(|(_, value)| value);
+            value.ok_or_else(|| format!("couldn't find key {wanted} in {}/{name}", pod.namespace()))
+        });
+        let optional = reference
+            .get("optional")
+            .and_then(Value::as_bool)
+            .unwrap_or_default();
+        return if optional { Ok(found.ok()) } else { found.map(Some) };
+    }
+    Ok(None)
+}
+
+/// The entries of a Secret or a `ConfigMap`.
+fn data(store: &Store, pod: &Object, kind: &str, name: &str) -> Result<Vec<(String, String)>, String> {
+    let (storage, word) = if kind == "secretRef" {
+        ("/secrets", "secret")
+    } else {
+        ("/configmaps", "configmap")
+    };
+    let object = store.get(storage, &store::key(pod.namespace(), name));
+    let object = object.ok_or_else(|| format!("{word} \"{name}\" not found"))?;
+    let entries = object
+        .value()
+        .get("data")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let plain = |value: &str| match kind {
+        "secretRef" => String::from_utf8_lossy(&STANDARD.decode(value).unwrap_or_default()).into_owned(),
+        _ => value.to_owned(),
+    };
+    Ok(entries
+        .map(|(key, value)| (key.clone(), plain(value.as_str().unwrap_or_default())))
+        .collect())
+}
+
+/// The processes of one pod; they end with the value.
+#[derive(Debug)]
+pub(super) struct Running {
+    code: Arc<OnceLock<i32>>,
+    /// Held for its end: the tasks that own the processes wait for it.
+    _stop: Vec<oneshot::Sender<()>>,
+}
+
+impl Simulation {
+    /// Sees to a pod whose containers are processes. `false` if it has none.
+    pub(super) async fn run_processes(&mut self, pod: &Arc<Object>) -> Result<bool, ApiError> {
+        let containers = pod.value().pointer("/spec/containers").and_then(Value::as_array);
+        let is_mapped = |container: &&Value| command(&self.commands, container).is_some();
+        if !containers
+            .into_iter()
+            .flatten()
+            .any(|container| is_mapped(&container))
+        {
+            return Ok(false);
+        }
+        let phase = pod.text("/status/phase");
+        let code = self
+            .processes
+            .get(pod.uid())
+            .map(|running| running.code.get().copied());
+        match code {
+            _ if !matches!(phase, "Pending" | "Running") => {}
+            Some(None) => {}
+            Some(Some(code)) => {
+                self.processes.remove(pod.uid());
+                self.ended(pod, code).await?;
+            }
+            None => match self.start_all(pod) {
+                Ok(running) => {
+                    self.processes.insert(pod.uid().to_owned(), running);
+                    if phase == "Pending" {
+                        self.begin(pod).await?;
+                    } else {
+                        self.set_alive(pod, true).await?;
+                    }
+                }
+                Err(why) => {
+                    self.set_status(pod, |status| status["message"] = json!(why))
+                        .await?;
+                    self.return_to(PODS, pod, AGAIN);
+                }
+            },
+        }
+        Ok(true)
+    }
+
+    /// What follows from the end of a process.
+    async fn ended(&mut self, pod: &Object, code: i32) -> Result<(), ApiError> {
+        if pod.text("/spec/restartPolicy") == "Always" {
+            self.set_alive(pod, false).await?;
+            self.return_to(PODS, pod, AGAIN);
+            return Ok(());
+        }
+        if code == 0 {
+            self.finish(pod).await
+        } else {
+            let now = self.actor.server.clock.seconds();
+            self.crash_once(pod, &now).await
+        }
+    }
+
+    async fn set_alive(&self, pod: &Object, alive: bool) -> Result<(), ApiError> {
+        let now = self.actor.server.clock.seconds();
+        self.set_status(pod, |status| {
+            for container in status["containerStatuses"].as_array_mut().into_iter().flatten() {
+                let restarts = container["restartCount"].as_i64().unwrap_or_default();
+                container["ready"] = json!(alive);
+                container["started"] = json!(alive);
+                if alive {
+                    container["restartCount"] = json!(restarts + 1);
+                    container["state"] = json!({"running": {"startedAt": now}});
+                } else {
+                    container["state"] = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+                }
+            }
+            for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+                if matches!(text(condition, "/type"), "Ready" | "ContainersReady") {
+                    condition["status"] = json!(if alive { "True" } else { "False" });
+                    condition["lastTransitionTime"] = json!(now);
+                }
+            }
+        })
+        .await
+    }
+
+    fn start_all(&self, pod: &Object) -> Result<Running, String> {
+        let code = Arc::new(OnceLock::new());
+        let mut stop = Vec::new();
+        let containers = pod.value().pointer("/spec/containers").and_then(Value::as_array);
+        for container in containers.into_iter().flatten() {
+            let Some(command) = command(&self.commands, container) else {
+                continue;
+            };
+            let environment = environment(self.actor.store(), pod, container)?;
+            let arguments = container.get("args").unwrap_or(&Value::Null);
+            let logs = &self.actor.server.logs;
+            let mut child = start(logs, pod, command, arguments, environment)
+                .map_err(|error| format!("cannot start {command:?}: {error}"))?;
+            let (sender, stopped) = oneshot::channel();
+            stop.push(sender);
+            let (code, later) = (code.clone(), self.later.clone());
+            let key = store::key(pod.namespace(), pod.name());
+            tokio::spawn(async move {
+                tokio::select! {
+                    status = child.wait() => {
+                        let ended = status.ok().and_then(|status| status.code()).unwrap_or(-1);
+                        let _ = code.set(ended);
+                        let _ = later.send((PODS, key));
+                    }
+                    _ = stopped => drop(child.kill().await),
+                }
+            });
+        }
+        Ok(Running { code, _stop: stop })
+    }
+}
+
+/// Starts a process.
+fn start(
+    logs: &Logs,
+    pod: &Object,
+    command: &[String],
+    arguments: &Value,
+    environment: Vec<(String, String)>,
+) -> std::io::Result<Child> {
+    let (program, given) = command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let own = arguments
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut child = Command::new(program)
+        .args(given)
+        .args(own)
+        .env_clear()
+        .env("PATH", path)
+        .envs(environment)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let output = child
+        .stdout
+        .take()
+        .map(|pipe| Box::new(pipe) as Box<dyn AsyncRead + Send + Unpin>);
+    let errors = child
+        .stderr
+        .take()
+        .map(|pipe| Box::new(pipe) as Box<dyn AsyncRead + Send + Unpin>);
+    logs.begin(pod.uid());
+    for pipe in [output, errors].into_iter().flatten() {
+        let (logs, pod) = (logs.clone(), pod.uid().to_owned());
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(pipe).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                logs.add(&pod, &line);
+            }
+        });
+    }
+    Ok(child)
+}
