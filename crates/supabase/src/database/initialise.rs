@@ -134,20 +134,23 @@ async fn in_internal_database(pools: &Pools, target: &Target, plan: &Plan) -> Re
     let internal = target
         .with_database(&plan.names.internal_database())
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
-    let blamed = |error: Error, step: &Step| {
-        Problem::from(error).while_doing(&format!("database step {:?}", step.name))
-    };
     for step in &plan.internal {
         let [setting, run, record] = step.statements(&plan.seen);
         let (_turn, mut session) = pools.exclusive(&internal, TURN).await?;
         let batch = stanchion_postgres::Batch::new(vec![plan::settings(&plan.names), setting, run])
             .locked(lock::ROLES);
-        session.apply(&batch).await.map_err(|error| blamed(error, step))?;
+        session
+            .apply(&batch)
+            .await
+            .map_err(|error| in_step(error, step))?;
         drop(session);
         let mut session = pools.get(target).await?;
         let forget = Statement::new("SELECT pg_catalog.set_config('stanchion.skipped', '', true)");
         let batch = stanchion_postgres::Batch::new(vec![forget, record]).locked(lock::ROLES);
-        session.apply(&batch).await.map_err(|error| blamed(error, step))?;
+        session
+            .apply(&batch)
+            .await
+            .map_err(|error| in_step(error, step))?;
     }
     Ok(())
 }
@@ -157,9 +160,29 @@ fn blamed(error: Error, plan: &Plan) -> Problem {
     let step = error
         .statement()
         .and_then(|statement| plan.blame.get(statement.index).copied().flatten());
-    let problem = Problem::from(error);
     match step {
-        Some(step) => problem.while_doing(&format!("database step {:?}", step.name)),
-        None => problem.while_doing("database roles"),
+        Some(step) => in_step(error, step),
+        None => Problem::from(error).while_doing("database roles"),
     }
+}
+
+/// What the server said, without the step's text, which is long and can be read elsewhere.
+fn in_step(error: Error, step: &Step) -> Problem {
+    let said = error.message().map(|said| {
+        let more = [("detail", &said.detail), ("hint", &said.hint)];
+        let more = more
+            .into_iter()
+            .filter_map(|(name, text)| Some(format!("; {name}: {}", text.as_ref()?)));
+        format!(
+            "{} (SQLSTATE {}){}",
+            said.message,
+            said.code,
+            more.collect::<String>()
+        )
+    });
+    let mut problem = Problem::from(error);
+    if let Some(said) = said {
+        problem.message = said;
+    }
+    problem.while_doing(&format!("database step {:?}", step.name))
 }

@@ -151,6 +151,35 @@ async fn what_is_essential_and_impossible_is_said_before_anything_is_done() {
     }
 }
 
+/// To PostgreSQL a GRANT that grants nothing is a success with a warning.
+#[tokio::test]
+async fn a_schema_that_is_somebody_elses_is_named() {
+    for (schemas, hint) in [
+        (
+            "CREATE SCHEMA extensions",
+            "GRANT ALL ON SCHEMA extensions TO boss",
+        ),
+        (
+            "CREATE SCHEMA auth; CREATE ROLE supabase_auth_admin; GRANT ALL ON SCHEMA auth TO supabase_auth_admin",
+            "GRANT USAGE ON SCHEMA auth TO ",
+        ),
+    ] {
+        let bed = bed(Version::V15, "CREATEROLE CREATEDB").await;
+        bed.execute(schemas).await;
+        let problem = initialise(&bed).await.unwrap_err();
+        assert_eq!(
+            (problem.class, problem.reason),
+            (Class::Human, "InsufficientPrivilege")
+        );
+        assert!(problem.message.contains(hint), "{problem}");
+        assert_eq!(
+            bed.scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'anon'")
+                .await,
+            "0"
+        );
+    }
+}
+
 /// A role that somebody else made cannot be changed from 16 on, and before 16 it can.
 #[tokio::test]
 async fn a_role_that_is_somebody_elses_is_named() {

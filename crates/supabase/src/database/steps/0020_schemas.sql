@@ -17,14 +17,12 @@ BEGIN
     SELECT pg_get_userbyid(n.nspowner) INTO present_owner FROM pg_namespace n WHERE n.nspname = wanted.name;
     IF NOT FOUND THEN
       EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', wanted.name, wanted.owner);
-    ELSIF present_owner <> wanted.owner THEN
+    ELSIF pg_has_role(present_owner, 'USAGE') THEN
       EXECUTE format('GRANT ALL ON SCHEMA %I TO %I', wanted.name, wanted.owner);
-      -- A GRANT without the right to grant is a mere warning.
-      IF NOT has_schema_privilege(wanted.owner, wanted.name, 'CREATE') THEN
-        RAISE EXCEPTION 'role % may not create in schema %, which belongs to %', wanted.owner, wanted.name, present_owner
-          USING ERRCODE = 'insufficient_privilege',
-                HINT = format('As %I: GRANT ALL ON SCHEMA %I TO %I', present_owner, wanted.name, wanted.owner);
-      END IF;
+    ELSIF NOT has_schema_privilege(wanted.owner, wanted.name, 'CREATE') THEN
+      RAISE EXCEPTION 'role % may not create in schema %, which belongs to %', wanted.owner, wanted.name, present_owner
+        USING ERRCODE = 'insufficient_privilege',
+              HINT = format('As %I: GRANT ALL ON SCHEMA %I TO %I', present_owner, wanted.name, wanted.owner);
     END IF;
   END LOOP;
 END;

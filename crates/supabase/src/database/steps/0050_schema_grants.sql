@@ -1,5 +1,6 @@
 -- Who may look into which schema, and who may connect at all.
 DECLARE
+  api text[] := ARRAY['postgres', 'anon', 'authenticated', 'service_role', current_setting('stanchion.read_only')];
   login text;
   entry record;
 BEGIN
@@ -15,15 +16,15 @@ BEGIN
 
   FOR entry IN
     SELECT * FROM (VALUES
-      ('USAGE', 'public', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role', current_setting('stanchion.realtime')]),
-      ('USAGE', 'extensions', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role',
-        current_setting('stanchion.auth'), current_setting('stanchion.storage'), current_setting('stanchion.realtime')]),
-      ('USAGE', 'graphql_public', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
-      ('USAGE', 'auth', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role', 'supabase_realtime_admin',
-        current_setting('stanchion.storage'), current_setting('stanchion.realtime')]),
-      ('USAGE', 'storage', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
-      ('USAGE', 'realtime', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
-      ('USAGE', 'supabase_functions', ARRAY[current_setting('stanchion.read_only'), 'postgres', 'anon', 'authenticated', 'service_role']),
+      ('USAGE', 'public', api || current_setting('stanchion.realtime')),
+      ('USAGE', 'extensions', api || ARRAY[current_setting('stanchion.auth'), current_setting('stanchion.storage'),
+        current_setting('stanchion.realtime')]),
+      ('USAGE', 'graphql_public', api),
+      ('USAGE', 'auth', api || ARRAY['supabase_realtime_admin', current_setting('stanchion.storage'),
+        current_setting('stanchion.realtime')]),
+      ('USAGE', 'storage', api),
+      ('USAGE', 'realtime', api),
+      ('USAGE', 'supabase_functions', api),
       ('ALL', 'realtime', ARRAY['supabase_realtime_admin', current_setting('stanchion.realtime')]),
       ('ALL', '_realtime', ARRAY[current_setting('stanchion.realtime')]),
       ('ALL', 'public', ARRAY[current_setting('stanchion.meta')]),
@@ -31,7 +32,14 @@ BEGIN
     ) AS g (privilege, schema, roles)
   LOOP
     FOREACH login IN ARRAY entry.roles LOOP
-      EXECUTE format('GRANT %s ON SCHEMA %I TO %I', entry.privilege, entry.schema, login);
+      IF pg_has_role((SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = entry.schema), 'USAGE') THEN
+        EXECUTE format('GRANT %s ON SCHEMA %I TO %I', entry.privilege, entry.schema, login);
+      -- Somebody else's schema: a GRANT would end in a mere warning.
+      ELSIF NOT has_schema_privilege(login, entry.schema, CASE entry.privilege WHEN 'ALL' THEN 'CREATE' ELSE 'USAGE' END) THEN
+        RAISE EXCEPTION 'role % may not look into schema %, which is not ours to grant', login, entry.schema
+          USING ERRCODE = 'insufficient_privilege',
+                HINT = format('As the schema''s owner: GRANT %s ON SCHEMA %I TO %I', entry.privilege, entry.schema, login);
+      END IF;
     END LOOP;
   END LOOP;
 END;
