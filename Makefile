@@ -63,6 +63,12 @@ bench: setup assets ## Measure what 1,000 objects cost, to make and when idle (A
 		cargo run --locked --all-features --bin stanchion-bench-$$bench -- \
 		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS); done
 
+.PHONY: bench-supabase
+bench-supabase: setup assets ## Measure what 100 Supabase projects cost (ARGS="--projects 1000" for more)
+	cargo build --release --locked --all-features --bin stanchion
+	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-supabase -- \
+		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+
 .PHONY: bench-roles
 bench-roles: setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
 	cargo build --release --locked --all-features --bin stanchion

@@ -217,7 +217,7 @@ impl Bed {
     fn api(&self, object: &Value) -> Api<DynamicObject> {
         let text = |field: &str| object[field].as_str().expect("a kind").to_owned();
         let (version, kind) = (text("apiVersion"), text("kind"));
-        let (group, version) = version.split_once('/').expect("a group");
+        let (group, version) = version.split_once('/').unwrap_or(("", &version));
         let kind = GroupVersionKind::gvk(group, version, &kind);
         Api::namespaced_with(
             self.client.clone(),

@@ -1,0 +1,123 @@
+//! What many Supabase projects cost: to make, to keep, to change, after a restart, and to delete.
+//!
+//!     cargo run -p stanchion-bench-supabase -- --binary target/release/stanchion [--projects 100] [--seconds 60]
+//!
+//! The operator runs as a user starts it, on a real control plane, with a real S3 server and a database of its own for
+//! each project, which it initialises. Requests are counted in the API server's audit log. A write of an idle operator,
+//! or of one that was restarted and found everything in order, is a broken promise: the program then ends with 1. How
+//! long anything took is a figure and never a failure.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench that does not stand up says so and ends"
+)]
+
+mod changes;
+mod restarts;
+mod stage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use stage::Stage;
+use stanchion_bench_bed::{Usage, row};
+use tokio::time::sleep;
+
+/// What to measure.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The operator
+    #[arg(long, value_name = "FILE")]
+    binary: PathBuf,
+    /// How many projects
+    #[arg(long, default_value_t = 100)]
+    projects: usize,
+    /// For how long nothing happens
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments {
+        binary,
+        projects,
+        seconds,
+    } = Arguments::parse();
+    let stage = Stage::new(projects).await;
+    let operator = stage.operator(&binary);
+    let kept = [
+        made(&stage, projects, operator.pid()).await,
+        idle(&stage, seconds, operator.pid()).await,
+        changes::measure(&stage, projects).await,
+    ];
+    drop(operator);
+    let restarted = [
+        restarts::in_order(&stage, &binary).await,
+        restarts::with_drift(&stage, &binary, projects).await,
+        changes::deletion(&stage, &binary).await,
+    ];
+    if kept.into_iter().chain(restarted).all(|kept| kept) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Projects from nothing.
+async fn made(stage: &Stage, projects: usize, pid: u32) -> bool {
+    let (mark, start) = (stage.bed.mark(), Instant::now());
+    stage.create(projects).await;
+    stage.running(1).await;
+    let first = start.elapsed();
+    stage.running(projects).await;
+    let (took, usage) = (start.elapsed(), Usage::of(pid));
+    stage.bed.quiet().await;
+    let counted = stage.bed.count(&mark).await;
+    let count = f64::from(u32::try_from(projects).expect("a count"));
+    let calls = f64::from(u32::try_from(counted.writes + counted.reads).expect("a count"));
+    row("projects", &projects.to_string());
+    row("first running after", &seconds(first));
+    row("all running after", &seconds(took));
+    row(
+        "API calls a project",
+        &format!("{:.1} ({} writes in all)", calls / count, counted.writes),
+    );
+    row("CPU for it", &seconds(usage.cpu));
+    memory(pid);
+    true
+}
+
+/// A while in which nothing happens.
+async fn idle(stage: &Stage, during: u64, pid: u32) -> bool {
+    let (mark, before) = (stage.bed.mark(), Usage::of(pid));
+    sleep(Duration::from_secs(during)).await;
+    let counted = stage.bed.count(&mark).await;
+    let cpu = Usage::of(pid).cpu.saturating_sub(before.cpu);
+    row("nothing happened for", &format!("{during} s"));
+    row(
+        "API writes, reads, CPU",
+        &format!("{}, {}, {}", counted.writes, counted.reads, seconds(cpu)),
+    );
+    memory(pid);
+    if counted.writes > 0 {
+        println!("an idle operator must not write: {:#?}", counted.examples);
+    }
+    counted.writes == 0
+}
+
+fn memory(pid: u32) {
+    let usage = Usage::of(pid);
+    let (now, most) = (usage.resident_mib(), usage.peak_mib());
+    row("memory", &format!("{now:.1} MiB ({most:.1} MiB at most)"));
+}
+
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{:.2} s", duration.as_secs_f64())
+}

@@ -1,0 +1,82 @@
+//! What an operator does that was away.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use stanchion_bench_bed::row;
+use tokio::time::sleep;
+
+use crate::seconds;
+use crate::stage::{Stage, name};
+
+/// Long enough to look at everything.
+const WINDOW: Duration = Duration::from_secs(20);
+/// How often it is looked whether something is mended.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Every how many projects something was done to meanwhile.
+const EVERY: usize = 10;
+
+/// Nothing has happened meanwhile.
+pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
+    stage.bed.quiet().await;
+    let mark = stage.bed.mark();
+    let operator = stage.operator(binary);
+    sleep(WINDOW).await;
+    let counted = stage.bed.count(&mark).await;
+    drop(operator);
+    row(
+        "restart: writes, reads",
+        &format!("{}, {}", counted.writes, counted.reads),
+    );
+    if counted.writes > 0 {
+        println!(
+            "what is in order must not be written again: {:#?}",
+            counted.examples
+        );
+    }
+    counted.writes == 0
+}
+
+/// Somebody has deleted Services and changed Deployments meanwhile.
+pub(crate) async fn with_drift(stage: &Stage, binary: &Path, projects: usize) -> bool {
+    let harmed: Vec<usize> = (0..projects).step_by(EVERY).collect();
+    let harm = json!({ "spec": { "replicas": 3 } });
+    stage
+        .each(harmed.clone(), async |project| {
+            let service = format!("{project}-meta");
+            let deleted = stage.services.delete(&service, &DeleteParams::default()).await;
+            deleted.expect("a Service");
+            let deployment = format!("{project}-auth");
+            let (params, patch) = (PatchParams::default(), Patch::Merge(&harm));
+            let changed = stage.deployments.patch(&deployment, &params, &patch).await;
+            changed.expect("a Deployment");
+        })
+        .await;
+    let start = Instant::now();
+    let _operator = stage.operator(binary);
+    let mut first = None;
+    for number in &harmed {
+        while !is_mended(stage, &name(*number)).await {
+            sleep(GLANCE).await;
+        }
+        first.get_or_insert_with(|| start.elapsed());
+    }
+    let first = first.map_or_else(String::new, seconds);
+    row(
+        &format!("restart, {} harmed: first, all", harmed.len()),
+        &format!("{first}, {}", seconds(start.elapsed())),
+    );
+    true
+}
+
+async fn is_mended(stage: &Stage, project: &str) -> bool {
+    let service = stage.services.get_opt(&format!("{project}-meta")).await;
+    let deployment = stage.deployments.get(&format!("{project}-auth")).await;
+    let replicas = deployment
+        .expect("a Deployment")
+        .spec
+        .and_then(|spec| spec.replicas);
+    service.expect("an answer").is_some() && replicas == Some(1)
+}
