@@ -12,6 +12,7 @@ pub mod duration;
 #[cfg(test)]
 mod examples;
 pub mod instance;
+pub mod policy;
 mod schema;
 pub mod status;
 pub mod supabase;
@@ -21,6 +22,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 pub use instance::{PostgresInstance, PostgresInstanceSpec, PostgresInstanceStatus};
+pub use policy::{
+    PostgresPolicy, PostgresPolicyPlan, PostgresPolicyPlanStatus, PostgresPolicySpec, PostgresPolicyStatus,
+};
 pub use supabase::{SupabaseProject, SupabaseProjectSpec, SupabaseProjectStatus};
 pub use user::{PostgresUser, PostgresUserSpec, PostgresUserStatus};
 
@@ -30,6 +34,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         PostgresUser::crd(),
         PostgresInstance::crd(),
         SupabaseProject::crd(),
+        PostgresPolicy::crd(),
+        PostgresPolicyPlan::crd(),
     ]
     .into_iter()
     .map(schema::tidy)

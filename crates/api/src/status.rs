@@ -1,7 +1,8 @@
 //! What the kernel needs of every status.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde::Serialize;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A status with conditions that speaks of one generation of the spec.
 pub trait Status: Serialize + Clone + Default + PartialEq + Send + Sync {
@@ -32,3 +33,31 @@ macro_rules! impl_status {
     };
 }
 pub(crate) use impl_status;
+
+/// Reads conditions that a predecessor wrote: with other names for the times, and without what it did not know.
+pub(crate) fn lenient_conditions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Condition>, D::Error> {
+    #[derive(Deserialize)]
+    struct Lenient {
+        #[serde(rename = "type")]
+        type_: String,
+        status: String,
+        #[serde(default)]
+        reason: Option<String>,
+        #[serde(default)]
+        message: Option<String>,
+        #[serde(default, rename = "observedGeneration")]
+        observed_generation: Option<i64>,
+        #[serde(default, rename = "lastTransitionTime", alias = "last_transition_time")]
+        last_transition_time: Option<Timestamp>,
+    }
+    let read = Option::<Vec<Lenient>>::deserialize(from)?.unwrap_or_default();
+    let condition = |read: Lenient| Condition {
+        type_: read.type_,
+        status: read.status,
+        reason: read.reason.unwrap_or_default(),
+        message: read.message.unwrap_or_default(),
+        observed_generation: read.observed_generation,
+        last_transition_time: Time(read.last_transition_time.unwrap_or(Timestamp::UNIX_EPOCH)),
+    };
+    Ok(read.into_iter().map(condition).collect())
+}

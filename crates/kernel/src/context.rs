@@ -18,6 +18,8 @@ use crate::family::{Child, Families, Member, Step};
 use crate::lease::Fence;
 use crate::problem::Problem;
 use crate::reconciler::Object;
+use crate::scope::Scope;
+use crate::watch::bells::Bells;
 use crate::watch::references::{Key, Known, Reference, References};
 
 /// The object under reconciliation, as far as reads and writes need to know it.
@@ -57,17 +59,25 @@ pub struct Reader {
     subject: Subject,
     references: Arc<References>,
     families: Families,
+    bells: Bells,
     read: Mutex<HashSet<Reference>>,
 }
 
 impl Reader {
     /// A reader for one pass over one object.
-    pub fn new(client: Client, subject: Subject, references: Arc<References>, families: Families) -> Self {
+    pub fn new(
+        client: Client,
+        subject: Subject,
+        references: Arc<References>,
+        families: Families,
+        bells: Bells,
+    ) -> Self {
         Self {
             client,
             subject,
             references,
             families,
+            bells,
             read: Mutex::default(),
         }
     }
@@ -157,6 +167,39 @@ impl Reader {
         Ok(found)
     }
 
+    /// Reads all objects of a kind that the operator's scope has. Their changes do not wake.
+    pub async fn survey<K>(&self, scope: &Scope) -> Result<Vec<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        Ok(scope
+            .api::<K>(&self.client)
+            .list(&ListParams::default())
+            .await?
+            .items)
+    }
+
+    /// Whether an object of the same namespace, read in an earlier pass, is still what it was: no watch has told
+    /// otherwise. It goes on to wake, as if it had been read in this pass, too.
+    pub fn is_unchanged<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
+        let what = Reference::new(
+            &ApiResource::erase::<K>(&()),
+            Some(&self.subject.key.namespace),
+            name,
+        );
+        let unchanged = self.references.is_unchanged(&self.subject.key, &what);
+        self.read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(what);
+        unchanged
+    }
+
+    /// Asks for a pass over another object, whose lot depends on this one.
+    pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
+        self.bells.ring::<K>(other);
+    }
+
     /// Ends the pass: what was not read in it wakes the object no longer.
     pub fn finish(self) {
         let read = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -170,6 +213,7 @@ pub struct Writer {
     subject: Subject,
     references: Arc<References>,
     families: Families,
+    bells: Bells,
     field_manager: String,
     fence: Fence,
 }
@@ -181,6 +225,7 @@ impl Writer {
         subject: Subject,
         references: Arc<References>,
         families: Families,
+        bells: Bells,
         field_manager: String,
         fence: Fence,
     ) -> Self {
@@ -189,6 +234,7 @@ impl Writer {
             subject,
             references,
             families,
+            bells,
             field_manager,
             fence,
         }
@@ -266,6 +312,32 @@ impl Writer {
         Ok(true)
     }
 
+    /// Applies a child's status. What others have written into it stays.
+    pub async fn apply_status<K>(&self, name: &str, status: &impl Serialize) -> Result<K, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &self.subject.key.namespace);
+        let body = serde_json::json!({
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
+            "metadata": { "name": name, "namespace": self.subject.key.namespace },
+            "status": status,
+        });
+        let params = PatchParams::apply(&self.field_manager).force();
+        let written = api
+            .patch_status(name, &params, &Patch::Apply(&body))
+            .await
+            .map_err(|error| Problem::from(error).while_doing(&format!("status of {} {name}", K::kind(&()))))?;
+        self.wrote::<K>(written.meta());
+        Ok(written)
+    }
+
+    /// Asks for a pass over another object, whose lot depends on this one.
+    pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
+        self.bells.ring::<K>(other);
+    }
+
     /// Deletes a child, if it is still the one that was observed.
     pub async fn delete<K>(&self, child: &ObjectMeta) -> Result<(), Problem>
     where
@@ -297,6 +369,6 @@ impl Writer {
             meta,
         );
         self.references
-            .have_read(&self.subject.key, &what, Known::from_read(Some(meta)));
+            .have_written(&self.subject.key, &what, Known::from_read(Some(meta)));
     }
 }

@@ -138,6 +138,11 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         applied: &mut Self::Applied,
     ) -> impl Future<Output = Result<(), Problem>> + Send;
 
+    /// A pass has ended, well or with a problem: for a controller's own numbers.
+    fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {
+        let _ = (problem, elapsed);
+    }
+
     /// Says how it went.
     fn report(object: &Self::Object, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<StatusOf<Self>>;
 }

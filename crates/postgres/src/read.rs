@@ -1,5 +1,7 @@
 //! Queries with bound values, several in one round trip and in one snapshot.
 
+mod digest;
+
 use std::time::{Duration, Instant};
 
 use futures::future::{OptionFuture, join_all};

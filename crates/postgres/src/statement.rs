@@ -35,6 +35,16 @@ impl Statement {
         }
     }
 
+    /// A query that was put together from the texts of others, which are quoted already and hold no secrets.
+    pub(crate) fn of_parts(sql: String) -> Self {
+        Self {
+            doing: Doing::of_sql(&sql),
+            sql,
+            shown: None,
+            secrets: Vec::new(),
+        }
+    }
+
     /// Appends text of the program.
     #[must_use]
     pub fn sql(mut self, text: &'static str) -> Self {

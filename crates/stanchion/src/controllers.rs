@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::core::ApiResource;
-use stanchion_api::{PostgresInstance, PostgresUser, SupabaseProject};
+use stanchion_api::{PostgresInstance, PostgresPolicy, PostgresPolicyPlan, PostgresUser, SupabaseProject};
 use stanchion_kernel::admission::Webhook;
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::scope::Scope;
+use stanchion_policy::PolicyController;
 use stanchion_supabase::ProjectController;
 use stanchion_user::{InstanceController, UserController};
 
@@ -64,6 +65,27 @@ pub(crate) const ALL: &[Controller] = &[
             };
             for scope in scopes {
                 operator.add(ProjectController::new(setup.clone()), scope);
+            }
+        },
+    },
+    Controller {
+        name: "policy",
+        kinds: || {
+            vec![
+                ApiResource::erase::<PostgresPolicy>(&()),
+                ApiResource::erase::<PostgresPolicyPlan>(&()),
+            ]
+        },
+        rules: rules::<PolicyController>,
+        webhooks: |_, _| Vec::new(),
+        add: |setup, scopes, operator| {
+            let setup = stanchion_policy::Setup::new(
+                setup.pools.clone(),
+                Arc::clone(&setup.fingerprints),
+                &setup.metrics,
+            );
+            for scope in scopes {
+                operator.add(PolicyController::new(setup.clone(), scope.clone()), scope);
             }
         },
     },

@@ -29,6 +29,7 @@ use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::metrics::ControllerMetrics;
 use crate::watch::attend;
+use crate::watch::bells::Bells;
 use crate::watch::primary::{Fingerprints, News, Primary};
 use crate::watch::references::{Key, References};
 use crate::watch::related::Subscriber;
@@ -46,6 +47,7 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) queue: Queue,
     pub(super) references: Arc<References>,
     pub(super) families: Families,
+    pub(super) bells: Bells,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
     store: Store<Guarded<R>>,
@@ -88,6 +90,7 @@ pub(super) fn new<R: Reconciler>(
     scope: &Scope,
     environment: &Environment,
     synced: &Synced,
+    bells: &Bells,
     fence: Fence,
 ) -> (impl Future<Output = ()> + Send + use<R>, Subscriber) {
     let Environment {
@@ -127,6 +130,7 @@ pub(super) fn new<R: Reconciler>(
         queue,
         references: Arc::default(),
         families,
+        bells: bells.clone(),
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
         store,
@@ -138,6 +142,7 @@ pub(super) fn new<R: Reconciler>(
         references: Arc::clone(&shared.references),
         wake,
     };
+    bells.hang::<R::Object>(Arc::clone(&subscriber.wake));
     let listed = synced.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
     let passes = run(shared, writer, requests, scope.clone(), listed, known, shutdown);
     let controller = async move {

@@ -27,6 +27,7 @@ use crate::lease::Fence;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::Metrics;
+use crate::watch::bells::Bells;
 use crate::watch::related::Related;
 
 /// What all controllers of an operator share.
@@ -49,6 +50,7 @@ pub struct Operator {
     environment: Environment,
     related: Related,
     synced: Synced,
+    bells: Bells,
     fence: Fence,
     controllers: Vec<BoxFuture<'static, ()>>,
 }
@@ -60,6 +62,7 @@ impl Operator {
             environment,
             related: Related::default(),
             synced: Synced::default(),
+            bells: Bells::default(),
             fence: Fence::open(),
             controllers: Vec::new(),
         }
@@ -83,6 +86,7 @@ impl Operator {
             scope,
             &self.environment,
             &self.synced,
+            &self.bells,
             self.fence.clone(),
         );
         self.related.subscribe(R::watches(), scope, &subscriber);

@@ -105,7 +105,9 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         // As it was when the steps were chosen. One that is deleted while they run is cleaned up by the next pass: this
         // one has not, and may just have made what is to be cleaned up.
         let leaving = self.is_deleting();
+        let began = Instant::now();
         let mut problem = self.guarded_steps().await.err();
+        self.shared.reconciler.ended(problem.as_ref(), began.elapsed());
         if leaving && problem.is_none() {
             match self.release().await {
                 Ok(()) => return (Action::await_change(), Finish::Success),
@@ -162,12 +164,13 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
         let subject = Subject::of(self.object.as_ref());
         let (client, references) = (&self.shared.client, &self.shared.references);
-        let families = &self.shared.families;
+        let (families, bells) = (&self.shared.families, &self.shared.bells);
         let read = Reader::new(
             client.clone(),
             subject.clone(),
             Arc::clone(references),
             families.clone(),
+            bells.clone(),
         );
         self.step = "observe";
         let observed = self.shared.reconciler.observe(&read, target).await;
@@ -189,6 +192,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             subject,
             Arc::clone(references),
             families.clone(),
+            bells.clone(),
             manager,
             fence,
         );

@@ -1,10 +1,12 @@
 //! What wakes an object: its own change, and a change of what it owns or refers to.
 //!
-//! Four files, four questions. [`primary`]: has this object itself changed in a way that matters?
+//! Five files, five questions. [`primary`]: has this object itself changed in a way that matters?
 //! [`references`]: which objects read this Secret? [`related`]: the watches of other kinds, as metadata
 //! and without a cache, shared by all controllers. `attend`: does a watch run at all?
+//! [`bells`]: whom does a pass wake?
 
 mod attend;
+pub mod bells;
 pub mod primary;
 pub mod references;
 pub mod related;

@@ -64,6 +64,8 @@ pub enum Known {
     Absent,
     /// It was there, at this resource version.
     At(u64),
+    /// A watch has told of something newer, at this resource version where it said one.
+    Stale(Option<u64>),
 }
 
 impl Known {
@@ -104,7 +106,7 @@ impl References {
             .insert(what.clone());
     }
 
-    /// Notes what the read returned.
+    /// Notes what the read returned, unless a watch was faster and told of something newer.
     pub fn have_read(&self, reader: &Key, what: &Reference, known: Known) {
         if let Some(slot) = self
             .lock()
@@ -112,8 +114,33 @@ impl References {
             .get_mut(what)
             .and_then(|readers| readers.get_mut(reader))
         {
-            *slot = known;
+            let newer = match (*slot, known) {
+                (Known::Stale(Some(told)), Known::At(read)) => read >= told,
+                (Known::Stale(_), _) => false,
+                _ => true,
+            };
+            if newer {
+                *slot = known;
+            }
         }
+    }
+
+    /// Notes what a write returned.
+    pub fn have_written(&self, writer: &Key, what: &Reference, known: Known) {
+        {
+            let mut index = self.lock();
+            let readers = index.readers.entry(what.clone()).or_default();
+            readers.entry(writer.clone()).or_insert(known);
+            index.reads.entry(writer.clone()).or_default().insert(what.clone());
+        }
+        self.have_read(writer, what, known);
+    }
+
+    /// Whether the reader has read the thing, and no watch has told of anything newer since.
+    pub fn is_unchanged(&self, reader: &Key, what: &Reference) -> bool {
+        let index = self.lock();
+        let known = index.readers.get(what).and_then(|readers| readers.get(reader));
+        matches!(known, Some(Known::At(_) | Known::Absent))
     }
 
     /// Keeps only what the reader read in the pass that has just ended.
@@ -139,7 +166,7 @@ impl References {
 
     /// A watch saw the thing as it is now: who read something older?
     pub fn changed(&self, what: &Reference, version: Option<u64>) -> Vec<Key> {
-        self.readers_where(what, |known| match (known, version) {
+        self.readers_where(what, version, |known| match (known, version) {
             (Known::At(read), Some(now)) => now > read,
             _ => true,
         })
@@ -147,7 +174,7 @@ impl References {
 
     /// A watch saw the thing go: who believes that it is there?
     pub fn gone(&self, what: &Reference, version: Option<u64>) -> Vec<Key> {
-        self.readers_where(what, |known| match (known, version) {
+        self.readers_where(what, version, |known| match (known, version) {
             (Known::At(read), Some(now)) => now > read,
             (Known::Absent, _) => false,
             _ => true,
@@ -166,23 +193,36 @@ impl References {
         let covered = |reference: &Reference| {
             reference.kind == kind && namespace.is_none_or(|namespace| reference.namespace == namespace)
         };
-        self.lock()
+        let mut index = self.lock();
+        let missing = index
             .readers
-            .iter()
-            .filter(|(reference, _)| covered(reference) && !present.contains(reference))
+            .iter_mut()
+            .filter(|(reference, _)| covered(reference) && !present.contains(reference));
+        missing
             .flat_map(|(_, readers)| readers)
             // A read under way may have found what the list no longer has.
             .filter(|(_, known)| !matches!(known, Known::Absent))
-            .map(|(key, _)| key.clone())
+            .map(|(key, known)| {
+                *known = Known::Stale(None);
+                key.clone()
+            })
             .collect()
     }
 
-    fn readers_where(&self, what: &Reference, is_stale: impl Fn(Known) -> bool) -> Vec<Key> {
-        let index = self.lock();
-        let readers = index.readers.get(what).into_iter().flatten();
+    fn readers_where(
+        &self,
+        what: &Reference,
+        version: Option<u64>,
+        is_stale: impl Fn(Known) -> bool,
+    ) -> Vec<Key> {
+        let mut index = self.lock();
+        let readers = index.readers.get_mut(what).into_iter().flatten();
         readers
             .filter(|(_, known)| is_stale(**known))
-            .map(|(key, _)| key.clone())
+            .map(|(key, known)| {
+                *known = Known::Stale(version);
+                key.clone()
+            })
             .collect()
     }
 
@@ -249,6 +289,31 @@ mod tests {
         let index = References::default();
         index.about_to_read(&key("a"), &secret("one"));
         assert_eq!(index.changed(&secret("one"), Some(1)), [key("a")]);
+    }
+
+    #[test]
+    fn what_was_read_is_unchanged_until_a_watch_tells_otherwise() {
+        let index = References::default();
+        let unchanged = |index: &References| index.is_unchanged(&key("a"), &secret("one"));
+        assert!(!unchanged(&index), "never read");
+        read(&index, "a", "one", Known::At(3));
+        assert!(unchanged(&index));
+        index.changed(&secret("one"), Some(3));
+        assert!(unchanged(&index), "an old story");
+        index.changed(&secret("one"), Some(4));
+        assert!(!unchanged(&index));
+        read(&index, "a", "one", Known::At(4));
+        assert!(unchanged(&index));
+        index.about_to_read(&key("a"), &secret("one"));
+        index.changed(&secret("one"), Some(6));
+        index.have_read(&key("a"), &secret("one"), Known::At(5));
+        assert!(!unchanged(&index), "the watch was faster than the read");
+        index.have_written(&key("a"), &secret("one"), Known::At(7));
+        assert!(unchanged(&index));
+        index.gone(&secret("one"), Some(8));
+        assert!(!unchanged(&index));
+        index.have_written(&key("a"), &secret("made"), Known::At(1));
+        assert!(index.is_current(&key("a"), &secret("made"), Some(1)), "the echo of a first write");
     }
 
     #[test]

@@ -50,7 +50,9 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
         let ours = desired.scope.roles.contains(member);
         let exclusive =
             mode == Mode::Authoritative && desired.roles.get(member).is_some_and(|role| role.exclusive);
-        if membership.is_some_and(|membership| membership.exhaustive) || (ours && exclusive) {
+        let unwanted =
+            membership.is_some_and(|membership| membership.exhaustive || membership.absent.contains(member));
+        if unwanted || (ours && exclusive) {
             members
                 .removed
                 .extend(found.iter().filter(|edge| !is_creators(edge, facts)).map(|edge| {

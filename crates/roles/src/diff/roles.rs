@@ -73,10 +73,14 @@ pub(super) fn diff(
 }
 
 /// Whether the role has this password already, as far as that can be known.
-fn has(role: &RoleFacts, clear: &SecretString) -> bool {
+fn has(role: &RoleFacts, wanted: &SecretString) -> bool {
     role.verifier
         .as_ref()
-        .is_some_and(|stored| scram::matches(clear, stored.expose_secret()) == Some(true))
+        .is_some_and(|stored| match scram::encoding(wanted) {
+            scram::Encoding::Clear => scram::matches(wanted, stored.expose_secret()) == Some(true),
+            // A verifier is stored as it is given.
+            _ => stored.expose_secret() == wanted.expose_secret(),
+        })
 }
 
 /// Nobody saws off the branch that the plan sits on.

@@ -100,6 +100,8 @@ pub struct Rule {
 pub struct Membership {
     /// Other members are removed.
     pub exhaustive: bool,
+    /// These are removed.
+    pub absent: BTreeSet<String>,
     /// The members.
     pub members: BTreeMap<String, MemberOptions>,
 }

@@ -4,11 +4,13 @@
 //! forbid has a meaning here.
 
 mod desired;
+mod farewell;
 mod pattern;
 
 pub use desired::{
     Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
 };
+pub use farewell::farewell;
 pub use pattern::{generated_name, is_excepted, pattern_of};
 
 use std::collections::BTreeMap;

@@ -63,6 +63,48 @@ pub async fn begin_and_inspect<'s>(
     Ok((transaction, decoder.finish()))
 }
 
+/// By what it is recognised that a database is still as an inspection found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    text: String,
+    /// Whether the verifiers of passwords are part of it.
+    verifiers: bool,
+}
+
+/// Looks, and marks what was seen, in one snapshot.
+pub async fn inspect_and_mark(session: &mut Session, needs: &Needs) -> Result<(Facts, Mark), Error> {
+    let begin = Begin {
+        isolation: Isolation::RepeatableRead,
+        read_only: true,
+        ..Begin::default()
+    };
+    let version = session.version();
+    let (transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
+    let verifiers = !needs.passwords.is_empty() && facts.server.reads_passwords;
+    let rows = transaction.read(&[digest(needs, version, verifiers)]).await?;
+    transaction.roll_back().await;
+    let text = text_of(rows.first().map_or(&[], Vec::as_slice))?;
+    Ok((facts, Mark { text, verifiers }))
+}
+
+/// Whether everything that the inspection looked at is as it was then. One statement.
+pub async fn is_unchanged(session: &Session, needs: &Needs, mark: &Mark) -> Result<bool, Error> {
+    let query = digest(needs, session.version(), mark.verifiers);
+    Ok(text_of(&session.query(&query).await?)? == mark.text)
+}
+
+fn digest(needs: &Needs, version: u32, with_verifiers: bool) -> Query {
+    let all = queries(needs, version).into_iter().map(|(_, query)| query);
+    Query::digest(all.chain(with_verifiers.then(|| verifiers(needs))).collect())
+}
+
+fn text_of(rows: &[Row]) -> Result<String, Unreadable> {
+    let text = rows.first().map(|row| row.try_get(0)).transpose();
+    Ok(text
+        .map_err(|error| Unreadable::new("digest", &error))?
+        .unwrap_or_default())
+}
+
 fn decode(subjects: &[Subject], answers: &[Vec<Row>]) -> Result<Decoder, Unreadable> {
     let mut decoder = Decoder::default();
     for (subject, rows) in subjects.iter().zip(answers) {

@@ -53,6 +53,8 @@ pub(crate) struct Setup {
     pub(crate) pools: Pools,
     /// Tells whether a secret has changed, without keeping it.
     pub(crate) fingerprints: Arc<FingerprintKey>,
+    /// The numbers of this process.
+    pub(crate) metrics: Metrics,
 }
 
 /// Runs the operator until a signal comes.
@@ -154,6 +156,7 @@ async fn start<'a>(
         default_instance,
         pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
         fingerprints: Arc::new(install_key(&secrets, FINGERPRINTS).await?),
+        metrics: metrics.clone(),
     };
     metrics.count_connections(setup.pools.clone());
     let webhooks = webhooks::serve(arguments, unfenced.clone(), &namespace, servers, closing).await?;

@@ -1,0 +1,132 @@
+//! The controller of `PostgresPolicy`. Each step of a reconcile is one file.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use stanchion_api::policy::{FINALIZER, GROUP, PostgresPolicyStatus, annotation, condition};
+use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
+use stanchion_kernel::events::Announcement;
+use stanchion_kernel::rbac::{OWN, READ, Rule};
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::watch::primary::key;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Scope, Writer};
+use tokio::sync::OnceCell;
+
+use crate::observe::{self, Observed};
+use crate::plan::{self, Plan};
+use crate::setup::Setup;
+use crate::steady::Steady;
+use crate::target::Target;
+use crate::{apply, report, validate};
+
+/// Keeps databases as `PostgresPolicy` objects say.
+pub struct PolicyController {
+    pub(crate) setup: Setup,
+    pub(crate) steady: Steady,
+    scope: Scope,
+    surveyed: OnceCell<()>,
+}
+
+impl PolicyController {
+    /// A controller for one scope.
+    pub fn new(setup: Setup, scope: Scope) -> Self {
+        Self {
+            setup,
+            steady: Steady::default(),
+            scope,
+            surveyed: OnceCell::new(),
+        }
+    }
+
+    /// Before the first policy is looked at: what all of them declared when the last process ended. Otherwise the
+    /// first of two that are in each other's way would be applied after each restart.
+    pub(crate) async fn survey(&self, read: &Reader) -> Result<(), Problem> {
+        let survey = async || {
+            for policy in read.survey::<PostgresPolicy>(&self.scope).await? {
+                if let Some(claim) = observe::remembered(&policy) {
+                    self.setup.claims.remember(&key(&policy.metadata), claim);
+                }
+            }
+            Ok(())
+        };
+        self.surveyed.get_or_try_init(survey).await.map(|_: &()| ())
+    }
+}
+
+impl Reconciler for PolicyController {
+    type Object = PostgresPolicy;
+    type Target = Target;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = apply::Applied;
+
+    const NAME: &'static str = "policy";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+    const ANNOTATIONS: &'static [&'static str] = &[annotation::REQUESTED_AT];
+    const CONDITIONS: &'static [&'static str] = &[
+        condition::READY,
+        condition::DEGRADED,
+        condition::DRIFTED,
+        condition::CONFLICT,
+        condition::PAUSED,
+        condition::PASSWORD_IN_SPEC,
+    ];
+    /// The original's events are about more than one condition each: `report::events` tells them.
+    const ANNOUNCEMENTS: &'static [Announcement] = &[];
+
+    fn watches() -> Vec<Watch> {
+        vec![
+            Watch::referred::<Secret>(),
+            Watch::referred::<ConfigMap>(),
+            Watch::owned::<PostgresPolicyPlan>(),
+        ]
+    }
+
+    fn rules() -> Vec<Rule> {
+        vec![
+            Rule::new("", &["secrets"], READ),
+            // Generated passwords, and the SQL of long plans: written by server-side apply.
+            Rule::new("", &["secrets", "configmaps"], &["create", "patch"]),
+            Rule::new("", &["configmaps"], READ),
+            Rule::new(GROUP, &["postgrespolicyplans"], OWN),
+            Rule::new(GROUP, &["postgrespolicyplans/status"], &["patch"]),
+            Rule::new(GROUP, &["postgrespolicyplans/finalizers"], &["update"]),
+        ]
+    }
+
+    fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
+        validate::validate(policy)
+    }
+
+    fn farewell(policy: &PostgresPolicy) -> Target {
+        validate::farewell(policy)
+    }
+
+    async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
+        observe::observe(self, read, target).await
+    }
+
+    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+        plan::plan(target, observed)
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        target: &Target,
+        observed: &Observed,
+        plan: Plan,
+        applied: &mut apply::Applied,
+    ) -> Result<(), Problem> {
+        Box::pin(apply::apply(self, write, target, observed, plan, applied)).await
+    }
+
+    fn report(policy: &PostgresPolicy, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<PostgresPolicyStatus> {
+        report::report(policy, outcome, now)
+    }
+
+    fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {
+        self.setup.metrics.ended(problem.map(|problem| problem.reason), elapsed);
+    }
+}

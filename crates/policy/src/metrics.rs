@@ -1,0 +1,118 @@
+//! The original's numbers, under Prometheus' spelling of its names.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// How a reconcile ended.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Ended {
+    result: &'static str,
+    reason: &'static str,
+}
+
+/// How something ended.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Result {
+    result: &'static str,
+}
+
+/// The numbers of all policies. Clones are the same numbers.
+#[derive(Clone, Debug)]
+pub struct PolicyMetrics {
+    reconciles: Family<Ended, Counter>,
+    duration: Histogram,
+    /// Passes that are running.
+    pub inflight: Gauge,
+    plans: Family<Result, Counter>,
+    plan_changes: Counter,
+    lock_contention: Counter,
+    conflicts: Counter,
+    invalid_specs: Counter,
+    connection_failures: Counter,
+    applies: Family<Result, Counter>,
+    apply_statements: Counter,
+}
+
+impl PolicyMetrics {
+    /// Adds the families to a registry.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            reconciles: Family::default(),
+            duration: Histogram::new([5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1e3, 2.5e3, 5e3, 1e4, 3e4, 6e4]),
+            inflight: Gauge::default(),
+            plans: Family::default(),
+            plan_changes: Counter::default(),
+            lock_contention: Counter::default(),
+            conflicts: Counter::default(),
+            invalid_specs: Counter::default(),
+            connection_failures: Counter::default(),
+            applies: Family::default(),
+            apply_statements: Counter::default(),
+        };
+        registry.register("pgroles_reconcile", "Reconciles, by how they ended", metrics.reconciles.clone());
+        registry.register(
+            "pgroles_reconcile_duration_milliseconds",
+            "How long reconciles took",
+            metrics.duration.clone(),
+        );
+        registry.register("pgroles_reconcile_inflight", "Reconciles that are running", metrics.inflight.clone());
+        registry.register("pgroles_plan", "Plans, by whether they change anything", metrics.plans.clone());
+        registry.register("pgroles_plan_changes", "Changes in plans", metrics.plan_changes.clone());
+        registry.register("pgroles_apply", "Plans that were carried out", metrics.applies.clone());
+        let counters = [
+            ("pgroles_lock_contention", "Passes that others were in front of", &metrics.lock_contention),
+            ("pgroles_policy_conflicts", "Passes that found another policy in the way", &metrics.conflicts),
+            ("pgroles_invalid_spec", "Passes over an invalid spec", &metrics.invalid_specs),
+            (
+                "pgroles_database_connection_failures",
+                "Passes that could not connect",
+                &metrics.connection_failures,
+            ),
+            ("pgroles_apply_statements", "Statements that changed a database", &metrics.apply_statements),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        metrics
+    }
+
+    /// A pass ended, well or with a problem of this reason.
+    pub fn ended(&self, reason: Option<&'static str>, elapsed: Duration) {
+        let result = if reason.is_some() { "error" } else { "success" };
+        let labels = Ended {
+            result,
+            reason: reason.unwrap_or("Reconciled"),
+        };
+        self.reconciles.get_or_create(&labels).inc();
+        self.duration.observe(elapsed.as_secs_f64() * 1000.0);
+        let counter = match reason {
+            Some(crate::problems::LOCK_CONTENTION) => &self.lock_contention,
+            Some(crate::problems::CONFLICT) => &self.conflicts,
+            Some("InvalidSpec") => &self.invalid_specs,
+            Some(crate::problems::CONNECTION) => &self.connection_failures,
+            _ => return,
+        };
+        counter.inc();
+    }
+
+    /// The engine has compared.
+    pub fn planned(&self, changes: usize) {
+        let result = if changes == 0 { "clean" } else { "drift" };
+        self.plans.get_or_create(&Result { result }).inc();
+        self.plan_changes.inc_by(u64::try_from(changes).unwrap_or(u64::MAX));
+    }
+
+    /// A plan was carried out with so many statements, or was not.
+    pub fn applied(&self, statements: Option<usize>) {
+        let result = if statements.is_some() { "success" } else { "error" };
+        self.applies.get_or_create(&Result { result }).inc();
+        let statements = u64::try_from(statements.unwrap_or_default()).unwrap_or(u64::MAX);
+        self.apply_statements.inc_by(statements);
+    }
+}

@@ -1,0 +1,93 @@
+//! From what is there to what is done. Pure: the engine compares, and the plans that there are decide the rest.
+
+use stanchion_kernel::Problem;
+use stanchion_roles::diff::{self, diff};
+use stanchion_roles::plan::Plan as Changes;
+
+use crate::observe::{Contested, Observed, Seen, slow};
+use crate::plans::{Course, Question, course};
+use crate::problems;
+use crate::target::{Target, Wanted};
+
+/// So many overlaps are named; the rest is a number.
+const NAMED: usize = 5;
+
+/// What is done.
+pub enum Plan {
+    /// Nothing at all.
+    Nothing,
+    /// Changes, with what comes of them.
+    Follow(Box<Decided>),
+    /// What was given is taken back.
+    TakeBack,
+}
+
+/// Changes, with what comes of them.
+pub struct Decided {
+    /// What separates the database from what is declared.
+    pub changes: Changes,
+    /// What comes of it.
+    pub course: Course,
+    /// How it was compared.
+    pub options: diff::Options,
+}
+
+/// Decides.
+pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+    match (target, observed) {
+        (Target::Present(wanted), Observed::Contested(contested)) => Err(slow(conflict(contested), wanted)),
+        (Target::Present(wanted), Observed::Seen(seen)) => decide(wanted, seen).map_err(|problem| slow(problem, wanted)),
+        (_, Observed::Leaving(_)) => Ok(Plan::TakeBack),
+        _ => Ok(Plan::Nothing),
+    }
+}
+
+fn conflict(contested: &Contested) -> Problem {
+    let rivals: Vec<_> = contested
+        .rivals
+        .iter()
+        .map(|rival| {
+            let named: Vec<_> = rival.over.iter().take(NAMED).map(String::as_str).collect();
+            let more = rival.over.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let (namespace, name) = (&rival.who.key.namespace, &rival.who.key.name);
+            format!("{namespace}/{name} also declares {}{more}", named.join(", "))
+        })
+        .collect();
+    Problem::human(
+        problems::CONFLICT,
+        format!("policy {}; neither is applied until only one does", rivals.join("; policy ")),
+    )
+}
+
+fn decide(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
+    let options = options(wanted, seen);
+    let changes = diff(&seen.content.desired, &seen.facts, &options)
+        .map_err(|error| Problem::permanent("InvalidDatabaseTarget", error.to_string()))?;
+    // Who only looks is told what would stand in the way, and refused nothing.
+    if wanted.mode.applies() && !changes.blockers.is_empty() {
+        return Err(problems::blocked(&changes));
+    }
+    let digest = (!changes.is_empty()).then(|| changes.digest());
+    let course = course(&Question {
+        plans: &seen.plans,
+        digest: digest.as_deref(),
+        identity: &seen.identity.to_string(),
+        applies: wanted.mode.applies(),
+        needs_approval: wanted.needs_approval,
+        history: wanted.history,
+    });
+    Ok(Plan::Follow(Box::new(Decided {
+        changes,
+        course,
+        options,
+    })))
+}
+
+fn options(wanted: &Wanted, seen: &Seen) -> diff::Options {
+    diff::Options {
+        mode: wanted.reach,
+        allow_schema_owner_transfers: wanted.spec.allow_schema_owner_transfers,
+        passwords: seen.passwords.for_engine(&seen.facts),
+    }
+}

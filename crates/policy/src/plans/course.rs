@@ -1,0 +1,242 @@
+//! What happens to the plans that there are, given what the database needs now. Pure.
+//!
+//! A plan is known by its digest: what it does, and not when or with which salt. So a plan that was interrupted is
+//! taken up again, one that failed is tried again, and one that nobody needs any more gives way.
+
+use kube::ResourceExt;
+use stanchion_api::PostgresPolicyPlan;
+use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
+
+use super::decision::{Decision, decision};
+
+/// What is asked.
+pub struct Question<'a> {
+    /// The plans that there are.
+    pub plans: &'a [PostgresPolicyPlan],
+    /// What the database needs now; `None` when it needs nothing.
+    pub digest: Option<&'a str>,
+    /// Which database.
+    pub identity: &'a str,
+    /// Whether plans are carried out at all.
+    pub applies: bool,
+    /// Whether somebody has to agree first.
+    pub needs_approval: bool,
+    /// How many ended plans are kept.
+    pub history: usize,
+}
+
+/// What happens.
+#[derive(Debug)]
+pub struct Course {
+    /// What comes of the present plan.
+    pub next: Next,
+    /// Plans that end now.
+    pub closing: Vec<(PostgresPolicyPlan, PostgresPolicyPlanStatus)>,
+    /// Plans that are too many.
+    pub pruned: Vec<PostgresPolicyPlan>,
+}
+
+/// What comes of the present plan. `None` is a plan that is not there yet.
+#[derive(Debug)]
+pub enum Next {
+    /// There is none: nothing is to be done.
+    InSync,
+    /// It waits, and whether it has been approved is noted in it.
+    Wait(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
+    /// Somebody said no.
+    Rejected(Box<PostgresPolicyPlan>, Decision),
+    /// It is carried out.
+    Execute(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
+}
+
+/// Decides.
+pub fn course(question: &Question<'_>) -> Course {
+    let mut plans: Vec<&PostgresPolicyPlan> = question.plans.iter().collect();
+    plans.sort_by_key(|plan| std::cmp::Reverse((plan.creation_timestamp(), plan.name_any())));
+    let present = question.digest.and_then(|digest| present(&plans, digest, question.identity));
+    let is_present = |plan: &PostgresPolicyPlan| present.is_some_and(|present| present.name_any() == plan.name_any());
+    let closing: Vec<_> = plans
+        .iter()
+        .filter(|plan| !is_present(plan))
+        .filter_map(|plan| Some(((*plan).clone(), closed(plan, question.digest.is_none())?)))
+        .collect();
+    let ended = plans.iter().filter(|plan| phase(plan).is_ended() && !is_present(plan));
+    let room = question.history.saturating_sub(closing.len());
+    Course {
+        next: next(question, present),
+        pruned: ended.skip(room).map(|plan| (*plan).clone()).collect(),
+        closing,
+    }
+}
+
+fn phase(plan: &PostgresPolicyPlan) -> PlanPhase {
+    plan.status.as_ref().map(|status| status.phase).unwrap_or_default()
+}
+
+/// The plan that does what is needed now: an open one, or the very last if it failed or was rejected. One that was
+/// carried out does not count: the same is needed again.
+fn present<'a>(
+    plans: &[&'a PostgresPolicyPlan],
+    digest: &str,
+    identity: &str,
+) -> Option<&'a PostgresPolicyPlan> {
+    let same = |plan: &&&PostgresPolicyPlan| {
+        plan.spec.managed_database_identity == identity
+            && plan
+                .status
+                .as_ref()
+                .is_some_and(|status| status.change_digest.as_deref() == Some(digest))
+    };
+    let open = plans.iter().filter(same).find(|plan| !phase(plan).is_ended());
+    let last = || {
+        plans
+            .first()
+            .filter(same)
+            .filter(|plan| matches!(phase(plan), PlanPhase::Failed | PlanPhase::Rejected))
+    };
+    open.or_else(last).copied()
+}
+
+/// How an open plan ends that is not the present one.
+fn closed(plan: &PostgresPolicyPlan, in_sync: bool) -> Option<PostgresPolicyPlanStatus> {
+    let status = plan.status.clone().unwrap_or_default();
+    let (phase, error) = match status.phase {
+        // Killed after the transaction: it was carried out, and nobody could say so.
+        PlanPhase::Applying if in_sync => (PlanPhase::Applied, None),
+        PlanPhase::Applying => (
+            PlanPhase::Failed,
+            Some("interrupted; the database needs something else by now".to_owned()),
+        ),
+        PlanPhase::Pending | PlanPhase::Approved => (PlanPhase::Superseded, None),
+        _ => return None,
+    };
+    Some(PostgresPolicyPlanStatus {
+        phase,
+        last_error: error,
+        ..status
+    })
+}
+
+fn next(question: &Question<'_>, present: Option<&PostgresPolicyPlan>) -> Next {
+    if question.digest.is_none() {
+        return Next::InSync;
+    }
+    let decided = present.and_then(decision);
+    let boxed = present.cloned().map(Box::new);
+    match (boxed, decided) {
+        (Some(plan), Some(rejected @ Decision::Rejected(_))) => Next::Rejected(plan, rejected),
+        (plan, decided) if !question.applies => Next::Wait(plan, decided),
+        (plan, decided) if !question.needs_approval || decided.is_some() => Next::Execute(plan, decided),
+        (plan, None) => Next::Wait(plan, None),
+        (plan, decided) => Next::Execute(plan, decided),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(name: &str, second: u32, phase: &str, digest: &str, approved: bool) -> PostgresPolicyPlan {
+        let annotations = if approved { json!({ "pgroles.io/approved": "true" }) } else { json!({}) };
+        serde_json::from_value(json!({
+            "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan",
+            "metadata": { "name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"), "annotations": annotations },
+            "spec": { "policyRef": { "name": "p" }, "policyGeneration": 1, "reconciliationMode": "authoritative",
+                      "managedDatabaseIdentity": "1/2" },
+            "status": { "phase": phase, "changeDigest": digest },
+        }))
+        .unwrap()
+    }
+
+    fn ask(plans: &[PostgresPolicyPlan], digest: Option<&str>, manual: bool) -> Course {
+        course(&Question {
+            plans,
+            digest,
+            identity: "1/2",
+            applies: true,
+            needs_approval: manual,
+            history: 10,
+        })
+    }
+
+    fn closing(course: &Course) -> Vec<(String, PlanPhase)> {
+        course
+            .closing
+            .iter()
+            .map(|(plan, status)| (plan.name_any(), status.phase))
+            .collect()
+    }
+
+    #[test]
+    fn the_first_plan_is_made_and_waits_only_where_it_should() {
+        assert!(matches!(ask(&[], Some("d"), false).next, Next::Execute(None, None)));
+        assert!(matches!(ask(&[], Some("d"), true).next, Next::Wait(None, None)));
+        assert!(matches!(ask(&[], None, true).next, Next::InSync));
+    }
+
+    #[test]
+    fn a_waiting_plan_is_recognised_and_carried_out_once_approved() {
+        let waiting = [plan("a", 1, "Pending", "d", false)];
+        assert!(matches!(ask(&waiting, Some("d"), true).next, Next::Wait(Some(_), None)));
+        let approved = [plan("a", 1, "Pending", "d", true)];
+        let course = ask(&approved, Some("d"), true);
+        assert!(matches!(course.next, Next::Execute(Some(_), Some(Decision::Approved(_)))));
+        assert!(course.closing.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_longer_needed_gives_way() {
+        let plans = [plan("a", 1, "Pending", "old", true), plan("b", 2, "Applying", "old", false)];
+        let course = ask(&plans, Some("new"), true);
+        assert!(matches!(course.next, Next::Wait(None, None)), "an approval is for one plan");
+        assert_eq!(
+            closing(&course),
+            [("b".into(), PlanPhase::Failed), ("a".into(), PlanPhase::Superseded)]
+        );
+    }
+
+    #[test]
+    fn an_interrupted_plan_is_finished() {
+        let plans = [plan("a", 1, "Applying", "d", false)];
+        assert_eq!(closing(&ask(&plans, None, false)), [("a".into(), PlanPhase::Applied)]);
+        assert!(matches!(ask(&plans, Some("d"), false).next, Next::Execute(Some(_), _)));
+    }
+
+    #[test]
+    fn a_failed_plan_is_tried_again_and_an_applied_one_is_made_anew() {
+        let failed = [plan("a", 1, "Failed", "d", false)];
+        assert!(matches!(ask(&failed, Some("d"), false).next, Next::Execute(Some(_), None)));
+        let applied = [plan("a", 1, "Applied", "d", false)];
+        assert!(matches!(ask(&applied, Some("d"), false).next, Next::Execute(None, None)));
+    }
+
+    #[test]
+    fn a_rejected_plan_stays_rejected_until_something_else_is_needed() {
+        let mut rejected = plan("a", 1, "Rejected", "d", false);
+        rejected.annotations_mut().insert("pgroles.io/rejected".into(), "true".into());
+        let plans = [rejected];
+        assert!(matches!(ask(&plans, Some("d"), false).next, Next::Rejected(..)));
+        assert!(matches!(ask(&plans, Some("e"), true).next, Next::Wait(None, None)));
+    }
+
+    #[test]
+    fn the_oldest_ended_plans_go() {
+        let plans: Vec<_> = (0..13)
+            .map(|n| plan(&format!("p{n:02}"), n, "Applied", "d", false))
+            .collect();
+        let course = ask(&plans, None, false);
+        let names: Vec<_> = course.pruned.iter().map(ResourceExt::name_any).collect();
+        assert_eq!(names, ["p02", "p01", "p00"]);
+    }
+
+    #[test]
+    fn a_plan_of_another_database_is_another_plan() {
+        let mut other = plan("a", 1, "Pending", "d", true);
+        other.spec.managed_database_identity = "9/9".into();
+        let course = ask(&[other], Some("d"), true);
+        assert!(matches!(course.next, Next::Wait(None, None)));
+        assert_eq!(closing(&course), [("a".into(), PlanPhase::Superseded)]);
+    }
+}

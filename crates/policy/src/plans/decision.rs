@@ -1,0 +1,117 @@
+//! Whether somebody has decided about a plan, and who.
+//!
+//! Two ways: the original's annotations, where the manager of that field is taken for who decided; and a condition in
+//! the status, which names the person itself. No beats yes.
+
+use kube::ResourceExt;
+use stanchion_api::PostgresPolicyPlan;
+use stanchion_api::policy::{Decider, annotation};
+
+/// What was decided, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be carried out.
+    Approved(Decider),
+    /// It may not.
+    Rejected(Decider),
+}
+
+/// What was decided about a plan, if anything.
+pub fn decision(plan: &PostgresPolicyPlan) -> Option<Decision> {
+    let rejected = by(plan, annotation::REJECTED, "Denied").map(Decision::Rejected);
+    rejected.or_else(|| by(plan, annotation::APPROVED, "Approved").map(Decision::Approved))
+}
+
+fn by(plan: &PostgresPolicyPlan, annotation: &str, condition: &str) -> Option<Decider> {
+    let status = plan.status.as_ref();
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if conditions.iter().any(|it| it.type_ == condition && it.status == "True") {
+        return Some(
+            status
+                .and_then(|status| status.decided_by.clone())
+                .unwrap_or_else(|| unnamed("status")),
+        );
+    }
+    let annotated = plan.annotations().get(annotation).is_some_and(|value| value == "true");
+    annotated.then(|| manager(plan, annotation))
+}
+
+/// Whoever manages the annotation.
+fn manager(plan: &PostgresPolicyPlan, annotation: &str) -> Decider {
+    let field = format!("f:{annotation}");
+    let owns = |fields: &serde_json::Value| {
+        fields
+            .pointer("/f:metadata/f:annotations")
+            .is_some_and(|annotations| annotations.get(&field).is_some())
+    };
+    let entry = plan
+        .managed_fields()
+        .iter()
+        .find(|entry| entry.fields_v1.as_ref().is_some_and(|fields| owns(&fields.0)));
+    entry
+        .and_then(|entry| entry.manager.clone())
+        .map_or_else(|| unnamed("annotation"), |username| Decider { username, ..Decider::default() })
+}
+
+fn unnamed(way: &str) -> Decider {
+    Decider {
+        username: format!("unknown ({way})"),
+        ..Decider::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn plan(metadata: Value, status: Value) -> PostgresPolicyPlan {
+        serde_json::from_value(json!({
+            "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan", "metadata": metadata,
+            "spec": { "policyRef": { "name": "p" }, "policyGeneration": 1, "reconciliationMode": "authoritative",
+                      "managedDatabaseIdentity": "1/2" },
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn an_annotation_is_decided_by_its_manager() {
+        let metadata = json!({
+            "name": "x", "annotations": { "pgroles.io/approved": "true" },
+            "managedFields": [
+                { "manager": "stanchion-policy", "fieldsV1": { "f:metadata": { "f:labels": {} } } },
+                { "manager": "kubectl-annotate",
+                  "fieldsV1": { "f:metadata": { "f:annotations": { "f:pgroles.io/approved": {} } } } },
+            ],
+        });
+        let Some(Decision::Approved(who)) = decision(&plan(metadata, json!({}))) else {
+            panic!("not approved")
+        };
+        assert_eq!(who.username, "kubectl-annotate");
+    }
+
+    #[test]
+    fn no_beats_yes() {
+        let metadata = json!({ "name": "x", "annotations": { "pgroles.io/approved": "true", "pgroles.io/rejected": "true" } });
+        assert!(matches!(decision(&plan(metadata, json!({}))), Some(Decision::Rejected(_))));
+    }
+
+    #[test]
+    fn a_status_names_the_person() {
+        let condition = json!({ "type": "Approved", "status": "True", "reason": "Fine", "message": "" });
+        let status = json!({ "conditions": [condition], "decidedBy": { "username": "alice" } });
+        let Some(Decision::Approved(who)) = decision(&plan(json!({ "name": "x" }), status)) else {
+            panic!("not approved")
+        };
+        assert_eq!(who.username, "alice");
+    }
+
+    #[test]
+    fn silence_and_other_words_are_no_decision() {
+        assert_eq!(decision(&plan(json!({ "name": "x" }), json!({}))), None);
+        let metadata = json!({ "name": "x", "annotations": { "pgroles.io/approved": "false" } });
+        assert_eq!(decision(&plan(metadata, json!({}))), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! What a plan looks like.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::ObjectMeta;
+use sha2::{Digest, Sha256};
+use stanchion_api::PostgresPolicyPlan;
+use stanchion_api::policy::{
+    ChangeSummary, Compression, DATABASE_LABEL, PLAN_LABEL, POLICY_LABEL, PlanRef, PostgresPolicyPlanSpec,
+    PostgresPolicyPlanStatus, SqlRef, annotation,
+};
+use stanchion_roles::plan::{Plan, Summary};
+use stanchion_roles::render;
+
+use super::sql::KEY;
+use super::{Storage, label, storage};
+use crate::overlap::defined;
+use crate::target::Wanted;
+use stanchion_roles::expand::Desired;
+
+/// So many lines are shown without looking into the plan.
+const PREVIEW_LINES: usize = 5;
+const PREVIEW_BYTES: usize = 1024;
+
+/// A plan that is not written yet.
+pub struct Draft {
+    /// The object.
+    pub plan: PostgresPolicyPlan,
+    /// Its status, as long as nothing was decided.
+    pub status: PostgresPolicyPlanStatus,
+    /// The `ConfigMap` with its SQL, where that is long.
+    pub sql: Option<ConfigMap>,
+}
+
+/// Writes a plan down.
+pub fn draft(wanted: &Wanted, desired: &Desired, identity: &str, plan: &Plan, now: Timestamp) -> Draft {
+    let script = render::script(plan);
+    let digest = plan.digest();
+    let hash = format!("{:x}", Sha256::digest(&script));
+    let name = name(&wanted.who.key.name, &digest, now);
+    let mut object = PostgresPolicyPlan::new(
+        &name,
+        PostgresPolicyPlanSpec {
+            policy_ref: PlanRef {
+                name: wanted.who.key.name.clone(),
+            },
+            policy_generation: wanted.generation,
+            reconciliation_mode: wanted.spec.reconciliation_mode,
+            owned_roles: defined(desired).into_iter().map(str::to_owned).collect(),
+            owned_schemas: desired.schemas.keys().cloned().collect(),
+            managed_database_identity: identity.to_owned(),
+        },
+    );
+    let policy = (POLICY_LABEL.to_owned(), label(&wanted.who.key.name));
+    object.metadata.labels = Some(BTreeMap::from([
+        policy.clone(),
+        (DATABASE_LABEL.to_owned(), label(identity)),
+    ]));
+    object.metadata.annotations = Some(BTreeMap::from([
+        (annotation::SQL_PREVIEW.to_owned(), preview(&script)),
+        (annotation::SUMMARY.to_owned(), one_line(&plan.summary())),
+        (annotation::SQL_HASH.to_owned(), digest.clone()),
+        (annotation::REDACTED_SQL_HASH.to_owned(), hash.clone()),
+    ]));
+    let count = |number: usize| Some(i64::try_from(number).unwrap_or(i64::MAX));
+    let mut status = PostgresPolicyPlanStatus {
+        change_digest: Some(digest.clone()),
+        change_summary: Some(summary(&plan.summary())),
+        sql_statements: count(script.lines().filter(|line| line.ends_with(';')).count()),
+        sql_original_bytes: count(script.len()),
+        sql_hash: Some(digest),
+        redacted_sql_hash: Some(hash),
+        computed_at: Some(now),
+        ..PostgresPolicyPlanStatus::default()
+    };
+    let mut sql = None;
+    match storage(&script) {
+        Storage::Inline(text) => {
+            status.sql_stored_bytes = count(text.len());
+            status.sql_inline = Some(text);
+        }
+        Storage::Truncated(text) => {
+            status.sql_stored_bytes = count(text.len());
+            status.sql_inline = Some(text);
+            status.sql_truncated = true;
+        }
+        Storage::Compressed(bytes) => {
+            let map_name = format!("{name}-sql");
+            status.sql_stored_bytes = count(bytes.len());
+            status.sql_ref = Some(SqlRef {
+                name: map_name.clone(),
+                key: KEY.into(),
+                compression: Some(Compression::Gzip),
+            });
+            sql = Some(ConfigMap {
+                metadata: ObjectMeta {
+                    name: Some(map_name),
+                    labels: Some(BTreeMap::from([policy, (PLAN_LABEL.to_owned(), label(&name))])),
+                    ..ObjectMeta::default()
+                },
+                binary_data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(bytes))])),
+                ..ConfigMap::default()
+            });
+        }
+    }
+    Draft {
+        plan: object,
+        status,
+        sql,
+    }
+}
+
+/// `{policy}-plan-{YYYYMMDD-HHMMSS}-{hash12}`, short enough for a second suffix.
+fn name(policy: &str, digest: &str, now: Timestamp) -> String {
+    let policy = policy.get(..policy.floor_char_boundary(200)).unwrap_or_default();
+    let hash = digest.rsplit(':').next().and_then(|hash| hash.get(..12)).unwrap_or_default();
+    format!(
+        "{}-plan-{}-{hash}",
+        policy.trim_end_matches(['-', '.']),
+        now.strftime("%Y%m%d-%H%M%S")
+    )
+}
+
+fn preview(script: &str) -> String {
+    let lines: Vec<_> = script.lines().take(PREVIEW_LINES).collect();
+    stanchion_kernel::text::shorten(&lines.join("\n"), PREVIEW_BYTES)
+}
+
+fn one_line(summary: &Summary) -> String {
+    let parts: Vec<_> = summary
+        .lines()
+        .filter(|(_, count)| *count > 0)
+        .map(|(label, count)| format!("{count} {label}"))
+        .collect();
+    parts.join(", ")
+}
+
+/// The engine's numbers as the status spells them.
+pub fn summary(summary: &Summary) -> ChangeSummary {
+    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    ChangeSummary {
+        roles_created: count(summary.roles_created),
+        roles_altered: count(summary.roles_altered + summary.comments_changed),
+        roles_dropped: count(summary.roles_dropped),
+        schemas_created: count(summary.schemas_created),
+        schema_owners_altered: count(summary.schema_owners_altered),
+        grants_added: count(summary.grants_added),
+        grants_revoked: count(summary.grants_revoked),
+        default_privileges_set: count(summary.default_privileges_set + summary.global_default_privileges_set),
+        default_privileges_revoked: count(
+            summary.default_privileges_revoked + summary.global_default_privileges_revoked,
+        ),
+        members_added: count(summary.members_added),
+        members_options_changed: count(summary.members_options_changed),
+        members_removed: count(summary.members_removed),
+        passwords_set: count(summary.passwords_set),
+        sessions_terminated: count(summary.sessions_terminated),
+        total: count(summary.total()),
+    }
+}

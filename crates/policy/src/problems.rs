@@ -1,0 +1,64 @@
+//! Failures under the names that the original's users know.
+
+use stanchion_kernel::Problem;
+use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
+use stanchion_postgres::Error as PostgresError;
+use stanchion_roles::apply;
+use stanchion_roles::inspect;
+use stanchion_roles::plan::Plan;
+
+/// Others were busy with the database; nothing failed.
+pub const LOCK_CONTENTION: &str = "LockContention";
+/// Another policy declares the same.
+pub const CONFLICT: &str = "ConflictingPolicy";
+/// Roles cannot be dropped as they are.
+pub const UNSAFE_DROPS: &str = "UnsafeRoleDrops";
+/// The role that connects may not do what is asked for.
+pub const PRIVILEGES: &str = "InsufficientPrivileges";
+/// No query came back.
+pub const CONNECTION: &str = "DatabaseConnectionFailed";
+
+/// A failure of PostgreSQL, in the step whose failures are called `otherwise`.
+pub fn of_postgres(error: PostgresError, otherwise: &'static str) -> Problem {
+    let state = error.sqlstate().map(str::to_owned);
+    let problem = Problem::from(error);
+    let reason = match (problem.reason, state.as_deref()) {
+        ("DatabaseBusy", _) => LOCK_CONTENTION,
+        (CONNECTION_FAILED | AUTHENTICATION_FAILED | "TlsFailed" | "DatabaseNotFound", _) => CONNECTION,
+        (_, Some("42501")) => PRIVILEGES,
+        (_, Some("3F000" | "42P01" | "42883" | "42704")) => "MissingDatabaseObject",
+        _ => otherwise,
+    };
+    problem.with_reason(reason)
+}
+
+/// A failure to look.
+pub fn of_inspection(error: inspect::Error) -> Problem {
+    match error {
+        inspect::Error::Postgres(error) => of_postgres(error, "DatabaseInspectionFailed"),
+        inspect::Error::Unreadable(error) => {
+            Problem::human("DatabaseInspectionFailed", error.to_string()).caused_by(error)
+        }
+    }
+}
+
+/// A failure to apply.
+pub fn of_apply(error: apply::Error) -> Problem {
+    match error {
+        apply::Error::Postgres(error) => of_postgres(error, "ApplyFailed"),
+        apply::Error::Blocked(plan) => blocked(&plan),
+        apply::Error::WrongDatabase(error) => Problem::permanent("InvalidDatabaseTarget", error.to_string()),
+        moved @ apply::Error::Moved(_) => Problem::transient("PlanSuperseded", moved.to_string()),
+        other => Problem::human("ApplyFailed", other.to_string()).caused_by(other),
+    }
+}
+
+/// What stands in the way of a plan.
+pub fn blocked(plan: &Plan) -> Problem {
+    let reason = if plan.blockers.iter().any(|line| line.starts_with("Unsatisfiable")) {
+        PRIVILEGES
+    } else {
+        UNSAFE_DROPS
+    };
+    Problem::human(reason, plan.blockers.join("; "))
+}

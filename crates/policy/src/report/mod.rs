@@ -1,0 +1,217 @@
+//! How it went, as a status.
+
+mod events;
+
+use jiff::Timestamp;
+use stanchion_api::PostgresPolicy;
+use stanchion_api::policy::{PlanRef, PostgresPolicyStatus, annotation, condition};
+use stanchion_api::status::Status;
+use stanchion_kernel::condition::{Conditions, Truth, find};
+use stanchion_kernel::problem::Class;
+use stanchion_kernel::{Outcome, Problem, Report};
+
+use crate::apply::{End, Told};
+use crate::claims::Rival;
+use crate::controller::PolicyController;
+use crate::observe::{Contested, Observed, Seen};
+use crate::overlap::defined;
+use crate::problems;
+use crate::target::{Content, Target, Wanted};
+use kube::ResourceExt;
+
+type Passed<'a> = Outcome<'a, PolicyController>;
+
+/// The status after a pass.
+pub fn report(policy: &PostgresPolicy, outcome: &Passed<'_>, now: Timestamp) -> Report<PostgresPolicyStatus> {
+    let before = policy.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(before.conditions(), policy.metadata.generation, now);
+    let mut report = match (outcome.problem, outcome.target) {
+        (Some(problem), target) => failed(before.clone(), &mut conditions, outcome, problem, target),
+        (None, Some(Target::Suspended(_))) => suspended(before.clone(), &mut conditions),
+        (None, Some(Target::Present(wanted))) => present(before.clone(), &mut conditions, wanted, outcome, now),
+        // A policy that is gone has nothing more to say.
+        (None, _) => Report::new(before.clone()),
+    };
+    let requested = policy.annotations().get(annotation::REQUESTED_AT);
+    if requested.is_some() {
+        report.status.last_attempted_reconcile_at = requested.cloned();
+        if outcome.problem.is_none() {
+            report.status.last_handled_reconcile_at = requested.cloned();
+        }
+    }
+    report.status.conditions = conditions.finish();
+    report.notices = events::of(&before, &report.status, outcome);
+    report
+}
+
+fn failed(
+    mut status: PostgresPolicyStatus,
+    conditions: &mut Conditions,
+    outcome: &Passed<'_>,
+    problem: &Problem,
+    target: Option<&Target>,
+) -> Report<PostgresPolicyStatus> {
+    if problem.reason == problems::LOCK_CONTENTION {
+        // Nothing failed: others were first, and it is our turn soon.
+        return Report::new(status);
+    }
+    conditions.set(condition::READY, Truth::False, problem.reason, &problem.message);
+    conditions.set(condition::DEGRADED, Truth::True, problem.reason, &problem.message);
+    status.last_error = Some(problem.message.clone());
+    status.transient_failure_count = if problem.class == Class::Transient {
+        status.transient_failure_count.saturating_add(1)
+    } else {
+        0
+    };
+    if let Some(Target::Present(wanted)) = target {
+        resumed(conditions);
+        password_in_spec(conditions, wanted);
+    }
+    match outcome.observed {
+        Some(Observed::Contested(contested)) => {
+            let Contested {
+                identity,
+                content,
+                rivals,
+            } = contested.as_ref();
+            owned(&mut status, &identity.to_string(), content);
+            contested_by(conditions, rivals, &problem.message);
+        }
+        Some(Observed::Seen(seen)) => {
+            owned(&mut status, &seen.identity.to_string(), &seen.content);
+            uncontested(conditions);
+        }
+        _ => {}
+    }
+    Report::new(status)
+}
+
+fn suspended(status: PostgresPolicyStatus, conditions: &mut Conditions) -> Report<PostgresPolicyStatus> {
+    let message = "nothing is touched until spec.suspend is false";
+    conditions.set(condition::PAUSED, Truth::True, "Suspended", message);
+    conditions.set(condition::READY, Truth::False, "Suspended", message);
+    Report {
+        settled: "Suspended",
+        ..Report::new(status)
+    }
+}
+
+fn present(
+    mut status: PostgresPolicyStatus,
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    outcome: &Passed<'_>,
+    now: Timestamp,
+) -> Report<PostgresPolicyStatus> {
+    let again = Some(wanted.interval);
+    let (Some(Observed::Seen(seen)), Some(told)) = (outcome.observed, &outcome.applied.told) else {
+        // Everything is as the last pass left it, and so is what is said of it.
+        return Report {
+            again,
+            ..Report::new(status)
+        };
+    };
+    let before = status.clone();
+    described(&mut status, wanted, seen, told);
+    let (reason, message) = ready(wanted, told);
+    conditions.set(condition::READY, Truth::True, reason, &message);
+    conditions.set(condition::DEGRADED, Truth::False, reason, "");
+    drifted(conditions, told);
+    uncontested(conditions);
+    resumed(conditions);
+    password_in_spec(conditions, wanted);
+    let was = |kind| find(&before.conditions, kind).map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation));
+    let list = conditions.clone().finish();
+    let is = |kind| find(&list, kind).map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation));
+    let outcome_changed = [condition::READY, condition::DRIFTED]
+        .into_iter()
+        .any(|kind| was(kind) != is(kind));
+    if told.end == End::Applied || outcome_changed {
+        status.last_successful_reconcile_time = Some(now);
+    }
+    Report {
+        again,
+        ..Report::new(status)
+    }
+}
+
+/// What the status says beside its conditions.
+fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, seen: &Seen, told: &Told) {
+    owned(status, &seen.identity.to_string(), &seen.content);
+    status.last_reconcile_mode = Some(wanted.mode);
+    status.last_error = None;
+    status.transient_failure_count = 0;
+    let was_drifted = find(&status.conditions, condition::DRIFTED).is_some_and(|it| it.status == "True");
+    // What was applied last stays on show while there is nothing new.
+    if told.end != End::InSync || was_drifted || status.change_summary.is_none() {
+        status.change_summary = Some(told.summary);
+    }
+    let (sql, cut) = told.sql.clone().map_or((None, false), |(sql, cut)| (Some(sql), cut));
+    status.planned_sql = sql;
+    status.planned_sql_truncated = cut;
+    status.plan_warnings.clone_from(&told.warnings);
+    if let Some(name) = &told.plan {
+        status.current_plan_ref = Some(PlanRef { name: name.clone() });
+    }
+    match &told.marks {
+        Some(marks) => status.applied_password_source_versions.clone_from(marks),
+        None => status
+            .applied_password_source_versions
+            .retain(|role, _| wanted.passwords.iter().any(|wish| wish.role == *role)),
+    }
+}
+
+fn owned(status: &mut PostgresPolicyStatus, identity: &str, content: &Content) {
+    status.managed_database_identity = Some(identity.to_owned());
+    status.owned_roles = defined(&content.desired).into_iter().map(str::to_owned).collect();
+    status.owned_schemas = content.desired.schemas.keys().cloned().collect();
+}
+
+fn ready(wanted: &Wanted, told: &Told) -> (&'static str, String) {
+    let plan = told.plan.as_deref().unwrap_or_default();
+    let changes = told.summary.total;
+    match told.end {
+        End::InSync | End::Applied if wanted.mode.applies() => {
+            ("Reconciled", "the database is as declared".to_owned())
+        }
+        End::InSync | End::Applied => ("Planned", "the database is as declared".to_owned()),
+        End::Observed => ("Planned", format!("{changes} change(s) would be made; see plan {plan}")),
+        End::Waiting => (
+            "Planned",
+            format!("{changes} change(s) wait for approval; annotate plan {plan} with pgroles.io/approved=true"),
+        ),
+        End::Rejected => ("Planned", format!("plan {plan} was rejected; the database stays as it is")),
+    }
+}
+
+fn drifted(conditions: &mut Conditions, told: &Told) {
+    match told.end {
+        End::InSync | End::Applied => conditions.set(condition::DRIFTED, Truth::False, "InSync", ""),
+        _ => {
+            let message = format!("{} change(s) are needed", told.summary.total);
+            conditions.set(condition::DRIFTED, Truth::True, "DriftDetected", &message);
+        }
+    }
+}
+
+fn contested_by(conditions: &mut Conditions, rivals: &[Rival], message: &str) {
+    let truth = Truth::from(!rivals.is_empty());
+    conditions.set(condition::CONFLICT, truth, problems::CONFLICT, message);
+}
+
+fn uncontested(conditions: &mut Conditions) {
+    conditions.set(condition::CONFLICT, Truth::False, "NoConflict", "");
+}
+
+fn resumed(conditions: &mut Conditions) {
+    conditions.set(condition::PAUSED, Truth::False, "Active", "");
+}
+
+fn password_in_spec(conditions: &mut Conditions, wanted: &Wanted) {
+    if wanted.connection.exposes_password {
+        let message = "connection.params.password is readable for everybody who may read the policy; use passwordSecret";
+        conditions.set(condition::PASSWORD_IN_SPEC, Truth::True, "LiteralPassword", message);
+    } else {
+        conditions.clear(condition::PASSWORD_IN_SPEC);
+    }
+}

@@ -1,0 +1,203 @@
+//! From an object to a target. What the schema lets pass is checked by the engine's own rules.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::ResourceExt;
+use stanchion_api::PostgresPolicy;
+use stanchion_api::policy::{Approval, PostgresPolicySpec, Profile, ReconciliationMode, annotation};
+use stanchion_kernel::Problem;
+use stanchion_kernel::problem::Retry;
+use stanchion_kernel::watch::primary::key;
+use stanchion_roles::expand::expand;
+use stanchion_roles::manifest::{Manifest, Severity, Strictness, check};
+use stanchion_roles::plan::Mode;
+
+use crate::target::{Content, Leaving, Target, Wanted, Who};
+use crate::{connection, passwords};
+
+const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
+const DEFAULT_HISTORY: usize = 10;
+
+/// The target of a living object.
+pub fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
+    if policy.spec.suspend {
+        return Ok(Target::Suspended(who(policy)));
+    }
+    Ok(Target::Present(Box::new(wanted(policy)?)))
+}
+
+/// The target of an object that is being deleted. One that cannot be understood leaves the database alone.
+pub fn farewell(policy: &PostgresPolicy) -> Target {
+    Target::Absent(Box::new(Leaving {
+        who: who(policy),
+        policy: policy.spec.deletion_policy,
+        wanted: wanted(policy).ok(),
+    }))
+}
+
+/// Which policy this is.
+pub fn who(policy: &PostgresPolicy) -> Who {
+    Who {
+        key: key(&policy.metadata),
+        uid: policy.uid().unwrap_or_default(),
+    }
+}
+
+fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
+    let spec = &policy.spec;
+    let interval = interval(&spec.interval)?;
+    // The seed's word: an invalid spec is looked at as often as any other.
+    let slow = |problem: Problem| problem.with_retry(Retry::After(interval));
+    let profiles_from: Vec<_> = spec
+        .profiles_from
+        .iter()
+        .map(|from| from.config_map_key_ref.clone())
+        .collect();
+    let own = || content(spec, BTreeMap::new());
+    Ok(Wanted {
+        who: who(policy),
+        generation: policy.metadata.generation.unwrap_or_default(),
+        requested: policy.annotations().get(annotation::REQUESTED_AT).cloned(),
+        connection: connection::wish(&spec.connection).map_err(slow)?,
+        content: profiles_from
+            .is_empty()
+            .then(own)
+            .transpose()
+            .map_err(slow)?,
+        profiles_from,
+        spec: Arc::new(spec.clone()),
+        passwords: passwords::wishes(&policy.name_any(), spec).map_err(slow)?,
+        interval,
+        mode: spec.mode,
+        reach: match spec.reconciliation_mode {
+            ReconciliationMode::Authoritative => Mode::Authoritative,
+            ReconciliationMode::Additive => Mode::Additive,
+            ReconciliationMode::Adopt => Mode::Adopt,
+        },
+        needs_approval: spec.approval.map_or(!spec.mode.applies(), |approval| approval == Approval::Manual),
+        history: spec
+            .plan_history_limit
+            .map_or(DEFAULT_HISTORY, |limit| usize::try_from(limit).unwrap_or(DEFAULT_HISTORY)),
+        before: policy.status.clone().unwrap_or_default(),
+    })
+}
+
+/// What must hold: the spec with shared profiles put under its own.
+pub fn content(spec: &PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> Result<Content, Problem> {
+    let mut spec = spec.clone();
+    for (name, profile) in shared {
+        spec.profiles.entry(name).or_insert(profile);
+    }
+    let manifest: Manifest = serde_json::to_value(&spec)
+        .and_then(serde_json::from_value)
+        .map_err(|error| invalid(error.to_string()))?;
+    let (fatal, told): (Vec<_>, Vec<_>) = check(&manifest)
+        .into_iter()
+        .partition(|finding| finding.is_fatal(Strictness::Lenient));
+    if !fatal.is_empty() {
+        let lines: Vec<_> = fatal.iter().map(ToString::to_string).collect();
+        return Err(invalid(lines.join("; ")));
+    }
+    let warnings = told
+        .iter()
+        .filter(|finding| finding.severity != Severity::Error)
+        .map(ToString::to_string);
+    Ok(Content {
+        warnings: warnings.collect(),
+        desired: Arc::new(expand(&manifest)),
+    })
+}
+
+/// A spec that cannot be carried out.
+pub fn invalid(message: impl Into<String>) -> Problem {
+    Problem::permanent("InvalidSpec", message)
+}
+
+/// `5m`, `1h30m`, a number of seconds; nothing and zero are five minutes.
+fn interval(text: &str) -> Result<Duration, Problem> {
+    let text = text.trim();
+    let read = match text.parse::<u64>() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) if text.is_empty() => Some(Duration::ZERO),
+        Err(_) => stanchion_api::duration::parse(text),
+    };
+    match read {
+        Some(Duration::ZERO) => Ok(DEFAULT_INTERVAL),
+        Some(interval) => Ok(interval),
+        None => Err(invalid(format!(
+            "interval \"{text}\" is none: write it like 30s, 5m or 1h30m"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(spec: serde_json::Value) -> PostgresPolicy {
+        serde_json::from_value(json!({
+            "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy",
+            "metadata": { "name": "p", "namespace": "ns", "uid": "u", "generation": 3 }, "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn problem(spec: serde_json::Value) -> Problem {
+        validate(&policy(spec)).err().unwrap()
+    }
+
+    #[test]
+    fn intervals_are_read_as_the_original_reads_them() {
+        for (text, seconds) in [("5m", 300), ("", 300), ("0", 300), ("90", 90), ("1h30m", 5400)] {
+            assert_eq!(interval(text).unwrap(), Duration::from_secs(seconds), "{text}");
+        }
+        assert_eq!(interval("soon").unwrap_err().reason, "InvalidSpec");
+    }
+
+    #[test]
+    fn a_spec_becomes_what_must_hold() {
+        let spec = json!({
+            "connection": { "secretRef": { "name": "db" } },
+            "profiles": { "reader": { "grants": [{ "privileges": ["USAGE"], "object": { "type": "schema" } }] } },
+            "schemas": [{ "name": "app", "profiles": ["reader"] }],
+            "roles": [{ "name": "alice", "login": true }],
+            "memberships": [{ "role": "app-reader", "members": [{ "name": "alice" }] }],
+        });
+        let Target::Present(wanted) = validate(&policy(spec)).unwrap() else {
+            panic!("not present")
+        };
+        let desired = wanted.content.unwrap().desired;
+        assert_eq!(desired.roles.keys().collect::<Vec<_>>(), ["alice", "app-reader"]);
+        assert_eq!((wanted.generation, wanted.needs_approval), (3, false));
+    }
+
+    #[test]
+    fn approval_follows_the_mode_unless_it_is_said() {
+        let needs = |mode: &str, approval: Option<&str>| {
+            let spec = json!({ "connection": { "secretRef": { "name": "db" } }, "mode": mode, "approval": approval });
+            match validate(&policy(spec)).unwrap() {
+                Target::Present(wanted) => wanted.needs_approval,
+                _ => panic!("not present"),
+            }
+        };
+        assert!(!needs("apply", None) && needs("apply", Some("manual")));
+        assert!(needs("observe", None) && needs("plan", None) && !needs("plan", Some("auto")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let connection = json!({ "secretRef": { "name": "db" } });
+        let unknown = problem(json!({ "connection": connection, "schemas": [{ "name": "a", "profiles": ["none"] }] }));
+        assert_eq!(unknown.reason, "InvalidSpec");
+        assert!(unknown.message.contains("none"), "{unknown}");
+        assert_eq!(problem(json!({ "connection": {} })).reason, "InvalidSpec");
+        assert!(matches!(
+            problem(json!({ "connection": connection, "interval": "1h", "roles": [{ "name": "" }] })).reaction().retry,
+            Retry::After(after) if after == Duration::from_hours(1)
+        ));
+    }
+}
