@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{PostgresInstance, PostgresUser, SupabaseProject};
+use crate::{PostgresInstance, PostgresPolicy, PostgresUser, SupabaseProject};
 
 /// Every document of every example, with the file that it is in.
 fn documents(folder: &Path) -> Vec<(String, Value)> {
@@ -74,7 +74,8 @@ fn every_example_is_an_object_of_the_api() {
             (Some("supabase.strrl.dev/v1alpha1"), Some("SupabaseProject")) => {
                 check::<SupabaseProject>(file, document);
             }
-            (Some("v1"), Some("Secret")) => {}
+            (Some("pgroles.io/v1alpha1"), Some("PostgresPolicy")) => check::<PostgresPolicy>(file, document),
+            (Some("v1"), Some("Secret" | "ConfigMap")) => {}
             kind => panic!("{file}: no type for {kind:?}"),
         }
     }

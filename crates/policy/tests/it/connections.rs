@@ -1,0 +1,78 @@
+//! Ways to a database.
+
+use serde_json::json;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
+
+use super::bed::{Bed, condition};
+
+/// Part by part, with characters that a URL would have to escape.
+#[tokio::test]
+async fn parts_need_no_escaping() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let (login, role) = (bed.role("log@in:x"), bed.role("app"));
+    let password = "p@ss/w:o?r%d#";
+    bed.database
+        .execute(&format!("CREATE ROLE \"{login}\" LOGIN SUPERUSER PASSWORD '{password}'"))
+        .await;
+    bed.secret("parts", json!({ "user": login, "password": format!("{password}\n"), "port": bed.database.server().port().to_string() }))
+        .await;
+    let secret = |key: &str| json!({ "name": "parts", "key": key });
+    bed.policy(
+        "parts",
+        json!({
+            "connection": { "secretRef": null, "params": {
+                "host": "127.0.0.1", "portSecret": secret("port"), "dbname": bed.database.name(),
+                "usernameSecret": secret("user"), "passwordSecret": secret("password"), "sslMode": "prefer",
+            } },
+            "roles": [{ "name": role }],
+        }),
+    )
+    .await;
+    let policy = bed.ready("parts").await;
+    assert_eq!(condition(&policy, "PasswordInSpec"), None);
+    assert!(bed.has_role(&role).await);
+}
+
+/// A password in the spec works, and is told of once.
+#[tokio::test]
+async fn a_password_in_the_spec_is_warned_of() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let role = bed.role("app");
+    let params = json!({
+        "host": "127.0.0.1", "port": bed.database.server().port(), "dbname": bed.database.name(),
+        "username": ADMIN, "password": ADMIN_PASSWORD,
+    });
+    bed.policy("open", json!({ "connection": { "secretRef": null, "params": params }, "roles": [{ "name": role }] })).await;
+    let policy = bed.ready("open").await;
+    assert_eq!(condition(&policy, "PasswordInSpec"), Some(("True".into(), "LiteralPassword".into())));
+    bed.event("open", "PasswordInSpec").await;
+    bed.look_again("open").await;
+    let told = bed.events("open").await;
+    assert_eq!(told.iter().filter(|reason| *reason == "PasswordInSpec").count(), 1);
+}
+
+/// `setRole`: what is made belongs to that role.
+#[tokio::test]
+async fn work_is_done_as_another_role() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let (login, owner, schema) = (bed.role("login"), bed.role("owner"), bed.role("s"));
+    let database = bed.database.name();
+    bed.database
+        .execute(&format!(
+            "CREATE ROLE {owner} CREATEROLE; CREATE ROLE {login} LOGIN PASSWORD 'x' IN ROLE {owner}; \
+             GRANT CREATE ON DATABASE {database} TO {owner}"
+        ))
+        .await;
+    bed.secret("login", json!({ "password": "x" })).await;
+    let params = json!({
+        "host": "127.0.0.1", "port": bed.database.server().port(), "dbname": database, "username": login,
+        "passwordSecret": { "name": "login", "key": "password" }, "setRole": owner,
+    });
+    bed.policy("as", json!({ "connection": { "secretRef": null, "params": params }, "schemas": [{ "name": schema }] })).await;
+    bed.ready("as").await;
+    let sql = format!("SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = '{schema}'");
+    assert_eq!(bed.one(&sql).await, owner);
+}

@@ -1,0 +1,17 @@
+//! `PostgresPolicy` on a real API server and a real PostgreSQL, one module a subject.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod bed;
+mod conflicts;
+mod connections;
+mod failures;
+mod goodbye;
+mod life;
+mod passwords;
+mod plans;
+mod rest;

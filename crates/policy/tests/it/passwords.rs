@@ -1,0 +1,91 @@
+//! Passwords: given, generated, changed, and never set twice.
+
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use serde_json::json;
+use stanchion_testkit::wait;
+
+use super::bed::{Bed, PATIENCE};
+
+fn stored(role: &str) -> String {
+    format!("SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'")
+}
+
+/// A password of a Secret is set, followed when it changes, and left alone when only the Secret is touched.
+#[tokio::test]
+async fn a_given_password_is_followed() {
+    for superuser in [true, false] {
+        let bed = Bed::new().await;
+        let _operator = bed.operator().await;
+        if superuser {
+            bed.database_secret().await;
+        } else {
+            let login = bed.role("admin");
+            bed.database
+                .execute(&format!("CREATE ROLE {login} LOGIN CREATEROLE PASSWORD 'admin'"))
+                .await;
+            let url = bed.url_through(&bed.database.url_of(&login, "admin"));
+            bed.secret("db", json!({ "DATABASE_URL": url })).await;
+        }
+        let role = bed.role("app");
+        bed.secret("app", json!({ "password": "first" })).await;
+        let password = json!({ "secretRef": { "name": "app" }, "secretKey": "password" });
+        bed.policy("given", json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": password }] })).await;
+        bed.ready("given").await;
+        assert!(bed.logs_in(&role, "first").await);
+        let before = bed.one(&stored(&role)).await;
+        bed.secret("app", json!({ "password": "first", "other": "touched" })).await;
+        bed.look_again("given").await;
+        assert_eq!(bed.one(&stored(&role)).await, before, "the same password is not set again");
+        bed.secret("app", json!({ "password": "second" })).await;
+        wait::eventually(PATIENCE, "the new password", async || bed.logs_in(&role, "second").await).await;
+        assert!(!bed.logs_in(&role, "first").await);
+        assert!(bed.statements().iter().all(|sql| !sql.contains("second")));
+    }
+}
+
+/// A generated password is in a Secret of the policy's, with its verifier, and made anew when that is deleted.
+#[tokio::test]
+async fn a_generated_password_is_kept_and_made_again() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let role = bed.role("app");
+    let secret = format!("made-pgr-{}", role.replace('_', "-"));
+    bed.policy("made", json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": { "generate": { "length": 40 } } }] }))
+        .await;
+    let policy = bed.ready("made").await;
+    let read = async || {
+        let found = bed.secrets().get_opt(&secret).await.unwrap()?;
+        let text = |key: &str| String::from_utf8(found.data.as_ref().unwrap()[key].0.clone()).unwrap();
+        Some((text("password"), text("verifier"), found.owner_references()[0].uid.clone()))
+    };
+    let (password, verifier, owner) = read().await.unwrap();
+    assert_eq!((password.len(), Some(owner)), (40, policy.uid()));
+    assert_eq!(bed.one(&stored(&role)).await, verifier, "the server has the very same verifier");
+    assert!(bed.logs_in(&role, &password).await);
+    bed.secrets().delete(&secret, &DeleteParams::default()).await.unwrap();
+    wait::eventually(PATIENCE, "another password", async || {
+        match read().await {
+            Some((new, ..)) => new != password && bed.logs_in(&role, &new).await,
+            None => false,
+        }
+    })
+    .await;
+    assert!(!bed.logs_in(&role, &password).await);
+}
+
+/// A password that somebody set by hand is put right, where that can be seen.
+#[tokio::test]
+async fn a_password_set_by_hand_is_put_right() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let role = bed.role("app");
+    bed.secret("app", json!({ "password": "right" })).await;
+    let password = json!({ "secretRef": { "name": "app" }, "secretKey": "password" });
+    bed.policy("hand", json!({ "interval": "1s", "roles": [{ "name": role, "login": true, "password": password }] })).await;
+    bed.ready("hand").await;
+    bed.database.execute(&format!("ALTER ROLE {role} PASSWORD 'wrong'")).await;
+    wait::eventually(PATIENCE, "the password of the Secret", async || bed.logs_in(&role, "right").await).await;
+}

@@ -1,0 +1,49 @@
+-- Health of a PostgresPolicy (pgroles.io) for Argo CD.
+-- Goes into the ConfigMap argocd-cm under resource.customizations.health.pgroles.io_PostgresPolicy.
+-- Argo CD runs it without Lua's string library; os.time and os.date are there.
+local os = require("os")
+
+-- What usually passes by itself: a server that restarts, a Secret that is applied after the object.
+local patient = { DatabaseConnectionFailed = true, SecretFetchFailed = true, ProfilesMissing = true }
+local patience = 5 * 60
+
+local function health(status, message)
+  return { status = status, message = message or "" }
+end
+
+-- Times are compared as text: both are UTC in the same form. os.time reads the fields of the UTC clock as local
+-- time and os.date writes them as local time, so the zone of the machine cancels out.
+local function since(seconds)
+  return os.date("%Y-%m-%dT%H:%M:%SZ", os.time(os.date("!*t")) - seconds)
+end
+
+if obj.metadata.deletionTimestamp ~= nil then
+  return health("Progressing", "being deleted")
+end
+if obj.spec.suspend then
+  return health("Suspended", "spec.suspend is true")
+end
+
+local conditions = {}
+for _, condition in ipairs(obj.status and obj.status.conditions or {}) do
+  conditions[condition.type] = condition
+end
+
+local ready = conditions.Ready
+if ready == nil then
+  return health("Progressing", "waiting for the operator")
+end
+if (ready.observedGeneration or 0) < (obj.metadata.generation or 0) then
+  return health("Progressing", "waiting for the operator to see the change")
+end
+if ready.status == "True" then
+  -- A plan that waits for a person is no failure, and not done.
+  if ready.reason == "Planned" and conditions.Drifted and conditions.Drifted.status == "True" then
+    return health("Suspended", ready.message)
+  end
+  return health("Healthy", ready.message)
+end
+if patient[ready.reason] and (ready.lastTransitionTime or "") > since(patience) then
+  return health("Progressing", ready.message)
+end
+return health("Degraded", ready.message)
