@@ -328,7 +328,9 @@ impl Writer {
         let written = api
             .patch_status(name, &params, &Patch::Apply(&body))
             .await
-            .map_err(|error| Problem::from(error).while_doing(&format!("status of {} {name}", K::kind(&()))))?;
+            .map_err(|error| {
+                Problem::from(error).while_doing(&format!("status of {} {name}", K::kind(&())))
+            })?;
         self.wrote::<K>(written.meta());
         Ok(written)
     }

@@ -91,7 +91,11 @@ impl Claims {
         for (other, held) in all.iter_mut() {
             let same_server = held.claim.place.system == claim.place.system;
             let over = if same_server {
-                overlap(&claim.desired, &held.claim.desired, held.claim.place == claim.place)
+                overlap(
+                    &claim.desired,
+                    &held.claim.desired,
+                    held.claim.place == claim.place,
+                )
             } else {
                 Vec::new()
             };
@@ -137,7 +141,9 @@ impl Claims {
 
     /// Whether somebody declares the same.
     pub fn is_contested(&self, policy: &Key) -> bool {
-        self.lock().get(&pair(policy)).is_some_and(|held| !held.rivals.is_empty())
+        self.lock()
+            .get(&pair(policy))
+            .is_some_and(|held| !held.rivals.is_empty())
     }
 
     /// What all others declare in this database.

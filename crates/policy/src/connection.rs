@@ -90,20 +90,30 @@ fn parts(params: &Params) -> Result<Parts, Problem> {
         host: required("host", params.host.as_ref(), params.host_secret.as_ref())?,
         port: source("port", port.as_ref(), params.port_secret.as_ref())?,
         database: required("dbname", params.dbname.as_ref(), params.dbname_secret.as_ref())?,
-        user: required("username", params.username.as_ref(), params.username_secret.as_ref())?,
-        password: source("password", params.password.as_ref(), params.password_secret.as_ref())?,
-        tls: source("sslMode", params.ssl_mode.as_ref(), params.ssl_mode_secret.as_ref())?,
+        user: required(
+            "username",
+            params.username.as_ref(),
+            params.username_secret.as_ref(),
+        )?,
+        password: source(
+            "password",
+            params.password.as_ref(),
+            params.password_secret.as_ref(),
+        )?,
+        tls: source(
+            "sslMode",
+            params.ssl_mode.as_ref(),
+            params.ssl_mode_secret.as_ref(),
+        )?,
         set_role: params.set_role.clone(),
     })
 }
 
-fn source(
-    name: &str,
-    written: Option<&String>,
-    kept: Option<&SecretKey>,
-) -> Result<Option<Source>, Problem> {
+fn source(name: &str, written: Option<&String>, kept: Option<&SecretKey>) -> Result<Option<Source>, Problem> {
     match (written, kept) {
-        (Some(_), Some(_)) => Err(bad(format!("{name} is given twice: as {name} and as {name}Secret"))),
+        (Some(_), Some(_)) => Err(bad(format!(
+            "{name} is given twice: as {name} and as {name}Secret"
+        ))),
         (Some(written), None) => Ok(Some(Source::Written(written.as_str().into()))),
         (None, Some(kept)) => Ok(Some(Source::Kept(kept.clone()))),
         (None, None) => Ok(None),
@@ -111,8 +121,7 @@ fn source(
 }
 
 fn required(name: &str, written: Option<&String>, kept: Option<&SecretKey>) -> Result<Source, Problem> {
-    source(name, written, kept)?
-        .ok_or_else(|| bad(format!("{name} is missing: give {name} or {name}Secret")))
+    source(name, written, kept)?.ok_or_else(|| bad(format!("{name} is missing: give {name} or {name}Secret")))
 }
 
 fn bad(message: impl std::fmt::Display) -> Problem {
@@ -214,8 +223,14 @@ mod tests {
         assert!(check(json!({ "params": parts })).unwrap().exposes_password);
         for (broken, word) in [
             (json!({}), "exactly one"),
-            (json!({ "secretRef": { "name": "db" }, "params": parts }), "exactly one"),
-            (json!({ "params": { "dbname": "d", "username": "u" } }), "host is missing"),
+            (
+                json!({ "secretRef": { "name": "db" }, "params": parts }),
+                "exactly one",
+            ),
+            (
+                json!({ "params": { "dbname": "d", "username": "u" } }),
+                "host is missing",
+            ),
             (
                 json!({ "params": { "host": "h", "hostSecret": { "name": "a", "key": "b" }, "dbname": "d", "username": "u" } }),
                 "host is given twice",
@@ -232,7 +247,10 @@ mod tests {
 
     #[test]
     fn nothing_shows_a_password() {
-        let wish = check(json!({ "params": { "host": "h", "dbname": "d", "username": "u", "password": "hunter2" } })).unwrap();
+        let wish = check(
+            json!({ "params": { "host": "h", "dbname": "d", "username": "u", "password": "hunter2" } }),
+        )
+        .unwrap();
         assert!(!format!("{wish:?}").contains("hunter2"));
     }
 }

@@ -122,11 +122,17 @@ impl Reconciler for PolicyController {
         Box::pin(apply::apply(self, write, target, observed, plan, applied)).await
     }
 
-    fn report(policy: &PostgresPolicy, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<PostgresPolicyStatus> {
+    fn report(
+        policy: &PostgresPolicy,
+        outcome: &Outcome<'_, Self>,
+        now: Timestamp,
+    ) -> Report<PostgresPolicyStatus> {
         report::report(policy, outcome, now)
     }
 
     fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {
-        self.setup.metrics.ended(problem.map(|problem| problem.reason), elapsed);
+        self.setup
+            .metrics
+            .ended(problem.map(|problem| problem.reason), elapsed);
     }
 }

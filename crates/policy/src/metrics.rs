@@ -44,7 +44,9 @@ impl PolicyMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             reconciles: Family::default(),
-            duration: Histogram::new([5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1e3, 2.5e3, 5e3, 1e4, 3e4, 6e4]),
+            duration: Histogram::new([
+                5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1e3, 2.5e3, 5e3, 1e4, 3e4, 6e4,
+            ]),
             inflight: Gauge::default(),
             plans: Family::default(),
             plan_changes: Counter::default(),
@@ -55,26 +57,62 @@ impl PolicyMetrics {
             applies: Family::default(),
             apply_statements: Counter::default(),
         };
-        registry.register("pgroles_reconcile", "Reconciles, by how they ended", metrics.reconciles.clone());
+        registry.register(
+            "pgroles_reconcile",
+            "Reconciles, by how they ended",
+            metrics.reconciles.clone(),
+        );
         registry.register(
             "pgroles_reconcile_duration_milliseconds",
             "How long reconciles took",
             metrics.duration.clone(),
         );
-        registry.register("pgroles_reconcile_inflight", "Reconciles that are running", metrics.inflight.clone());
-        registry.register("pgroles_plan", "Plans, by whether they change anything", metrics.plans.clone());
-        registry.register("pgroles_plan_changes", "Changes in plans", metrics.plan_changes.clone());
-        registry.register("pgroles_apply", "Plans that were carried out", metrics.applies.clone());
+        registry.register(
+            "pgroles_reconcile_inflight",
+            "Reconciles that are running",
+            metrics.inflight.clone(),
+        );
+        registry.register(
+            "pgroles_plan",
+            "Plans, by whether they change anything",
+            metrics.plans.clone(),
+        );
+        registry.register(
+            "pgroles_plan_changes",
+            "Changes in plans",
+            metrics.plan_changes.clone(),
+        );
+        registry.register(
+            "pgroles_apply",
+            "Plans that were carried out",
+            metrics.applies.clone(),
+        );
         let counters = [
-            ("pgroles_lock_contention", "Passes that others were in front of", &metrics.lock_contention),
-            ("pgroles_policy_conflicts", "Passes that found another policy in the way", &metrics.conflicts),
-            ("pgroles_invalid_spec", "Passes over an invalid spec", &metrics.invalid_specs),
+            (
+                "pgroles_lock_contention",
+                "Passes that others were in front of",
+                &metrics.lock_contention,
+            ),
+            (
+                "pgroles_policy_conflicts",
+                "Passes that found another policy in the way",
+                &metrics.conflicts,
+            ),
+            (
+                "pgroles_invalid_spec",
+                "Passes over an invalid spec",
+                &metrics.invalid_specs,
+            ),
             (
                 "pgroles_database_connection_failures",
                 "Passes that could not connect",
                 &metrics.connection_failures,
             ),
-            ("pgroles_apply_statements", "Statements that changed a database", &metrics.apply_statements),
+            (
+                "pgroles_apply_statements",
+                "Statements that changed a database",
+                &metrics.apply_statements,
+            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
@@ -105,7 +143,8 @@ impl PolicyMetrics {
     pub fn planned(&self, changes: usize) {
         let result = if changes == 0 { "clean" } else { "drift" };
         self.plans.get_or_create(&Result { result }).inc();
-        self.plan_changes.inc_by(u64::try_from(changes).unwrap_or(u64::MAX));
+        self.plan_changes
+            .inc_by(u64::try_from(changes).unwrap_or(u64::MAX));
     }
 
     /// A plan was carried out with so many statements, or was not.

@@ -142,7 +142,11 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     Ok(Observed::Seen(Box::new(Seen {
         read: Names {
             secrets: secrets.names(),
-            config_maps: wanted.profiles_from.iter().map(|from| from.name.clone()).collect(),
+            config_maps: wanted
+                .profiles_from
+                .iter()
+                .map(|from| from.name.clone())
+                .collect(),
             plans: plans.iter().map(ResourceExt::name_any).collect(),
         },
         database,
@@ -190,7 +194,11 @@ async fn claim(
     Ok(real)
 }
 
-async fn absent(controller: &PolicyController, read: &Reader, leaving: &Leaving) -> Result<Observed, Problem> {
+async fn absent(
+    controller: &PolicyController,
+    read: &Reader,
+    leaving: &Leaving,
+) -> Result<Observed, Problem> {
     controller.steady.forget(&leaving.who.key);
     let revokes = leaving.policy == DeletionPolicy::Revoke;
     let Some(wanted) = leaving.wanted.as_ref().filter(|_| revokes) else {
@@ -204,11 +212,16 @@ async fn absent(controller: &PolicyController, read: &Reader, leaving: &Leaving)
         problem.while_doing("deletionPolicy is Revoke (set it to Retain to let go without)")
     };
     let mut secrets = Secrets::new(read);
-    let database = connection::resolve(&wanted.connection, &mut secrets).await.map_err(stuck)?;
+    let database = connection::resolve(&wanted.connection, &mut secrets)
+        .await
+        .map_err(stuck)?;
     let content = profiles::complete(read, wanted).await.map_err(stuck)?;
     let identity = controller.setup.pools.identity(&database).await;
     let identity = identity.map_err(|error| stuck(problems::of_postgres(error, problems::CONNECTION)))?;
-    let others = controller.setup.claims.others(&leaving.who.key, &Place::from(&identity));
+    let others = controller
+        .setup
+        .claims
+        .others(&leaving.who.key, &Place::from(&identity));
     let others: Vec<&Desired> = others.iter().map(AsRef::as_ref).collect();
     Ok(Observed::Leaving(Box::new(Left {
         database,
@@ -224,6 +237,8 @@ pub fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
         uid: policy.uid().unwrap_or_default(),
         place: Place::parse(identity).filter(|_| is_active)?,
         // Shared profiles are not looked up here: what they add is known once the policy itself is looked at.
-        desired: content(&policy.spec, std::collections::BTreeMap::new()).ok()?.desired,
+        desired: content(&policy.spec, std::collections::BTreeMap::new())
+            .ok()?
+            .desired,
     })
 }

@@ -16,7 +16,10 @@ pub fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<Strin
         .collect();
     found.extend(members(one, other));
     if same_database {
-        let schemas = one.schemas.keys().filter(|name| other.schemas.contains_key(*name));
+        let schemas = one
+            .schemas
+            .keys()
+            .filter(|name| other.schemas.contains_key(*name));
         found.extend(schemas.map(|name| format!("schema \"{name}\"")));
         found.extend(privileges(one, other));
         found.extend(defaults(one, other));
@@ -27,7 +30,10 @@ pub fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<Strin
 /// The roles that a policy makes, alters or drops.
 pub fn defined(desired: &Desired) -> BTreeSet<&str> {
     let made = desired.roles.iter().filter(|(_, role)| !role.external);
-    let dropped = desired.retirements.iter().map(|retirement| retirement.role.as_str());
+    let dropped = desired
+        .retirements
+        .iter()
+        .map(|retirement| retirement.role.as_str());
     made.map(|(name, _)| name.as_str()).chain(dropped).collect()
 }
 
@@ -130,7 +136,9 @@ mod tests {
     #[test]
     fn granting_in_one_schema_to_different_roles_is_no_overlap() {
         let grant = |role: &str| {
-            format!("roles: [{{name: {role}}}]\ngrants: [{{role: {role}, privileges: [USAGE], object: {{type: schema, name: s}}}}]\n")
+            format!(
+                "roles: [{{name: {role}}}]\ngrants: [{{role: {role}, privileges: [USAGE], object: {{type: schema, name: s}}}}]\n"
+            )
         };
         assert!(between(&grant("a"), &grant("b"), true).is_empty());
     }
@@ -144,7 +152,10 @@ mod tests {
         assert_eq!(between(&defines, &manages, true), overlap);
         assert_eq!(between(&manages, &manages, true), overlap);
         assert!(between(&defines, &manages, false).is_empty());
-        assert!(between(&defines, grants, true).is_empty(), "only granting is no overlap");
+        assert!(
+            between(&defines, grants, true).is_empty(),
+            "only granting is no overlap"
+        );
         let elsewhere = "roles: [{name: a, external: true}]\ngrants: [{role: a, privileges: [USAGE], object: {type: schema, name: t}}]\n";
         assert!(between(&defines, elsewhere, true).is_empty());
     }

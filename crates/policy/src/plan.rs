@@ -36,7 +36,9 @@ pub struct Decided {
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
         (Target::Present(wanted), Observed::Contested(contested)) => Err(slow(conflict(contested), wanted)),
-        (Target::Present(wanted), Observed::Seen(seen)) => decide(wanted, seen).map_err(|problem| slow(problem, wanted)),
+        (Target::Present(wanted), Observed::Seen(seen)) => {
+            decide(wanted, seen).map_err(|problem| slow(problem, wanted))
+        }
         (_, Observed::Leaving(_)) => Ok(Plan::TakeBack),
         _ => Ok(Plan::Nothing),
     }
@@ -49,14 +51,21 @@ fn conflict(contested: &Contested) -> Problem {
         .map(|rival| {
             let named: Vec<_> = rival.over.iter().take(NAMED).map(String::as_str).collect();
             let more = rival.over.len().saturating_sub(NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             let (namespace, name) = (&rival.who.key.namespace, &rival.who.key.name);
             format!("{namespace}/{name} also declares {}{more}", named.join(", "))
         })
         .collect();
     Problem::human(
         problems::CONFLICT,
-        format!("policy {}; neither is applied until only one does", rivals.join("; policy ")),
+        format!(
+            "policy {}; neither is applied until only one does",
+            rivals.join("; policy ")
+        ),
     )
 }
 

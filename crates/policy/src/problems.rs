@@ -5,7 +5,7 @@ use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAIL
 use stanchion_postgres::Error as PostgresError;
 use stanchion_roles::apply;
 use stanchion_roles::inspect;
-use stanchion_roles::plan::Plan;
+use stanchion_roles::plan::{Check, Plan};
 
 /// Others were busy with the database; nothing failed.
 pub const LOCK_CONTENTION: &str = "LockContention";
@@ -55,10 +55,12 @@ pub fn of_apply(error: apply::Error) -> Problem {
 
 /// What stands in the way of a plan.
 pub fn blocked(plan: &Plan) -> Problem {
-    let reason = if plan.blockers.iter().any(|line| line.starts_with("Unsatisfiable")) {
-        PRIVILEGES
-    } else {
-        UNSAFE_DROPS
+    let reason = match plan.blockers.iter().map(|blocker| blocker.check).min() {
+        Some(Check::ExecutorAuthority) => PRIVILEGES,
+        Some(Check::RoleDropSafety) => UNSAFE_DROPS,
+        Some(Check::SchemaOwnerTransfer) => "SchemaOwnerTransferBlocked",
+        Some(Check::ServerCompatibility) | None => "UnsupportedByServer",
     };
-    Problem::human(reason, plan.blockers.join("; "))
+    let lines: Vec<_> = plan.blockers.iter().map(ToString::to_string).collect();
+    Problem::human(reason, lines.join("; "))
 }

@@ -25,7 +25,10 @@ pub async fn complete(read: &Reader, wanted: &Wanted) -> Result<Content, Problem
     content(&wanted.spec, shared)
 }
 
-fn parse(ConfigMapKey { name, key }: &ConfigMapKey, found: Option<ConfigMap>) -> Result<BTreeMap<String, Profile>, Problem> {
+fn parse(
+    ConfigMapKey { name, key }: &ConfigMapKey,
+    found: Option<ConfigMap>,
+) -> Result<BTreeMap<String, Profile>, Problem> {
     let missing = |what: String| Problem::dependency("ProfilesMissing", what);
     let data = found
         .ok_or_else(|| missing(format!("ConfigMap {name} does not exist")))?
@@ -34,8 +37,11 @@ fn parse(ConfigMapKey { name, key }: &ConfigMapKey, found: Option<ConfigMap>) ->
     let text = data
         .get(key)
         .ok_or_else(|| missing(format!("ConfigMap {name} has no key \"{key}\"")))?;
-    serde_saphyr::from_str(text)
-        .map_err(|error| invalid(format!("ConfigMap {name}, key \"{key}\" is not a map of profiles: {error}")))
+    serde_saphyr::from_str(text).map_err(|error| {
+        invalid(format!(
+            "ConfigMap {name}, key \"{key}\" is not a map of profiles: {error}"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -56,7 +62,10 @@ mod tests {
         let profiles = parse(&key, Some(map(text))).unwrap();
         assert_eq!(profiles["reader"].grants.len(), 1);
         assert_eq!(parse(&key, None).unwrap_err().reason, "ProfilesMissing");
-        assert_eq!(parse(&key, Some(ConfigMap::default())).unwrap_err().reason, "ProfilesMissing");
+        assert_eq!(
+            parse(&key, Some(ConfigMap::default())).unwrap_err().reason,
+            "ProfilesMissing"
+        );
         assert_eq!(parse(&key, Some(map("- 1"))).unwrap_err().reason, "InvalidSpec");
     }
 }

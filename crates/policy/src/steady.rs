@@ -109,8 +109,17 @@ impl Names {
     /// Every one is asked, so that every one goes on to wake.
     fn are_unchanged(&self, read: &Reader) -> bool {
         let secrets = self.secrets.iter().map(|name| read.is_unchanged::<Secret>(name));
-        let config_maps = self.config_maps.iter().map(|name| read.is_unchanged::<ConfigMap>(name));
-        let plans = self.plans.iter().map(|name| read.is_unchanged::<PostgresPolicyPlan>(name));
-        secrets.chain(config_maps).chain(plans).fold(true, |all, one| all & one)
+        let config_maps = self
+            .config_maps
+            .iter()
+            .map(|name| read.is_unchanged::<ConfigMap>(name));
+        let plans = self
+            .plans
+            .iter()
+            .map(|name| read.is_unchanged::<PostgresPolicyPlan>(name));
+        secrets
+            .chain(config_maps)
+            .chain(plans)
+            .fold(true, |all, one| all & one)
     }
 }

@@ -61,11 +61,7 @@ fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
         generation: policy.metadata.generation.unwrap_or_default(),
         requested: policy.annotations().get(annotation::REQUESTED_AT).cloned(),
         connection: connection::wish(&spec.connection).map_err(slow)?,
-        content: profiles_from
-            .is_empty()
-            .then(own)
-            .transpose()
-            .map_err(slow)?,
+        content: profiles_from.is_empty().then(own).transpose().map_err(slow)?,
         profiles_from,
         spec: Arc::new(spec.clone()),
         passwords: passwords::wishes(&policy.name_any(), spec).map_err(slow)?,
@@ -76,10 +72,12 @@ fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
             ReconciliationMode::Additive => Mode::Additive,
             ReconciliationMode::Adopt => Mode::Adopt,
         },
-        needs_approval: spec.approval.map_or(!spec.mode.applies(), |approval| approval == Approval::Manual),
-        history: spec
-            .plan_history_limit
-            .map_or(DEFAULT_HISTORY, |limit| usize::try_from(limit).unwrap_or(DEFAULT_HISTORY)),
+        needs_approval: spec
+            .approval
+            .map_or(!spec.mode.applies(), |approval| approval == Approval::Manual),
+        history: spec.plan_history_limit.map_or(DEFAULT_HISTORY, |limit| {
+            usize::try_from(limit).unwrap_or(DEFAULT_HISTORY)
+        }),
         before: policy.status.clone().unwrap_or_default(),
     })
 }
@@ -191,7 +189,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let connection = json!({ "secretRef": { "name": "db" } });
-        let unknown = problem(json!({ "connection": connection, "schemas": [{ "name": "a", "profiles": ["none"] }] }));
+        let unknown =
+            problem(json!({ "connection": connection, "schemas": [{ "name": "a", "profiles": ["none"] }] }));
         assert_eq!(unknown.reason, "InvalidSpec");
         assert!(unknown.message.contains("none"), "{unknown}");
         assert_eq!(problem(json!({ "connection": {} })).reason, "InvalidSpec");

@@ -25,7 +25,9 @@ pub use plan::{
     Compression, Decider, PlanPhase, PostgresPolicyPlan, PostgresPolicyPlanSpec, PostgresPolicyPlanStatus,
     SqlRef,
 };
-pub use roles::{AuthProvider, AuthProviderType, Generate, Member, Membership, Password, Retirement, Role, Schema};
+pub use roles::{
+    AuthProvider, AuthProviderType, Generate, Member, Membership, Password, Retirement, Role, Schema,
+};
 pub use status::{ChangeSummary, PlanRef, PostgresPolicyStatus};
 
 /// The API group of both kinds.
@@ -106,7 +108,11 @@ pub mod condition {
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Drifted\")].status"
     ),
-    printcolumn(name = "Changes", type_ = "integer", json_path = ".status.change_summary.total"),
+    printcolumn(
+        name = "Changes",
+        type_ = "integer",
+        json_path = ".status.change_summary.total"
+    ),
     printcolumn(
         name = "Last Reconcile",
         type_ = "date",

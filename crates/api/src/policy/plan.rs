@@ -30,7 +30,11 @@ use crate::status::impl_status;
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Approved\")].status"
     ),
-    printcolumn(name = "Changes", type_ = "integer", json_path = ".status.changeSummary.total"),
+    printcolumn(
+        name = "Changes",
+        type_ = "integer",
+        json_path = ".status.changeSummary.total"
+    ),
     printcolumn(
         name = "SQL Stmts",
         type_ = "integer",
@@ -38,7 +42,12 @@ use crate::status::impl_status;
         priority = 1
     ),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "SQL", type_ = "string", json_path = ".status.sqlRef.name", priority = 1),
+    printcolumn(
+        name = "SQL",
+        type_ = "string",
+        json_path = ".status.sqlRef.name",
+        priority = 1
+    ),
     printcolumn(name = "Hash", type_ = "string", json_path = ".status.sqlHash", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -96,7 +105,10 @@ impl PlanPhase {
 
     /// Whether nothing more comes of it.
     pub fn is_ended(self) -> bool {
-        matches!(self, Self::Applied | Self::Failed | Self::Superseded | Self::Rejected)
+        matches!(
+            self,
+            Self::Applied | Self::Failed | Self::Superseded | Self::Rejected
+        )
     }
 }
 

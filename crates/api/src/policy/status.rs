@@ -18,7 +18,11 @@ pub struct PostgresPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The same, under the name by which tools for all kinds look for it.
-    #[serde(default, rename = "observedGeneration", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "observedGeneration",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub kstatus_generation: Option<i64>,
     /// The generation that was tried last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,10 +35,18 @@ pub struct PostgresPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reconcile_mode: Option<Mode>,
     /// The value of `reconcile.pgroles.io/requestedAt` that was last tried.
-    #[serde(default, rename = "lastAttemptedReconcileAt", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "lastAttemptedReconcileAt",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub last_attempted_reconcile_at: Option<String>,
     /// The value of `reconcile.pgroles.io/requestedAt` that was last done.
-    #[serde(default, rename = "lastHandledReconcileAt", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "lastHandledReconcileAt",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub last_handled_reconcile_at: Option<String>,
     /// Which database this is, by its own word: the server's system identifier and the database's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,9 @@ mod tests {
         let (bells, heard) = (Bells::default(), Arc::new(Mutex::new(Vec::new())));
         for scope in ["one", "two"] {
             let heard = Arc::clone(&heard);
-            bells.hang::<Secret>(Arc::new(move |key: Key| heard.lock().unwrap().push((scope, key.name))));
+            bells.hang::<Secret>(Arc::new(move |key: Key| {
+                heard.lock().unwrap().push((scope, key.name))
+            }));
         }
         let key = Key {
             namespace: "ns".into(),
@@ -58,6 +60,9 @@ mod tests {
         bells.ring::<ConfigMap>(&key);
         assert!(heard.lock().unwrap().is_empty());
         bells.ring::<Secret>(&key);
-        assert_eq!(*heard.lock().unwrap(), [("one", "it".to_owned()), ("two", "it".to_owned())]);
+        assert_eq!(
+            *heard.lock().unwrap(),
+            [("one", "it".to_owned()), ("two", "it".to_owned())]
+        );
     }
 }

@@ -131,7 +131,11 @@ impl References {
             let mut index = self.lock();
             let readers = index.readers.entry(what.clone()).or_default();
             readers.entry(writer.clone()).or_insert(known);
-            index.reads.entry(writer.clone()).or_default().insert(what.clone());
+            index
+                .reads
+                .entry(writer.clone())
+                .or_default()
+                .insert(what.clone());
         }
         self.have_read(writer, what, known);
     }
@@ -313,7 +317,10 @@ mod tests {
         index.gone(&secret("one"), Some(8));
         assert!(!unchanged(&index));
         index.have_written(&key("a"), &secret("made"), Known::At(1));
-        assert!(index.is_current(&key("a"), &secret("made"), Some(1)), "the echo of a first write");
+        assert!(
+            index.is_current(&key("a"), &secret("made"), Some(1)),
+            "the echo of a first write"
+        );
     }
 
     #[test]

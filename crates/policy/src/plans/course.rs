@@ -5,7 +5,7 @@
 
 use kube::ResourceExt;
 use stanchion_api::PostgresPolicyPlan;
-use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
+use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus, annotation};
 
 use super::decision::{Decision, decision};
 
@@ -53,14 +53,19 @@ pub enum Next {
 pub fn course(question: &Question<'_>) -> Course {
     let mut plans: Vec<&PostgresPolicyPlan> = question.plans.iter().collect();
     plans.sort_by_key(|plan| std::cmp::Reverse((plan.creation_timestamp(), plan.name_any())));
-    let present = question.digest.and_then(|digest| present(&plans, digest, question.identity));
-    let is_present = |plan: &PostgresPolicyPlan| present.is_some_and(|present| present.name_any() == plan.name_any());
+    let present = question
+        .digest
+        .and_then(|digest| present(&plans, digest, question.identity));
+    let is_present =
+        |plan: &PostgresPolicyPlan| present.is_some_and(|present| present.name_any() == plan.name_any());
     let closing: Vec<_> = plans
         .iter()
         .filter(|plan| !is_present(plan))
         .filter_map(|plan| Some(((*plan).clone(), closed(plan, question.digest.is_none())?)))
         .collect();
-    let ended = plans.iter().filter(|plan| phase(plan).is_ended() && !is_present(plan));
+    let ended = plans
+        .iter()
+        .filter(|plan| phase(plan).is_ended() && !is_present(plan));
     let room = question.history.saturating_sub(closing.len());
     Course {
         next: next(question, present),
@@ -70,7 +75,21 @@ pub fn course(question: &Question<'_>) -> Course {
 }
 
 fn phase(plan: &PostgresPolicyPlan) -> PlanPhase {
-    plan.status.as_ref().map(|status| status.phase).unwrap_or_default()
+    plan.status
+        .as_ref()
+        .map(|status| status.phase)
+        .unwrap_or_default()
+}
+
+/// What a plan does. Its first writer may have been killed before its status.
+fn digest_of(plan: &PostgresPolicyPlan) -> Option<&str> {
+    let noted = plan
+        .status
+        .as_ref()
+        .and_then(|status| status.change_digest.as_ref());
+    noted
+        .or_else(|| plan.annotations().get(annotation::SQL_HASH))
+        .map(String::as_str)
 }
 
 /// The plan that does what is needed now: an open one, or the very last if it failed or was rejected. One that was
@@ -81,11 +100,7 @@ fn present<'a>(
     identity: &str,
 ) -> Option<&'a PostgresPolicyPlan> {
     let same = |plan: &&&PostgresPolicyPlan| {
-        plan.spec.managed_database_identity == identity
-            && plan
-                .status
-                .as_ref()
-                .is_some_and(|status| status.change_digest.as_deref() == Some(digest))
+        plan.spec.managed_database_identity == identity && digest_of(plan) == Some(digest)
     };
     let open = plans.iter().filter(same).find(|plan| !phase(plan).is_ended());
     let last = || {
@@ -139,7 +154,11 @@ mod tests {
     use super::*;
 
     fn plan(name: &str, second: u32, phase: &str, digest: &str, approved: bool) -> PostgresPolicyPlan {
-        let annotations = if approved { json!({ "pgroles.io/approved": "true" }) } else { json!({}) };
+        let annotations = if approved {
+            json!({ "pgroles.io/approved": "true" })
+        } else {
+            json!({})
+        };
         serde_json::from_value(json!({
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan",
             "metadata": { "name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"), "annotations": annotations },
@@ -171,7 +190,10 @@ mod tests {
 
     #[test]
     fn the_first_plan_is_made_and_waits_only_where_it_should() {
-        assert!(matches!(ask(&[], Some("d"), false).next, Next::Execute(None, None)));
+        assert!(matches!(
+            ask(&[], Some("d"), false).next,
+            Next::Execute(None, None)
+        ));
         assert!(matches!(ask(&[], Some("d"), true).next, Next::Wait(None, None)));
         assert!(matches!(ask(&[], None, true).next, Next::InSync));
     }
@@ -179,46 +201,78 @@ mod tests {
     #[test]
     fn a_waiting_plan_is_recognised_and_carried_out_once_approved() {
         let waiting = [plan("a", 1, "Pending", "d", false)];
-        assert!(matches!(ask(&waiting, Some("d"), true).next, Next::Wait(Some(_), None)));
+        assert!(matches!(
+            ask(&waiting, Some("d"), true).next,
+            Next::Wait(Some(_), None)
+        ));
         let approved = [plan("a", 1, "Pending", "d", true)];
         let course = ask(&approved, Some("d"), true);
-        assert!(matches!(course.next, Next::Execute(Some(_), Some(Decision::Approved(_)))));
+        assert!(matches!(
+            course.next,
+            Next::Execute(Some(_), Some(Decision::Approved(_)))
+        ));
         assert!(course.closing.is_empty());
     }
 
     #[test]
     fn what_is_no_longer_needed_gives_way() {
-        let plans = [plan("a", 1, "Pending", "old", true), plan("b", 2, "Applying", "old", false)];
+        let plans = [
+            plan("a", 1, "Pending", "old", true),
+            plan("b", 2, "Applying", "old", false),
+        ];
         let course = ask(&plans, Some("new"), true);
-        assert!(matches!(course.next, Next::Wait(None, None)), "an approval is for one plan");
+        assert!(
+            matches!(course.next, Next::Wait(None, None)),
+            "an approval is for one plan"
+        );
         assert_eq!(
             closing(&course),
-            [("b".into(), PlanPhase::Failed), ("a".into(), PlanPhase::Superseded)]
+            [
+                ("b".into(), PlanPhase::Failed),
+                ("a".into(), PlanPhase::Superseded)
+            ]
         );
     }
 
     #[test]
     fn an_interrupted_plan_is_finished() {
         let plans = [plan("a", 1, "Applying", "d", false)];
-        assert_eq!(closing(&ask(&plans, None, false)), [("a".into(), PlanPhase::Applied)]);
-        assert!(matches!(ask(&plans, Some("d"), false).next, Next::Execute(Some(_), _)));
+        assert_eq!(
+            closing(&ask(&plans, None, false)),
+            [("a".into(), PlanPhase::Applied)]
+        );
+        assert!(matches!(
+            ask(&plans, Some("d"), false).next,
+            Next::Execute(Some(_), _)
+        ));
     }
 
     #[test]
     fn a_failed_plan_is_tried_again_and_an_applied_one_is_made_anew() {
         let failed = [plan("a", 1, "Failed", "d", false)];
-        assert!(matches!(ask(&failed, Some("d"), false).next, Next::Execute(Some(_), None)));
+        assert!(matches!(
+            ask(&failed, Some("d"), false).next,
+            Next::Execute(Some(_), None)
+        ));
         let applied = [plan("a", 1, "Applied", "d", false)];
-        assert!(matches!(ask(&applied, Some("d"), false).next, Next::Execute(None, None)));
+        assert!(matches!(
+            ask(&applied, Some("d"), false).next,
+            Next::Execute(None, None)
+        ));
     }
 
     #[test]
     fn a_rejected_plan_stays_rejected_until_something_else_is_needed() {
         let mut rejected = plan("a", 1, "Rejected", "d", false);
-        rejected.annotations_mut().insert("pgroles.io/rejected".into(), "true".into());
+        rejected
+            .annotations_mut()
+            .insert("pgroles.io/rejected".into(), "true".into());
         let plans = [rejected];
         assert!(matches!(ask(&plans, Some("d"), false).next, Next::Rejected(..)));
-        assert!(matches!(ask(&plans, Some("e"), true).next, Next::Wait(None, None)));
+        assert!(matches!(
+            ask(&plans, Some("e"), true).next,
+            Next::Wait(None, None)
+        ));
     }
 
     #[test]

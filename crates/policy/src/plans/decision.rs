@@ -24,15 +24,23 @@ pub fn decision(plan: &PostgresPolicyPlan) -> Option<Decision> {
 
 fn by(plan: &PostgresPolicyPlan, annotation: &str, condition: &str) -> Option<Decider> {
     let status = plan.status.as_ref();
-    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    if conditions.iter().any(|it| it.type_ == condition && it.status == "True") {
+    let conditions = status
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    if conditions
+        .iter()
+        .any(|it| it.type_ == condition && it.status == "True")
+    {
         return Some(
             status
                 .and_then(|status| status.decided_by.clone())
                 .unwrap_or_else(|| unnamed("status")),
         );
     }
-    let annotated = plan.annotations().get(annotation).is_some_and(|value| value == "true");
+    let annotated = plan
+        .annotations()
+        .get(annotation)
+        .is_some_and(|value| value == "true");
     annotated.then(|| manager(plan, annotation))
 }
 
@@ -48,9 +56,13 @@ fn manager(plan: &PostgresPolicyPlan, annotation: &str) -> Decider {
         .managed_fields()
         .iter()
         .find(|entry| entry.fields_v1.as_ref().is_some_and(|fields| owns(&fields.0)));
-    entry
-        .and_then(|entry| entry.manager.clone())
-        .map_or_else(|| unnamed("annotation"), |username| Decider { username, ..Decider::default() })
+    entry.and_then(|entry| entry.manager.clone()).map_or_else(
+        || unnamed("annotation"),
+        |username| Decider {
+            username,
+            ..Decider::default()
+        },
+    )
 }
 
 fn unnamed(way: &str) -> Decider {
@@ -95,7 +107,10 @@ mod tests {
     #[test]
     fn no_beats_yes() {
         let metadata = json!({ "name": "x", "annotations": { "pgroles.io/approved": "true", "pgroles.io/rejected": "true" } });
-        assert!(matches!(decision(&plan(metadata, json!({}))), Some(Decision::Rejected(_))));
+        assert!(matches!(
+            decision(&plan(metadata, json!({}))),
+            Some(Decision::Rejected(_))
+        ));
     }
 
     #[test]

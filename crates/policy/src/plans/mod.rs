@@ -23,14 +23,16 @@ use sha2::{Digest, Sha256};
 pub fn label(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: char| c.is_ascii_alphanumeric();
-    let fits = value.len() <= 63
-        && value.chars().all(plain)
-        && value.starts_with(edge)
-        && value.ends_with(edge);
+    let fits =
+        value.len() <= 63 && value.chars().all(plain) && value.starts_with(edge) && value.ends_with(edge);
     if fits {
         return value.to_owned();
     }
-    let text: String = value.chars().map(|c| if plain(c) { c } else { '-' }).take(50).collect();
+    let text: String = value
+        .chars()
+        .map(|c| if plain(c) { c } else { '-' })
+        .take(50)
+        .collect();
     let hash = format!("{:x}", Sha256::digest(value));
     format!(
         "x{}-{}",
@@ -48,7 +50,10 @@ mod tests {
         assert_eq!(label("app-user"), "app-user");
         for odd in ["", "-a-", "7411/16384", &"a".repeat(99), "ä b"] {
             let made = label(odd);
-            assert!(made.len() <= 63 && made.is_ascii() && !made.contains('/'), "{odd} {made}");
+            assert!(
+                made.len() <= 63 && made.is_ascii() && !made.contains('/'),
+                "{odd} {made}"
+            );
         }
         assert_ne!(label(&"a".repeat(99)), label(&"a".repeat(98)));
     }

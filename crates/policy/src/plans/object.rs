@@ -35,12 +35,18 @@ pub struct Draft {
     pub sql: Option<ConfigMap>,
 }
 
-/// Writes a plan down.
-pub fn draft(wanted: &Wanted, desired: &Desired, identity: &str, plan: &Plan, now: Timestamp) -> Draft {
+/// Writes a plan down, under a name that it has already or under a new one.
+pub fn draft(
+    wanted: &Wanted,
+    desired: &Desired,
+    identity: &str,
+    plan: &Plan,
+    (named, now): (Option<String>, Timestamp),
+) -> Draft {
     let script = render::script(plan);
     let digest = plan.digest();
     let hash = format!("{:x}", Sha256::digest(&script));
-    let name = name(&wanted.who.key.name, &digest, now);
+    let name = named.unwrap_or_else(|| name(&wanted.who.key.name, &digest, now));
     let mut object = PostgresPolicyPlan::new(
         &name,
         PostgresPolicyPlanSpec {
@@ -116,7 +122,11 @@ pub fn draft(wanted: &Wanted, desired: &Desired, identity: &str, plan: &Plan, no
 /// `{policy}-plan-{YYYYMMDD-HHMMSS}-{hash12}`, short enough for a second suffix.
 fn name(policy: &str, digest: &str, now: Timestamp) -> String {
     let policy = policy.get(..policy.floor_char_boundary(200)).unwrap_or_default();
-    let hash = digest.rsplit(':').next().and_then(|hash| hash.get(..12)).unwrap_or_default();
+    let hash = digest
+        .rsplit(':')
+        .next()
+        .and_then(|hash| hash.get(..12))
+        .unwrap_or_default();
     format!(
         "{}-plan-{}-{hash}",
         policy.trim_end_matches(['-', '.']),

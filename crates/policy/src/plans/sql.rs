@@ -69,7 +69,9 @@ mod tests {
             panic!("not compressed")
         };
         let mut text = String::new();
-        GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
+        GzDecoder::new(bytes.as_slice())
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!(text, long);
     }
 

@@ -13,7 +13,11 @@ use crate::target::Target;
 const ACTION: &str = "Reconcile";
 
 /// What happened between two statuses.
-pub(super) fn of(before: &PostgresPolicyStatus, after: &PostgresPolicyStatus, outcome: &Passed<'_>) -> Vec<Notice> {
+pub(super) fn of(
+    before: &PostgresPolicyStatus,
+    after: &PostgresPolicyStatus,
+    outcome: &Passed<'_>,
+) -> Vec<Notice> {
     let now = |kind| find(&after.conditions, kind);
     let was = |kind| find(&before.conditions, kind);
     let became = |kind, status: &str| {
@@ -24,12 +28,20 @@ pub(super) fn of(before: &PostgresPolicyStatus, after: &PostgresPolicyStatus, ou
     if let Some(conflict) = became(condition::CONFLICT, "True") {
         tell(Notice::warning("ConflictDetected", ACTION, &conflict.message));
     } else if became(condition::CONFLICT, "False").is_some() && was(condition::CONFLICT).is_some() {
-        tell(Notice::normal("ConflictResolved", ACTION, "no other policy declares the same any more"));
+        tell(Notice::normal(
+            "ConflictResolved",
+            ACTION,
+            "no other policy declares the same any more",
+        ));
     }
     if let Some(paused) = became(condition::PAUSED, "True") {
         tell(Notice::normal("Suspended", ACTION, &paused.message));
     } else if became(condition::PAUSED, "False").is_some() && was(condition::PAUSED).is_some() {
-        tell(Notice::normal("Resumed", ACTION, "the policy is looked after again"));
+        tell(Notice::normal(
+            "Resumed",
+            ACTION,
+            "the policy is looked after again",
+        ));
     }
     if let Some(password) = became(condition::PASSWORD_IN_SPEC, "True") {
         tell(Notice::warning("PasswordInSpec", ACTION, &password.message));
@@ -70,12 +82,16 @@ pub(super) fn of(before: &PostgresPolicyStatus, after: &PostgresPolicyStatus, ou
 fn happened(what: &Happening) -> Notice {
     match what {
         Happening::Created(plan) => Notice::normal("PlanCreated", "Plan", format!("plan {plan} was made")),
-        Happening::Approved(plan, who) => {
-            Notice::normal("PlanApproved", "Plan", format!("plan {plan} was approved by {who}"))
-        }
-        Happening::Rejected(plan, who) => {
-            Notice::warning("PlanRejected", "Plan", format!("plan {plan} was rejected by {who}"))
-        }
+        Happening::Approved(plan, who) => Notice::normal(
+            "PlanApproved",
+            "Plan",
+            format!("plan {plan} was approved by {who}"),
+        ),
+        Happening::Rejected(plan, who) => Notice::warning(
+            "PlanRejected",
+            "Plan",
+            format!("plan {plan} was rejected by {who}"),
+        ),
         Happening::Succeeded(plan, changes) => Notice::normal(
             "ApplySucceeded",
             "Apply",

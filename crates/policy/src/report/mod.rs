@@ -28,7 +28,9 @@ pub fn report(policy: &PostgresPolicy, outcome: &Passed<'_>, now: Timestamp) -> 
     let mut report = match (outcome.problem, outcome.target) {
         (Some(problem), target) => failed(before.clone(), &mut conditions, outcome, problem, target),
         (None, Some(Target::Suspended(_))) => suspended(before.clone(), &mut conditions),
-        (None, Some(Target::Present(wanted))) => present(before.clone(), &mut conditions, wanted, outcome, now),
+        (None, Some(Target::Present(wanted))) => {
+            present(before.clone(), &mut conditions, wanted, outcome, now)
+        }
         // A policy that is gone has nothing more to say.
         (None, _) => Report::new(before.clone()),
     };
@@ -120,9 +122,13 @@ fn present(
     uncontested(conditions);
     resumed(conditions);
     password_in_spec(conditions, wanted);
-    let was = |kind| find(&before.conditions, kind).map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation));
+    let was = |kind| {
+        find(&before.conditions, kind)
+            .map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation))
+    };
     let list = conditions.clone().finish();
-    let is = |kind| find(&list, kind).map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation));
+    let is =
+        |kind| find(&list, kind).map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation));
     let outcome_changed = [condition::READY, condition::DRIFTED]
         .into_iter()
         .any(|kind| was(kind) != is(kind));
@@ -146,7 +152,10 @@ fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, seen: &Seen, to
     if told.end != End::InSync || was_drifted || status.change_summary.is_none() {
         status.change_summary = Some(told.summary);
     }
-    let (sql, cut) = told.sql.clone().map_or((None, false), |(sql, cut)| (Some(sql), cut));
+    let (sql, cut) = told
+        .sql
+        .clone()
+        .map_or((None, false), |(sql, cut)| (Some(sql), cut));
     status.planned_sql = sql;
     status.planned_sql_truncated = cut;
     status.plan_warnings.clone_from(&told.warnings);
@@ -175,12 +184,20 @@ fn ready(wanted: &Wanted, told: &Told) -> (&'static str, String) {
             ("Reconciled", "the database is as declared".to_owned())
         }
         End::InSync | End::Applied => ("Planned", "the database is as declared".to_owned()),
-        End::Observed => ("Planned", format!("{changes} change(s) would be made; see plan {plan}")),
+        End::Observed => (
+            "Planned",
+            format!("{changes} change(s) would be made; see plan {plan}"),
+        ),
         End::Waiting => (
             "Planned",
-            format!("{changes} change(s) wait for approval; annotate plan {plan} with pgroles.io/approved=true"),
+            format!(
+                "{changes} change(s) wait for approval; annotate plan {plan} with pgroles.io/approved=true"
+            ),
         ),
-        End::Rejected => ("Planned", format!("plan {plan} was rejected; the database stays as it is")),
+        End::Rejected => (
+            "Planned",
+            format!("plan {plan} was rejected; the database stays as it is"),
+        ),
     }
 }
 
@@ -210,7 +227,12 @@ fn resumed(conditions: &mut Conditions) {
 fn password_in_spec(conditions: &mut Conditions, wanted: &Wanted) {
     if wanted.connection.exposes_password {
         let message = "connection.params.password is readable for everybody who may read the policy; use passwordSecret";
-        conditions.set(condition::PASSWORD_IN_SPEC, Truth::True, "LiteralPassword", message);
+        conditions.set(
+            condition::PASSWORD_IN_SPEC,
+            Truth::True,
+            "LiteralPassword",
+            message,
+        );
     } else {
         conditions.clear(condition::PASSWORD_IN_SPEC);
     }

@@ -160,7 +160,10 @@ impl Bed {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values });
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let params = PatchParams::apply("test").force();
-        secrets.patch(name, &params, &Patch::Apply(&secret)).await.unwrap();
+        secrets
+            .patch(name, &params, &Patch::Apply(&secret))
+            .await
+            .unwrap();
     }
 
     /// The Secret `db` with the superuser's URL.
@@ -181,12 +184,22 @@ impl Bed {
         merge(&mut policy["spec"], more);
         let params = PatchParams::apply("test").force();
         let policies = self.policies_in(namespace);
-        policies.patch(name, &params, &Patch::Apply(&policy)).await.unwrap()
+        policies
+            .patch(name, &params, &Patch::Apply(&policy))
+            .await
+            .unwrap()
     }
 
     /// Waits until a condition has this status and reason for the present generation.
-    pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> PostgresPolicy {
-        self.condition_in(&self.namespace, name, kind, status, reason).await
+    pub(crate) async fn condition(
+        &self,
+        name: &str,
+        kind: &str,
+        status: &str,
+        reason: &str,
+    ) -> PostgresPolicy {
+        self.condition_in(&self.namespace, name, kind, status, reason)
+            .await
     }
 
     pub(crate) async fn condition_in(
@@ -216,7 +229,10 @@ impl Bed {
     /// Merges a patch into a policy, as a person would.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
         let patch = Patch::Merge(&patch);
-        self.policies().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        self.policies()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn annotate_plan(&self, name: &str, annotation: &str) {
@@ -225,7 +241,10 @@ impl Bed {
             field_manager: Some("alice".into()),
             ..PatchParams::default()
         };
-        self.plans().patch(name, &params, &Patch::Merge(&patch)).await.unwrap();
+        self.plans()
+            .patch(name, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
     }
 
     /// The plans of a policy, the oldest first.
@@ -236,17 +255,19 @@ impl Bed {
         plans
     }
 
-    /// Waits until the plan of a policy that is current has this phase.
+    /// Waits until the current plan of a policy has this phase.
     pub(crate) async fn plan_in(&self, policy: &str, phase: &str) -> PostgresPolicyPlan {
-        let found = self.wait().until(&self.policies(), policy, |policy: &PostgresPolicy| {
-            policy.status.as_ref().is_some_and(|status| status.current_plan_ref.is_some())
-        });
-        let name = found.await.status.unwrap().current_plan_ref.unwrap().name;
-        self.wait()
-            .until(&self.plans(), &name, |plan: &PostgresPolicyPlan| {
-                plan.status.as_ref().is_some_and(|status| status.phase.as_str() == phase)
-            })
-            .await
+        let what = format!("a plan of {policy} in phase {phase}");
+        wait::eventually(PATIENCE, &what, async || {
+            let name = self.get(policy).await.status?.current_plan_ref?.name;
+            let plan = self.plans().get_opt(&name).await.unwrap()?;
+            let is_so = plan
+                .status
+                .as_ref()
+                .is_some_and(|status| status.phase.as_str() == phase);
+            is_so.then_some(plan)
+        })
+        .await
     }
 
     /// Asks for a pass, and waits until it has been made.
@@ -293,7 +314,10 @@ impl Bed {
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.policies().delete(name, &DeleteParams::default()).await.unwrap();
+        self.policies()
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
         self.wait().gone(&self.policies(), name).await;
     }
 
@@ -304,7 +328,9 @@ impl Bed {
 
     /// Whether the role is there.
     pub(crate) async fn has_role(&self, role: &str) -> bool {
-        self.one(&format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}'")).await == "1"
+        self.one(&format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}'"))
+            .await
+            == "1"
     }
 
     /// What the operator's sessions have executed so far.
@@ -338,14 +364,18 @@ impl Bed {
 pub(crate) fn message(policy: &PostgresPolicy, kind: &str) -> String {
     let conditions = policy.status.iter().flat_map(|status| &status.conditions);
     let mut found = conditions.filter(|condition| condition.type_ == kind);
-    found.next().map(|found| found.message.clone()).unwrap_or_default()
+    found
+        .next()
+        .map(|found| found.message.clone())
+        .unwrap_or_default()
 }
 
 /// A condition's status and reason, if it speaks of the present generation.
 pub(crate) fn condition(policy: &PostgresPolicy, kind: &str) -> Option<(String, String)> {
     let conditions = &policy.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;
-    (found.observed_generation == policy.metadata.generation).then(|| (found.status.clone(), found.reason.clone()))
+    (found.observed_generation == policy.metadata.generation)
+        .then(|| (found.status.clone(), found.reason.clone()))
 }
 
 /// A backoff that is as steep as the usual one and much shorter.

@@ -25,11 +25,19 @@ async fn disjoint_policies_share_a_database_and_a_secret() {
         let passes = operator.passes();
         let url = format!("{}&connect_timeout={}", bed.url(), 10 + round);
         bed.secret("db", json!({ "DATABASE_URL": url })).await;
-        wait::eventually(PATIENCE, "all are woken", async || operator.passes() >= passes + MANY as u64).await;
+        wait::eventually(PATIENCE, "all are woken", async || {
+            operator.passes() >= passes + MANY as u64
+        })
+        .await;
     }
-    bed.secret("db", json!({ "DATABASE_URL": "postgres://nobody:x@127.0.0.1:1/none" })).await;
+    bed.secret(
+        "db",
+        json!({ "DATABASE_URL": "postgres://nobody:x@127.0.0.1:1/none" }),
+    )
+    .await;
     for n in 0..MANY {
-        bed.condition(&name(n), "Ready", "False", "DatabaseConnectionFailed").await;
+        bed.condition(&name(n), "Ready", "False", "DatabaseConnectionFailed")
+            .await;
     }
     bed.database_secret().await;
     for n in 0..MANY {
@@ -45,7 +53,8 @@ async fn conflicting_policies_block_each_other_across_namespaces() {
     bed.database_secret().await;
     // Another road to the same server.
     let road = bed.url().replace("127.0.0.1", "localhost");
-    bed.secret_in(&bed.other, "db", json!({ "DATABASE_URL": road })).await;
+    bed.secret_in(&bed.other, "db", json!({ "DATABASE_URL": road }))
+        .await;
     let (shared, free) = (bed.role("shared"), bed.role("free"));
     let spec = |role: &str| json!({ "interval": "1h", "roles": [{ "name": role, "comment": "ours" }] });
     bed.policy("first", spec(&shared)).await;
@@ -56,11 +65,14 @@ async fn conflicting_policies_block_each_other_across_namespaces() {
         .await;
     assert!(message(&second, "Conflict").contains(&format!("{}/first", bed.namespace)));
     assert!(message(&second, "Conflict").contains(&shared));
-    let first = bed.condition("first", "Conflict", "True", "ConflictingPolicy").await;
+    let first = bed
+        .condition("first", "Conflict", "True", "ConflictingPolicy")
+        .await;
     assert!(message(&first, "Ready").contains(&format!("{}/second", bed.other)));
     bed.event("first", "ConflictDetected").await;
     bed.policy_in(&bed.other, "second", spec(&free)).await;
-    bed.condition_in(&bed.other, "second", "Ready", "True", "Reconciled").await;
+    bed.condition_in(&bed.other, "second", "Ready", "True", "Reconciled")
+        .await;
     bed.ready("first").await;
     bed.event("first", "ConflictResolved").await;
     assert!(bed.has_role(&free).await);
@@ -89,7 +101,8 @@ async fn a_conflict_survives_a_restart() {
     // Who is deleted is in nobody's way.
     bed.delete("one").await;
     bed.ready("two").await;
-    let comment = format!("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = '{role}'");
+    let comment =
+        format!("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = '{role}'");
     assert_eq!(bed.one(&comment).await, "two");
 }
 
@@ -100,7 +113,8 @@ async fn granting_to_anothers_role_is_no_conflict() {
     let _operator = bed.operator().await;
     bed.database_secret().await;
     let (role, schema) = (bed.role("app"), bed.role("s"));
-    bed.policy("defines", json!({ "roles": [{ "name": role }] })).await;
+    bed.policy("defines", json!({ "roles": [{ "name": role }] }))
+        .await;
     bed.ready("defines").await;
     bed.policy(
         "grants",

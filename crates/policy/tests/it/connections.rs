@@ -13,7 +13,9 @@ async fn parts_need_no_escaping() {
     let (login, role) = (bed.role("log@in:x"), bed.role("app"));
     let password = "p@ss/w:o?r%d#";
     bed.database
-        .execute(&format!("CREATE ROLE \"{login}\" LOGIN SUPERUSER PASSWORD '{password}'"))
+        .execute(&format!(
+            "CREATE ROLE \"{login}\" LOGIN SUPERUSER PASSWORD '{password}'"
+        ))
         .await;
     bed.secret("parts", json!({ "user": login, "password": format!("{password}\n"), "port": bed.database.server().port().to_string() }))
         .await;
@@ -44,13 +46,23 @@ async fn a_password_in_the_spec_is_warned_of() {
         "host": "127.0.0.1", "port": bed.database.server().port(), "dbname": bed.database.name(),
         "username": ADMIN, "password": ADMIN_PASSWORD,
     });
-    bed.policy("open", json!({ "connection": { "secretRef": null, "params": params }, "roles": [{ "name": role }] })).await;
+    bed.policy(
+        "open",
+        json!({ "connection": { "secretRef": null, "params": params }, "roles": [{ "name": role }] }),
+    )
+    .await;
     let policy = bed.ready("open").await;
-    assert_eq!(condition(&policy, "PasswordInSpec"), Some(("True".into(), "LiteralPassword".into())));
+    assert_eq!(
+        condition(&policy, "PasswordInSpec"),
+        Some(("True".into(), "LiteralPassword".into()))
+    );
     bed.event("open", "PasswordInSpec").await;
     bed.look_again("open").await;
     let told = bed.events("open").await;
-    assert_eq!(told.iter().filter(|reason| *reason == "PasswordInSpec").count(), 1);
+    assert_eq!(
+        told.iter().filter(|reason| *reason == "PasswordInSpec").count(),
+        1
+    );
 }
 
 /// `setRole`: what is made belongs to that role.
@@ -71,7 +83,11 @@ async fn work_is_done_as_another_role() {
         "host": "127.0.0.1", "port": bed.database.server().port(), "dbname": database, "username": login,
         "passwordSecret": { "name": "login", "key": "password" }, "setRole": owner,
     });
-    bed.policy("as", json!({ "connection": { "secretRef": null, "params": params }, "schemas": [{ "name": schema }] })).await;
+    bed.policy(
+        "as",
+        json!({ "connection": { "secretRef": null, "params": params }, "schemas": [{ "name": schema }] }),
+    )
+    .await;
     bed.ready("as").await;
     let sql = format!("SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = '{schema}'");
     assert_eq!(bed.one(&sql).await, owner);

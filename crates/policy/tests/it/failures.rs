@@ -11,14 +11,28 @@ async fn an_invalid_spec_is_named() {
     let bed = Bed::new().await;
     let operator = bed.operator().await;
     bed.database_secret().await;
-    bed.policy("invalid", json!({ "schemas": [{ "name": "a", "profiles": ["no-such"] }] })).await;
+    bed.policy(
+        "invalid",
+        json!({ "schemas": [{ "name": "a", "profiles": ["no-such"] }] }),
+    )
+    .await;
     let policy = bed.condition("invalid", "Ready", "False", "InvalidSpec").await;
     assert!(message(&policy, "Ready").contains("no-such"));
-    assert_eq!(condition(&policy, "Degraded"), Some(("True".into(), "InvalidSpec".into())));
-    assert_eq!(condition(&policy, "Stalled"), Some(("True".into(), "InvalidSpec".into())));
+    assert_eq!(
+        condition(&policy, "Degraded"),
+        Some(("True".into(), "InvalidSpec".into()))
+    );
+    assert_eq!(
+        condition(&policy, "Stalled"),
+        Some(("True".into(), "InvalidSpec".into()))
+    );
     bed.event("invalid", "InvalidSpec").await;
     assert_eq!(operator.total("pgroles_invalid_spec_total"), 1);
-    bed.policy("invalid", json!({ "schemas": [], "roles": [{ "name": bed.role("app") }] })).await;
+    bed.policy(
+        "invalid",
+        json!({ "schemas": [], "roles": [{ "name": bed.role("app") }] }),
+    )
+    .await;
     bed.ready("invalid").await;
     bed.event("invalid", "Recovered").await;
 }
@@ -28,14 +42,20 @@ async fn an_invalid_spec_is_named() {
 async fn a_missing_secret_is_waited_for() {
     let bed = Bed::new().await;
     let _operator = bed.operator().await;
-    bed.policy("waits", json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] })).await;
-    bed.condition("waits", "Ready", "False", "SecretFetchFailed").await;
+    bed.policy(
+        "waits",
+        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+    )
+    .await;
+    bed.condition("waits", "Ready", "False", "SecretFetchFailed")
+        .await;
     bed.event("waits", "SecretFetchFailed").await;
     bed.secret("db", json!({ "OTHER": "x" })).await;
     let policy = bed.condition("waits", "Ready", "False", "SecretMissing").await;
     assert!(message(&policy, "Ready").contains("DATABASE_URL"));
     bed.secret("db", json!({ "DATABASE_URL": "not a url" })).await;
-    bed.condition("waits", "Ready", "False", "InvalidConnectionParams").await;
+    bed.condition("waits", "Ready", "False", "InvalidConnectionParams")
+        .await;
     bed.database_secret().await;
     bed.ready("waits").await;
     bed.event("waits", "Recovered").await;
@@ -47,11 +67,18 @@ async fn a_rotated_secret_is_followed() {
     let bed = Bed::new().await;
     let _operator = bed.operator().await;
     bed.database_secret().await;
-    bed.policy("rotates", json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] })).await;
+    bed.policy(
+        "rotates",
+        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+    )
+    .await;
     bed.ready("rotates").await;
     let wrong = bed.database.url_of("postgres", "wrong");
-    bed.secret("db", json!({ "DATABASE_URL": bed.url_through(&wrong) })).await;
-    let policy = bed.condition("rotates", "Ready", "False", "DatabaseConnectionFailed").await;
+    bed.secret("db", json!({ "DATABASE_URL": bed.url_through(&wrong) }))
+        .await;
+    let policy = bed
+        .condition("rotates", "Ready", "False", "DatabaseConnectionFailed")
+        .await;
     assert!(!format!("{policy:?}").contains("wrong@"));
     bed.event("rotates", "DatabaseConnectionFailed").await;
     bed.database_secret().await;
@@ -70,15 +97,23 @@ async fn insufficient_privileges_are_named() {
         .await;
     let url = bed.url_through(&bed.database.url_of(&login, "weak"));
     bed.secret("db", json!({ "DATABASE_URL": url })).await;
-    bed.policy("weak", json!({ "interval": "1h", "roles": [{ "name": role }] })).await;
-    bed.condition("weak", "Ready", "False", "InsufficientPrivileges").await;
+    bed.policy("weak", json!({ "interval": "1h", "roles": [{ "name": role }] }))
+        .await;
+    bed.condition("weak", "Ready", "False", "InsufficientPrivileges")
+        .await;
     bed.event("weak", "InsufficientPrivileges").await;
     let plans = bed.plans_of("weak").await;
     assert_eq!(plans.len(), 1);
-    bed.database.execute(&format!("ALTER ROLE {login} CREATEROLE")).await;
+    bed.database
+        .execute(&format!("ALTER ROLE {login} CREATEROLE"))
+        .await;
     bed.look_again("weak").await;
     bed.ready("weak").await;
-    assert_eq!(bed.plans_of("weak").await.len(), 1, "a failed plan is tried again, not made again");
+    assert_eq!(
+        bed.plans_of("weak").await.len(),
+        1,
+        "a failed plan is tried again, not made again"
+    );
 }
 
 /// A role that owns something is not dropped in passing.
@@ -89,13 +124,20 @@ async fn an_unsafe_drop_is_refused() {
     bed.database_secret().await;
     let role = bed.role("old");
     bed.database
-        .execute(&format!("CREATE ROLE {role}; CREATE TABLE t (n int); ALTER TABLE t OWNER TO {role}"))
+        .execute(&format!(
+            "CREATE ROLE {role}; CREATE TABLE t (n int); ALTER TABLE t OWNER TO {role}"
+        ))
         .await;
-    bed.policy("drops", json!({ "retirements": [{ "role": role }] })).await;
+    bed.policy("drops", json!({ "retirements": [{ "role": role }] }))
+        .await;
     bed.condition("drops", "Ready", "False", "UnsafeRoleDrops").await;
     bed.event("drops", "UnsafeRoleDropsBlocked").await;
     assert!(bed.has_role(&role).await);
-    bed.policy("drops", json!({ "retirements": [{ "role": role, "drop_owned": true }] })).await;
+    bed.policy(
+        "drops",
+        json!({ "retirements": [{ "role": role, "drop_owned": true }] }),
+    )
+    .await;
     bed.ready("drops").await;
     assert!(!bed.has_role(&role).await);
 }
@@ -107,8 +149,13 @@ async fn a_lost_server_is_retried() {
     let _operator = bed.operator().await;
     let url = "postgres://postgres:x@127.0.0.1:1/none";
     bed.secret("db", json!({ "DATABASE_URL": url })).await;
-    bed.policy("lost", json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] })).await;
-    bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed").await;
+    bed.policy(
+        "lost",
+        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+    )
+    .await;
+    bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
+        .await;
     wait::eventually(PATIENCE, "retries", async || {
         bed.get("lost").await.status.unwrap().transient_failure_count >= 3
     })

@@ -35,11 +35,28 @@ async fn a_policy_becomes_roles_and_privileges() {
         )
         .await;
         let policy = bed.ready("basic").await;
-        assert_eq!(condition(&policy, "Drifted"), Some(("False".into(), "InSync".into())));
-        assert_eq!(condition(&policy, "Conflict"), Some(("False".into(), "NoConflict".into())));
-        assert_eq!(condition(&policy, "Reconciling"), Some(("False".into(), "Settled".into())));
+        assert_eq!(
+            condition(&policy, "Drifted"),
+            Some(("False".into(), "InSync".into()))
+        );
+        assert_eq!(
+            condition(&policy, "Conflict"),
+            Some(("False".into(), "NoConflict".into()))
+        );
+        assert_eq!(
+            condition(&policy, "Reconciling"),
+            Some(("False".into(), "Settled".into()))
+        );
         let status = policy.status.unwrap();
-        assert_eq!(status.owned_roles, [app.clone(), format!("{schema}-editor"), owner.clone()].map(String::from).into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            status.owned_roles,
+            [app.clone(), format!("{schema}-editor"), owner.clone()]
+                .map(String::from)
+                .into_iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+        );
         assert_eq!(status.owned_schemas, [schema.clone()]);
         assert_eq!(status.change_summary.unwrap().roles_created, 3);
         assert_eq!(status.observed_generation, policy.metadata.generation);
@@ -64,14 +81,21 @@ async fn drift_is_repaired_again_and_again() {
     let _operator = bed.operator().await;
     bed.database_secret().await;
     let role = bed.role("app");
-    bed.policy("drift", json!({ "interval": "1s", "roles": [{ "name": role, "login": true }] })).await;
+    bed.policy(
+        "drift",
+        json!({ "interval": "1s", "roles": [{ "name": role, "login": true }] }),
+    )
+    .await;
     bed.ready("drift").await;
     for _ in 0..2 {
         bed.database.execute(&format!("ALTER ROLE {role} CREATEDB")).await;
         let sql = format!("SELECT rolcreatedb::text FROM pg_roles WHERE rolname = '{role}'");
         wait::eventually(PATIENCE, "the repair", async || bed.one(&sql).await == "false").await;
     }
-    wait::eventually(PATIENCE, "three plans", async || bed.plans_of("drift").await.len() == 3).await;
+    wait::eventually(PATIENCE, "three plans", async || {
+        bed.plans_of("drift").await.len() == 3
+    })
+    .await;
     bed.ready("drift").await;
 }
 
@@ -84,10 +108,15 @@ async fn a_changed_spec_is_applied() {
     let (one, two) = (bed.role("one"), bed.role("two"));
     bed.policy("grows", json!({ "roles": [{ "name": one }] })).await;
     bed.ready("grows").await;
-    bed.policy("grows", json!({ "roles": [{ "name": one }, { "name": two }] })).await;
+    bed.policy("grows", json!({ "roles": [{ "name": one }, { "name": two }] }))
+        .await;
     bed.ready("grows").await;
     assert!(bed.has_role(&two).await);
-    bed.policy("grows", json!({ "roles": [{ "name": one }], "retirements": [{ "role": two }] })).await;
+    bed.policy(
+        "grows",
+        json!({ "roles": [{ "name": one }], "retirements": [{ "role": two }] }),
+    )
+    .await;
     bed.ready("grows").await;
     assert!(!bed.has_role(&two).await);
 }
@@ -106,7 +135,10 @@ async fn a_suspended_policy_does_nothing() {
     assert!(!bed.has_role(&role).await);
     bed.policy("still", spec(false)).await;
     let policy = bed.ready("still").await;
-    assert_eq!(condition(&policy, "Paused"), Some(("False".into(), "Active".into())));
+    assert_eq!(
+        condition(&policy, "Paused"),
+        Some(("False".into(), "Active".into()))
+    );
     assert!(bed.has_role(&role).await);
 }
 
@@ -119,7 +151,9 @@ async fn the_mode_decides_what_is_taken() {
         bed.database_secret().await;
         let role = bed.role("app");
         bed.database
-            .execute(&format!("CREATE ROLE {role}; CREATE SCHEMA s; GRANT CREATE ON SCHEMA s TO {role}"))
+            .execute(&format!(
+                "CREATE ROLE {role}; CREATE SCHEMA s; GRANT CREATE ON SCHEMA s TO {role}"
+            ))
             .await;
         bed.policy(
             "moded",
@@ -131,7 +165,11 @@ async fn the_mode_decides_what_is_taken() {
         .await;
         bed.ready("moded").await;
         let has = async |privilege: &str| {
-            bed.one(&format!("SELECT has_schema_privilege('{role}', 's', '{privilege}')::text")).await == "true"
+            bed.one(&format!(
+                "SELECT has_schema_privilege('{role}', 's', '{privilege}')::text"
+            ))
+            .await
+                == "true"
         };
         assert!(has("USAGE").await);
         assert_eq!(has("CREATE").await, kept, "{mode}");
@@ -167,5 +205,8 @@ async fn shared_profiles_are_followed() {
     bed.ready("shares").await;
     profiles("USAGE, CREATE").await;
     let sql = format!("SELECT has_schema_privilege('{schema}-reader', '{schema}', 'CREATE')::text");
-    wait::eventually(PATIENCE, "the new profile", async || bed.one(&sql).await == "true").await;
+    wait::eventually(PATIENCE, "the new profile", async || {
+        bed.one(&sql).await == "true"
+    })
+    .await;
 }

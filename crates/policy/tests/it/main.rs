@@ -9,9 +9,11 @@
 mod bed;
 mod conflicts;
 mod connections;
+mod crash;
 mod failures;
 mod goodbye;
 mod life;
 mod passwords;
 mod plans;
+mod replicas;
 mod rest;

@@ -30,15 +30,27 @@ async fn a_given_password_is_followed() {
         let role = bed.role("app");
         bed.secret("app", json!({ "password": "first" })).await;
         let password = json!({ "secretRef": { "name": "app" }, "secretKey": "password" });
-        bed.policy("given", json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": password }] })).await;
+        bed.policy(
+            "given",
+            json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": password }] }),
+        )
+        .await;
         bed.ready("given").await;
         assert!(bed.logs_in(&role, "first").await);
         let before = bed.one(&stored(&role)).await;
-        bed.secret("app", json!({ "password": "first", "other": "touched" })).await;
+        bed.secret("app", json!({ "password": "first", "other": "touched" }))
+            .await;
         bed.look_again("given").await;
-        assert_eq!(bed.one(&stored(&role)).await, before, "the same password is not set again");
+        assert_eq!(
+            bed.one(&stored(&role)).await,
+            before,
+            "the same password is not set again"
+        );
         bed.secret("app", json!({ "password": "second" })).await;
-        wait::eventually(PATIENCE, "the new password", async || bed.logs_in(&role, "second").await).await;
+        wait::eventually(PATIENCE, "the new password", async || {
+            bed.logs_in(&role, "second").await
+        })
+        .await;
         assert!(!bed.logs_in(&role, "first").await);
         assert!(bed.statements().iter().all(|sql| !sql.contains("second")));
     }
@@ -58,18 +70,27 @@ async fn a_generated_password_is_kept_and_made_again() {
     let read = async || {
         let found = bed.secrets().get_opt(&secret).await.unwrap()?;
         let text = |key: &str| String::from_utf8(found.data.as_ref().unwrap()[key].0.clone()).unwrap();
-        Some((text("password"), text("verifier"), found.owner_references()[0].uid.clone()))
+        Some((
+            text("password"),
+            text("verifier"),
+            found.owner_references()[0].uid.clone(),
+        ))
     };
     let (password, verifier, owner) = read().await.unwrap();
     assert_eq!((password.len(), Some(owner)), (40, policy.uid()));
-    assert_eq!(bed.one(&stored(&role)).await, verifier, "the server has the very same verifier");
+    assert_eq!(
+        bed.one(&stored(&role)).await,
+        verifier,
+        "the server has the very same verifier"
+    );
     assert!(bed.logs_in(&role, &password).await);
-    bed.secrets().delete(&secret, &DeleteParams::default()).await.unwrap();
-    wait::eventually(PATIENCE, "another password", async || {
-        match read().await {
-            Some((new, ..)) => new != password && bed.logs_in(&role, &new).await,
-            None => false,
-        }
+    bed.secrets()
+        .delete(&secret, &DeleteParams::default())
+        .await
+        .unwrap();
+    wait::eventually(PATIENCE, "another password", async || match read().await {
+        Some((new, ..)) => new != password && bed.logs_in(&role, &new).await,
+        None => false,
     })
     .await;
     assert!(!bed.logs_in(&role, &password).await);
@@ -84,8 +105,17 @@ async fn a_password_set_by_hand_is_put_right() {
     let role = bed.role("app");
     bed.secret("app", json!({ "password": "right" })).await;
     let password = json!({ "secretRef": { "name": "app" }, "secretKey": "password" });
-    bed.policy("hand", json!({ "interval": "1s", "roles": [{ "name": role, "login": true, "password": password }] })).await;
+    bed.policy(
+        "hand",
+        json!({ "interval": "1s", "roles": [{ "name": role, "login": true, "password": password }] }),
+    )
+    .await;
     bed.ready("hand").await;
-    bed.database.execute(&format!("ALTER ROLE {role} PASSWORD 'wrong'")).await;
-    wait::eventually(PATIENCE, "the password of the Secret", async || bed.logs_in(&role, "right").await).await;
+    bed.database
+        .execute(&format!("ALTER ROLE {role} PASSWORD 'wrong'"))
+        .await;
+    wait::eventually(PATIENCE, "the password of the Secret", async || {
+        bed.logs_in(&role, "right").await
+    })
+    .await;
 }

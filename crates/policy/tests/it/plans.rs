@@ -19,20 +19,43 @@ async fn a_policy_that_only_looks_changes_nothing() {
     let role = bed.role("app");
     bed.policy("looks", json!({ "interval": "1s", "mode": "plan", "roles": [{ "name": role, "login": true, "password": { "generate": {} } }] })).await;
     let policy = bed.condition("looks", "Drifted", "True", "DriftDetected").await;
-    assert_eq!(condition(&policy, "Ready"), Some(("True".into(), "Planned".into())));
+    assert_eq!(
+        condition(&policy, "Ready"),
+        Some(("True".into(), "Planned".into()))
+    );
     let status = policy.status.unwrap();
-    assert!(status.planned_sql.unwrap().contains(&format!("CREATE ROLE \"{role}\"")));
-    assert_eq!(status.last_reconcile_mode.map(stanchion_api::policy::Mode::applies), Some(false));
+    assert!(
+        status
+            .planned_sql
+            .unwrap()
+            .contains(&format!("CREATE ROLE \"{role}\""))
+    );
+    assert_eq!(
+        status
+            .last_reconcile_mode
+            .map(stanchion_api::policy::Mode::applies),
+        Some(false)
+    );
     bed.event("looks", "DriftDetected").await;
     let plan = bed.plan_in("looks", "Pending").await;
     bed.annotate_plan(&plan.name_any(), "pgroles.io/approved").await;
     bed.plan_in("looks", "Approved").await;
     bed.look_again("looks").await;
     assert!(!bed.has_role(&role).await, "not even when it is approved");
-    assert_eq!(bed.plans_of("looks").await.len(), 1, "a generated password is no other plan each time");
-    bed.database.execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'x'")).await;
+    assert_eq!(
+        bed.plans_of("looks").await.len(),
+        1,
+        "a generated password is no other plan each time"
+    );
+    bed.database
+        .execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'x'"))
+        .await;
     bed.look_again("looks").await;
-    bed.policy("looks", json!({ "interval": "1s", "mode": "plan", "roles": [{ "name": role, "login": true }] })).await;
+    bed.policy(
+        "looks",
+        json!({ "interval": "1s", "mode": "plan", "roles": [{ "name": role, "login": true }] }),
+    )
+    .await;
     bed.condition("looks", "Drifted", "False", "InSync").await;
     bed.event("looks", "PlanClean").await;
 }
@@ -73,7 +96,11 @@ async fn a_rejected_plan_gives_way_to_another() {
     let _operator = bed.operator().await;
     bed.database_secret().await;
     let (one, two) = (bed.role("one"), bed.role("two"));
-    bed.policy("asks", json!({ "interval": "1h", "approval": "manual", "roles": [{ "name": one }] })).await;
+    bed.policy(
+        "asks",
+        json!({ "interval": "1h", "approval": "manual", "roles": [{ "name": one }] }),
+    )
+    .await;
     let plan = bed.plan_in("asks", "Pending").await;
     let decision = json!({ "status": {
         "decidedBy": { "username": "bob" },
@@ -81,7 +108,11 @@ async fn a_rejected_plan_gives_way_to_another() {
                          "lastTransitionTime": "2026-01-01T00:00:00Z" }],
     } });
     bed.plans()
-        .patch_status(&plan.name_any(), &PatchParams::default(), &Patch::Merge(&decision))
+        .patch_status(
+            &plan.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&decision),
+        )
         .await
         .unwrap();
     let plan = bed.plan_in("asks", "Rejected").await;
@@ -89,13 +120,27 @@ async fn a_rejected_plan_gives_way_to_another() {
     bed.event("asks", "PlanRejected").await;
     bed.look_again("asks").await;
     assert_eq!(bed.plans_of("asks").await.len(), 1);
-    bed.policy("asks", json!({ "interval": "1h", "approval": "manual", "roles": [{ "name": one }, { "name": two }] })).await;
-    wait::eventually(PATIENCE, "another plan", async || bed.plans_of("asks").await.len() == 2).await;
+    bed.policy(
+        "asks",
+        json!({ "interval": "1h", "approval": "manual", "roles": [{ "name": one }, { "name": two }] }),
+    )
+    .await;
+    wait::eventually(PATIENCE, "another plan", async || {
+        bed.plans_of("asks").await.len() == 2
+    })
+    .await;
     let newest = bed.plan_in("asks", "Pending").await;
     // Approved, and outdated before it is carried out.
     bed.database.execute(&format!("CREATE ROLE {one}")).await;
     bed.look_again("asks").await;
-    let phase = bed.plans().get(&newest.name_any()).await.unwrap().status.unwrap().phase;
+    let phase = bed
+        .plans()
+        .get(&newest.name_any())
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .phase;
     assert_eq!(phase.as_str(), "Superseded");
     let last = bed.plan_in("asks", "Pending").await;
     bed.annotate_plan(&last.name_any(), "pgroles.io/approved").await;
@@ -110,13 +155,19 @@ async fn old_plans_are_thrown_away() {
     let _operator = bed.operator().await;
     bed.database_secret().await;
     for n in 0..4 {
-        let roles: Vec<_> = (0..=n).map(|n| json!({ "name": bed.role(&format!("r{n}")) })).collect();
-        bed.policy("keeps", json!({ "planHistoryLimit": 2, "roles": roles })).await;
+        let roles: Vec<_> = (0..=n)
+            .map(|n| json!({ "name": bed.role(&format!("r{n}")) }))
+            .collect();
+        bed.policy("keeps", json!({ "planHistoryLimit": 2, "roles": roles }))
+            .await;
         bed.ready("keeps").await;
         assert!(bed.has_role(&bed.role(&format!("r{n}"))).await);
     }
     bed.look_again("keeps").await;
-    wait::eventually(PATIENCE, "two plans", async || bed.plans_of("keeps").await.len() == 2).await;
+    wait::eventually(PATIENCE, "two plans", async || {
+        bed.plans_of("keeps").await.len() == 2
+    })
+    .await;
 }
 
 /// A long plan is compressed into a `ConfigMap` that goes with it.
@@ -125,17 +176,28 @@ async fn a_long_plan_is_stored_beside_it() {
     let bed = Bed::new().await;
     let _operator = bed.operator().await;
     bed.database_secret().await;
-    let roles: Vec<_> = (0..300).map(|n| json!({ "name": bed.role(&format!("r{n}")) })).collect();
-    bed.policy("long", json!({ "mode": "observe", "roles": roles })).await;
+    let roles: Vec<_> = (0..300)
+        .map(|n| json!({ "name": bed.role(&format!("r{n}")) }))
+        .collect();
+    bed.policy("long", json!({ "mode": "observe", "roles": roles }))
+        .await;
     let policy = bed.condition("long", "Drifted", "True", "DriftDetected").await;
     let status = policy.status.unwrap();
-    assert!(status.planned_sql_truncated && status.planned_sql.unwrap().ends_with("-- truncated for status --"));
+    assert!(
+        status.planned_sql_truncated
+            && status
+                .planned_sql
+                .unwrap()
+                .ends_with("-- truncated for status --")
+    );
     let plan = bed.plan_in("long", "Pending").await;
     let stored = plan.status.clone().unwrap().sql_ref.unwrap();
     let map = bed.config_maps().get(&stored.name).await.unwrap();
     assert_eq!(map.owner_references()[0].name, plan.name_any());
     let mut text = String::new();
-    GzDecoder::new(map.binary_data.unwrap()[&stored.key].0.as_slice()).read_to_string(&mut text).unwrap();
+    GzDecoder::new(map.binary_data.unwrap()[&stored.key].0.as_slice())
+        .read_to_string(&mut text)
+        .unwrap();
     assert_eq!(text.matches("CREATE ROLE").count(), 300);
 }
 
@@ -146,13 +208,18 @@ async fn an_interrupted_plan_is_finished() {
     let first = bed.operator().await;
     bed.database_secret().await;
     let role = bed.role("app");
-    bed.policy("cut", json!({ "interval": "1h", "roles": [{ "name": role }] })).await;
+    bed.policy("cut", json!({ "interval": "1h", "roles": [{ "name": role }] }))
+        .await;
     bed.ready("cut").await;
     first.kill().await;
     let plan = bed.plan_in("cut", "Applied").await;
     let applying = json!({ "status": { "phase": "Applying", "applyingSince": "2026-01-01T00:00:00Z", "appliedAt": null } });
     bed.plans()
-        .patch_status(&plan.name_any(), &PatchParams::default(), &Patch::Merge(&applying))
+        .patch_status(
+            &plan.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&applying),
+        )
         .await
         .unwrap();
     let _second = bed.operator().await;

@@ -31,7 +31,10 @@ async fn an_unchanged_policy_costs_one_statement_and_no_request() {
     operator.idle().await;
     let (calls, passes) = (faults.calls().len(), operator.passes());
     let statements = operator.total("stanchion_postgres_statements_total");
-    wait::eventually(PATIENCE, "three more passes", async || operator.passes() >= passes + 3).await;
+    wait::eventually(PATIENCE, "three more passes", async || {
+        operator.passes() >= passes + 3
+    })
+    .await;
     operator.idle().await;
     let (asked, passed) = (
         operator.total("stanchion_postgres_statements_total") - statements,
@@ -39,7 +42,10 @@ async fn an_unchanged_policy_costs_one_statement_and_no_request() {
     );
     assert_eq!(faults.calls().len(), calls, "{:?}", &faults.calls()[calls..]);
     assert_eq!(asked, passed, "one statement a pass");
-    assert_eq!(bed.get("quiet").await.metadata.resource_version, before.metadata.resource_version);
+    assert_eq!(
+        bed.get("quiet").await.metadata.resource_version,
+        before.metadata.resource_version
+    );
 }
 
 /// A restart reads and writes nothing.
@@ -60,7 +66,10 @@ async fn a_restart_writes_nothing() {
     second.idle().await;
     assert_eq!(faults.writes(), []);
     assert_eq!(bed.sql_writes(), sql);
-    assert_eq!(bed.get("again").await.metadata.resource_version, before.metadata.resource_version);
+    assert_eq!(
+        bed.get("again").await.metadata.resource_version,
+        before.metadata.resource_version
+    );
 }
 
 /// Neither a status nor a Secret that was only touched causes anything.
@@ -70,7 +79,8 @@ async fn what_changes_nothing_causes_nothing() {
     let faults = Faults::new();
     let operator = bed.operator_with(&faults).await;
     bed.database_secret().await;
-    bed.policy("touched", json!({ "roles": [{ "name": bed.role("app") }] })).await;
+    bed.policy("touched", json!({ "roles": [{ "name": bed.role("app") }] }))
+        .await;
     bed.ready("touched").await;
     faults.settled().await;
     operator.idle().await;
@@ -79,10 +89,17 @@ async fn what_changes_nothing_causes_nothing() {
     bed.patch("touched", label.clone()).await;
     let patch = kube::api::Patch::Merge(&label);
     let writes = (faults.writes().len(), bed.sql_writes());
-    bed.secrets().patch("db", &kube::api::PatchParams::default(), &patch).await.unwrap();
+    bed.secrets()
+        .patch("db", &kube::api::PatchParams::default(), &patch)
+        .await
+        .unwrap();
     wait::eventually(PATIENCE, "the Secret wakes", async || operator.passes() > passes).await;
     faults.settled().await;
     operator.idle().await;
-    assert_eq!(operator.passes(), passes + 1, "the label of the policy does not wake");
+    assert_eq!(
+        operator.passes(),
+        passes + 1,
+        "the label of the policy does not wake"
+    );
     assert_eq!((faults.writes().len(), bed.sql_writes()), writes);
 }

@@ -51,14 +51,20 @@ mod tests {
 
     #[test]
     fn values_keep_their_places() {
-        assert_eq!(renumbered("a = $1 AND b = ANY ($12)", 3), "a = $4 AND b = ANY ($15)");
+        assert_eq!(
+            renumbered("a = $1 AND b = ANY ($12)", 3),
+            "a = $4 AND b = ANY ($15)"
+        );
         assert_eq!(renumbered("SELECT 1", 3), "SELECT 1");
         let query = Query::digest(vec![
             Query::new("SELECT $1").text("x"),
             Query::new("SELECT $1, $2").text("y").text("z"),
         ]);
         let sql = query.statement.expose_sql();
-        assert!(sql.contains("(SELECT $1) AS q") && sql.contains("(SELECT $2, $3) AS q"), "{sql}");
+        assert!(
+            sql.contains("(SELECT $1) AS q") && sql.contains("(SELECT $2, $3) AS q"),
+            "{sql}"
+        );
         assert_eq!(query.values.len(), 3);
     }
 }

@@ -61,7 +61,9 @@ pub fn farewell(given: &Desired, others: &[&Desired]) -> Desired {
 }
 
 fn denied<'a>(rule: Rule, others: impl Iterator<Item = &'a Rule>) -> Rule {
-    let kept = others.fold(crate::model::Privileges::NONE, |kept, rule| kept.union(rule.present));
+    let kept = others.fold(crate::model::Privileges::NONE, |kept, rule| {
+        kept.union(rule.present)
+    });
     Rule {
         absent: rule.present.without(kept),
         ..Rule::default()
@@ -91,7 +93,11 @@ mod tests {
              memberships: [{role: a, members: [{name: y}]}]\n",
         );
         let left = farewell(&ours, &[&other]);
-        let grants: Vec<_> = left.grants.iter().map(|(key, rule)| (key.grantee.as_str(), rule.absent.to_string())).collect();
+        let grants: Vec<_> = left
+            .grants
+            .iter()
+            .map(|(key, rule)| (key.grantee.as_str(), rule.absent.to_string()))
+            .collect();
         assert_eq!(grants, [("a", "INSERT, SELECT".to_owned())]);
         assert_eq!(left.memberships["a"].absent, ["x".to_owned()].into());
         assert!(!left.memberships["a"].exhaustive);

@@ -1,0 +1,116 @@
+//! Carrying a plan out.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
+use stanchion_kernel::Problem;
+use stanchion_roles::apply::{Options, apply as engine};
+use stanchion_roles::diff::{self, diff};
+use stanchion_roles::inspect::{Mark, inspect_and_mark};
+use stanchion_roles::plan::Plan as Changes;
+
+use super::follow::Pass;
+use super::{Applied, Happening};
+use crate::problems;
+use crate::setup::TURN;
+
+impl Pass<'_> {
+    pub(super) async fn write_secrets(&self) -> Result<(), Problem> {
+        for secret in &self.seen.passwords.secrets {
+            self.write.apply::<Secret>(secret).await?;
+        }
+        Ok(())
+    }
+
+    /// Carries the plan out, and says in it how that went.
+    pub(super) async fn execute(
+        &self,
+        name: &str,
+        mut status: PostgresPolicyPlanStatus,
+        changes: &Changes,
+        options: diff::Options,
+        applied: &mut Applied,
+    ) -> Result<Mark, Problem> {
+        let metrics = &self.controller.setup.metrics;
+        let done = self.run(changes, options).await;
+        let now = Timestamp::now();
+        match done {
+            Ok(mark) => {
+                let statements =
+                    usize::try_from(status.sql_statements.unwrap_or_default()).unwrap_or_default();
+                metrics.applied(Some(statements));
+                status.phase = PlanPhase::Applied;
+                status.applied_at = Some(now);
+                status.applying_since = None;
+                self.set(name, &status).await?;
+                let count = changes.changes.len();
+                applied.happened.push(Happening::Succeeded(name.into(), count));
+                Ok(mark)
+            }
+            Err(problem) => {
+                metrics.applied(None);
+                status.phase = match problem.reason {
+                    // Nothing was tried, or the database needs something else: another pass decides.
+                    problems::LOCK_CONTENTION => PlanPhase::Approved,
+                    "PlanSuperseded" => PlanPhase::Superseded,
+                    _ => PlanPhase::Failed,
+                };
+                if status.phase == PlanPhase::Failed {
+                    status.failed_at = Some(now);
+                    status.last_error = Some(problem.message.clone());
+                    let failed = Happening::Failed(name.into(), problem.message.clone());
+                    applied.happened.push(failed);
+                }
+                status.applying_since = None;
+                self.set(name, &status).await?;
+                Err(problem)
+            }
+        }
+    }
+
+    /// One transaction under the database's lock, which does what was planned or nothing; then another look, for what
+    /// is not seen is not true.
+    async fn run(&self, changes: &Changes, options: diff::Options) -> Result<Mark, Problem> {
+        self.write_secrets().await?;
+        self.write.may_write()?;
+        let exclusive = self
+            .controller
+            .setup
+            .pools
+            .exclusive(&self.seen.database, TURN)
+            .await;
+        let (_turn, mut session) = exclusive.map_err(|error| problems::of_postgres(error, "ApplyFailed"))?;
+        let desired = &self.seen.content.desired;
+        let how = Options {
+            diff: options.clone(),
+            lock_wait: TURN,
+            expected: Some(changes.digest()),
+            ..Options::default()
+        };
+        engine(&mut session, desired, &how)
+            .await
+            .map_err(problems::of_apply)?;
+        let (facts, mark) = inspect_and_mark(&mut session, &self.seen.needs)
+            .await
+            .map_err(problems::of_inspection)?;
+        let passwords = if facts.server.reads_passwords {
+            options.passwords
+        } else {
+            BTreeMap::new()
+        };
+        let left = diff(desired, &facts, &diff::Options { passwords, ..options })
+            .map_err(|error| Problem::permanent("InvalidDatabaseTarget", error.to_string()))?;
+        if left.is_empty() {
+            return Ok(mark);
+        }
+        Err(Problem::transient(
+            "NotConverged",
+            format!(
+                "the plan was carried out, and {} change(s) are still needed: somebody else changes the same",
+                left.changes.len()
+            ),
+        ))
+    }
+}

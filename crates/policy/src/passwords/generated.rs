@@ -1,0 +1,119 @@
+//! Passwords that the operator makes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::ObjectMeta;
+use rand::seq::IndexedRandom;
+use secrecy::{ExposeSecret, SecretString};
+use stanchion_api::policy::{POLICY_LABEL, ROLE_LABEL};
+use stanchion_kernel::Problem;
+use stanchion_kernel::redact::SecretValues;
+use stanchion_postgres::scram;
+
+use super::wish::Wish;
+use crate::plans::label;
+
+/// The key of the verifier.
+pub(super) const VERIFIER: &str = "verifier";
+const CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*-_=+";
+
+/// A generated password as the server gets it, and the Secret to keep it in. The server gets the very verifier that the
+/// Secret has: a pooler that passes logins through needs the same one.
+pub(super) fn made(
+    wish: &Wish,
+    live: Option<&Secret>,
+    (name, key): (&str, &str),
+    length: u32,
+    policy: &str,
+) -> Result<(SecretString, Secret), Problem> {
+    let values = live.cloned().map(SecretValues::from).unwrap_or_default();
+    let clear = match values.text(key) {
+        Ok(clear) if !clear.expose_secret().is_empty() => clear,
+        _ => generate(length),
+    };
+    let kept = values
+        .text(VERIFIER)
+        .ok()
+        .filter(|verifier| scram::matches(&clear, verifier.expose_secret()) == Some(true));
+    let verifier = match kept {
+        Some(verifier) => verifier,
+        None => {
+            scram::verifier(&clear).map_err(|error| Problem::transient("NoRandomness", error.to_string()))?
+        }
+    };
+    let bytes = |value: &SecretString| ByteString(value.expose_secret().as_bytes().to_vec());
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(BTreeMap::from([
+                (POLICY_LABEL.to_owned(), label(policy)),
+                (ROLE_LABEL.to_owned(), label(&wish.role)),
+            ])),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([
+            (key.to_owned(), bytes(&clear)),
+            (VERIFIER.to_owned(), bytes(&verifier)),
+        ])),
+        type_: Some("Opaque".into()),
+        ..Secret::default()
+    };
+    Ok((verifier, secret))
+}
+
+fn generate(length: u32) -> SecretString {
+    let mut random = rand::rng();
+    let characters = (0..length).filter_map(|_| CHARACTERS.choose(&mut random));
+    characters
+        .map(|byte| char::from(*byte))
+        .collect::<String>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wish::Source;
+    use super::*;
+
+    fn wish() -> Wish {
+        Wish {
+            role: "Alice_X".into(),
+            source: Source::Kept {
+                secret: "s".into(),
+                key: "k".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_generated_password_stays_and_its_verifier_with_it() {
+        let (verifier, secret) = made(&wish(), None, ("s", "password"), 32, "p").unwrap();
+        let values = SecretValues::from(secret.clone());
+        let clear = values.text("password").unwrap();
+        assert_eq!(clear.expose_secret().len(), 32);
+        assert_eq!(scram::matches(&clear, verifier.expose_secret()), Some(true));
+        let (again, same) = made(&wish(), Some(&secret), ("s", "password"), 32, "p").unwrap();
+        assert_eq!(again.expose_secret(), verifier.expose_secret());
+        assert_eq!(same.data, secret.data);
+        let (other, _) = made(&wish(), None, ("s", "password"), 32, "p").unwrap();
+        assert_ne!(other.expose_secret(), verifier.expose_secret());
+    }
+
+    #[test]
+    fn a_password_that_was_changed_in_the_secret_gets_a_new_verifier() {
+        let (_, mut secret) = made(&wish(), None, ("s", "password"), 32, "p").unwrap();
+        secret
+            .data
+            .as_mut()
+            .unwrap()
+            .insert("password".into(), ByteString(b"chosen by hand".to_vec()));
+        let (verifier, changed) = made(&wish(), Some(&secret), ("s", "password"), 32, "p").unwrap();
+        assert_eq!(
+            scram::matches(&"chosen by hand".into(), verifier.expose_secret()),
+            Some(true)
+        );
+        assert_ne!(changed.data, secret.data);
+    }
+}

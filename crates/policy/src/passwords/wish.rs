@@ -1,0 +1,116 @@
+//! What a spec says about passwords.
+
+use sha2::{Digest, Sha256};
+use stanchion_api::policy::PostgresPolicySpec;
+use stanchion_kernel::Problem;
+
+use super::generated::VERIFIER;
+use crate::validate::invalid;
+
+const LENGTHS: std::ops::RangeInclusive<u32> = 16..=128;
+const DEFAULT_LENGTH: u32 = 32;
+
+/// A role's password, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The role.
+    pub role: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a password comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Source {
+    /// A Secret of the user's.
+    Kept { secret: String, key: String },
+    /// A Secret that the operator makes.
+    Made {
+        secret: String,
+        key: String,
+        length: u32,
+    },
+}
+
+/// Checks the passwords of a spec.
+pub fn wishes(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<Wish>, Problem> {
+    let mut wishes = Vec::new();
+    for role in &spec.roles {
+        let Some(password) = &role.password else { continue };
+        let source = match (&password.secret_ref, &password.generate) {
+            (Some(secret), None) => Source::Kept {
+                secret: secret.name.clone(),
+                key: password.secret_key.clone().unwrap_or_else(|| role.name.clone()),
+            },
+            (None, Some(generate)) => {
+                let length = generate.length.unwrap_or(DEFAULT_LENGTH);
+                let key = generate.secret_key.clone().unwrap_or_else(|| "password".into());
+                if !LENGTHS.contains(&length) {
+                    return Err(invalid(format!(
+                        "role \"{}\": password.generate.length is {length}, and must be from 16 to 128",
+                        role.name
+                    )));
+                }
+                if key == VERIFIER {
+                    return Err(invalid(format!(
+                        "role \"{}\": password.generate.secretKey \"{VERIFIER}\" is where the verifier is kept",
+                        role.name
+                    )));
+                }
+                let usual = || secret_name(policy, &role.name);
+                Source::Made {
+                    secret: generate.secret_name.clone().unwrap_or_else(usual),
+                    key,
+                    length,
+                }
+            }
+            _ => {
+                return Err(invalid(format!(
+                    "role \"{}\": password needs exactly one of secretRef and generate",
+                    role.name
+                )));
+            }
+        };
+        wishes.push(Wish {
+            role: role.name.clone(),
+            source,
+        });
+    }
+    Ok(wishes)
+}
+
+/// `{policy}-pgr-{role}`, as far as a name can say it. A role whose name had to be changed is told apart by a hash.
+fn secret_name(policy: &str, role: &str) -> String {
+    let plain: String = role
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let plain = plain.trim_matches('-');
+    let name = format!("{policy}-pgr-{plain}");
+    let is_plain = role.replace('_', "-") == plain;
+    if is_plain && name.len() <= 253 {
+        return name;
+    }
+    let hash = format!("{:x}", Sha256::digest(role));
+    let short = name.get(..name.floor_char_boundary(240)).unwrap_or_default();
+    format!(
+        "{}-{}",
+        short.trim_end_matches('-'),
+        hash.get(..8).unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_names_and_differ() {
+        assert_eq!(secret_name("p", "app_user"), "p-pgr-app-user");
+        let (a, b) = (secret_name("p", "App User"), secret_name("p", "app user"));
+        assert!(a.starts_with("p-pgr-app-user-") && a != b, "{a} {b}");
+        assert!(secret_name("p", &"ä".repeat(63)).len() <= 253);
+    }
+}

@@ -1,0 +1,169 @@
+//! What an operator may be in the middle of, and what must be so in the end.
+
+use k8s_openapi::api::core::v1::Secret;
+use regex::Regex;
+use serde_json::{Value, json};
+use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
+use stanchion_testkit::crash::objects;
+use stanchion_testkit::wait;
+
+use crate::bed::{Bed, PATIENCE};
+
+/// What is going on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Story {
+    /// Roles, a schema and a generated password are made.
+    Create,
+    /// Roles come and go, and a password changes.
+    Update,
+    /// The policy goes, and takes back what it gave.
+    Delete,
+}
+
+/// One telling of a story, with a namespace and a database to itself.
+pub(super) struct Told {
+    pub(super) bed: Bed,
+}
+
+impl Told {
+    fn spec(&self, changed: bool) -> Value {
+        let Bed { .. } = &self.bed;
+        let (app, old, new, schema) = (
+            self.bed.role("app"),
+            self.bed.role("old"),
+            self.bed.role("new"),
+            self.bed.role("s"),
+        );
+        let other = if changed { &new } else { &old };
+        let mut spec = json!({
+            "interval": "1h", "deletionPolicy": "Revoke",
+            "schemas": [{ "name": schema }],
+            "roles": [
+                { "name": app, "login": true, "password": { "generate": {} } },
+                { "name": other, "login": true, "password": { "secretRef": { "name": "password" }, "secretKey": "value" } },
+            ],
+            "grants": [{ "role": app, "privileges": ["USAGE"], "object": { "type": "schema", "name": schema } }],
+            "memberships": [{ "role": app, "members": [{ "name": other }] }],
+        });
+        if changed {
+            spec["retirements"] = json!([{ "role": old }]);
+        }
+        spec
+    }
+}
+
+impl Story {
+    /// Everything up to the moment that matters; the operator that brought it about is gone.
+    pub(super) async fn set_up(self, url: Option<&str>) -> Told {
+        self.set_up_in(Bed::new().await, url).await
+    }
+
+    pub(super) async fn set_up_in(self, bed: Bed, url: Option<&str>) -> Told {
+        let told = Told { bed };
+        let bed = &told.bed;
+        let direct = bed.url();
+        bed.secret("db", json!({ "DATABASE_URL": url.unwrap_or(&direct) }))
+            .await;
+        bed.secret("password", json!({ "value": "first" })).await;
+        bed.policy("hero", told.spec(false)).await;
+        if matches!(self, Self::Create) {
+            return told;
+        }
+        let operator = bed.operator().await;
+        bed.ready("hero").await;
+        operator.kill().await;
+        match self {
+            Self::Create => {}
+            Self::Update => {
+                bed.secret("password", json!({ "value": "second" })).await;
+                bed.policy("hero", told.spec(true)).await;
+            }
+            Self::Delete => {
+                let params = kube::api::DeleteParams::default();
+                bed.policies().delete("hero", &params).await.unwrap();
+            }
+        }
+        told
+    }
+
+    /// Returns when the story has come to its end.
+    pub(super) async fn converge(self, told: &Told) {
+        let bed = &told.bed;
+        match self {
+            Self::Create => drop(bed.ready("hero").await),
+            Self::Update => {
+                bed.ready("hero").await;
+                let role = bed.role("new");
+                wait::eventually(PATIENCE, "the new password", || bed.logs_in(&role, "second")).await;
+            }
+            Self::Delete => bed.wait().gone(&bed.policies(), "hero").await,
+        }
+    }
+
+    /// All there is in the end. The database is given back then: there are many tellings.
+    pub(super) async fn end_state(self, told: &Told) -> Value {
+        let bed = &told.bed;
+        let mut policies = objects::<PostgresPolicy>(bed.client.clone(), &bed.namespace).await;
+        if let Some(hero) = policies.get_mut("hero") {
+            // These are other ones each time.
+            hero["status"]["managed_database_identity"] = Value::Null;
+            let marks = hero["status"]["applied_password_source_versions"]
+                .as_object_mut()
+                .unwrap();
+            marks.values_mut().for_each(|mark| *mark = Value::Null);
+        }
+        let plans = objects::<PostgresPolicyPlan>(bed.client.clone(), &bed.namespace).await;
+        let plans: Vec<_> = plans
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|plan| {
+                json!([
+                    plan["status"]["phase"],
+                    plan["status"]["changeSummary"],
+                    plan["status"]["sqlInline"]
+                ])
+            })
+            .collect();
+        let secrets = objects::<Secret>(bed.client.clone(), &bed.namespace).await;
+        let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
+        let (app, schema, prefix) = (bed.role("app"), bed.role("s"), &bed.prefix);
+        let roles = format!(
+            "SELECT string_agg(rolname || rolcanlogin, ',' ORDER BY 1) FROM pg_roles WHERE rolname LIKE '{prefix}%'"
+        );
+        let acl = format!("SELECT nspacl::text FROM pg_namespace WHERE nspname = '{schema}'");
+        let members = format!(
+            "SELECT string_agg(m.rolname, ',' ORDER BY 1) FROM pg_auth_members a JOIN pg_roles g ON g.oid = a.roleid \
+             JOIN pg_roles m ON m.oid = a.member WHERE g.rolname = '{app}'"
+        );
+        let state = json!({
+            "policies": policies, "plans": plans, "secrets": names,
+            "roles": bed.one(&roles).await, "acl": bed.one(&acl).await, "members": bed.one(&members).await,
+            "generated": self.generated(told).await,
+            "second": bed.logs_in(&bed.role("new"), "second").await,
+        });
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", bed.database.name());
+        bed.database.server().execute("postgres", &drop).await;
+        state
+    }
+
+    /// Whether the password that an application would read logs in.
+    async fn generated(self, told: &Told) -> Option<bool> {
+        let bed = &told.bed;
+        let name = format!("hero-pgr-{}", bed.role("app").replace('_', "-"));
+        let secret = bed.secrets().get_opt(&name).await.unwrap()?;
+        let password = String::from_utf8(secret.data?.get("password")?.0.clone()).ok()?;
+        Some(bed.logs_in(&bed.role("app"), &password).await)
+    }
+
+    /// Without the names that differ from telling to telling.
+    pub(super) fn mask(told: &Told, text: &str) -> String {
+        let bed = &told.bed;
+        let plan = Regex::new("-plan-[0-9]{8}-[0-9]{6}-[0-9a-f]{12}").unwrap();
+        let text = plan.replace_all(text, "-plan-<n>");
+        text.replace(&bed.namespace, "<namespace>")
+            .replace(&bed.prefix, "<role>")
+            .replace(&bed.prefix.replace('_', "-"), "<role>")
+            .replace(bed.database.name(), "<database>")
+    }
+}
