@@ -110,7 +110,7 @@ impl Claims {
                 rivals.push(Rival { who, over });
             }
         }
-        rivals.sort_by(|a, b| pair(&a.who.key).cmp(&pair(&b.who.key)));
+        rivals.sort_by_key(|rival| pair(&rival.who.key));
         let now: BTreeSet<_> = rivals.iter().map(|rival| pair(&rival.who.key)).collect();
         let told = before.symmetric_difference(&now).map(key).collect();
         all.insert(us, Held { claim, rivals: now });

@@ -48,9 +48,10 @@ impl PolicyController {
                     self.setup.claims.remember(&key(&policy.metadata), claim);
                 }
             }
-            Ok(())
+            Ok::<_, Problem>(())
         };
-        self.surveyed.get_or_try_init(survey).await.map(|_: &()| ())
+        self.surveyed.get_or_try_init(survey).await?;
+        Ok(())
     }
 }
 

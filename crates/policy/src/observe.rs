@@ -178,7 +178,7 @@ async fn claim(
     for other in &told {
         read.wake::<PostgresPolicy>(other);
     }
-    let mut real = Vec::new();
+    let mut present = Vec::new();
     for rival in rivals {
         let key = &rival.who.key;
         let live: Option<PostgresPolicy> = read.get_in(&key.namespace, &key.name).await?;
@@ -186,12 +186,12 @@ async fn claim(
             who(&live) == rival.who && !live.spec.suspend && live.metadata.deletion_timestamp.is_none()
         });
         if is_there {
-            real.push(rival);
+            present.push(rival);
         } else {
             setup.claims.release(key);
         }
     }
-    Ok(real)
+    Ok(present)
 }
 
 async fn absent(

@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn policy(spec: serde_json::Value) -> PostgresPolicy {
+    fn policy(spec: &serde_json::Value) -> PostgresPolicy {
         serde_json::from_value(json!({
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy",
             "metadata": { "name": "p", "namespace": "ns", "uid": "u", "generation": 3 }, "spec": spec,
@@ -144,7 +144,7 @@ mod tests {
         .unwrap()
     }
 
-    fn problem(spec: serde_json::Value) -> Problem {
+    fn problem(spec: &serde_json::Value) -> Problem {
         validate(&policy(spec)).err().unwrap()
     }
 
@@ -165,7 +165,7 @@ mod tests {
             "roles": [{ "name": "alice", "login": true }],
             "memberships": [{ "role": "app-reader", "members": [{ "name": "alice" }] }],
         });
-        let Target::Present(wanted) = validate(&policy(spec)).unwrap() else {
+        let Target::Present(wanted) = validate(&policy(&spec)).unwrap() else {
             panic!("not present")
         };
         let desired = wanted.content.unwrap().desired;
@@ -177,7 +177,7 @@ mod tests {
     fn approval_follows_the_mode_unless_it_is_said() {
         let needs = |mode: &str, approval: Option<&str>| {
             let spec = json!({ "connection": { "secretRef": { "name": "db" } }, "mode": mode, "approval": approval });
-            match validate(&policy(spec)).unwrap() {
+            match validate(&policy(&spec)).unwrap() {
                 Target::Present(wanted) => wanted.needs_approval,
                 _ => panic!("not present"),
             }
@@ -190,12 +190,12 @@ mod tests {
     fn what_is_wrong_is_named() {
         let connection = json!({ "secretRef": { "name": "db" } });
         let unknown =
-            problem(json!({ "connection": connection, "schemas": [{ "name": "a", "profiles": ["none"] }] }));
+            problem(&json!({ "connection": connection, "schemas": [{ "name": "a", "profiles": ["none"] }] }));
         assert_eq!(unknown.reason, "InvalidSpec");
         assert!(unknown.message.contains("none"), "{unknown}");
-        assert_eq!(problem(json!({ "connection": {} })).reason, "InvalidSpec");
+        assert_eq!(problem(&json!({ "connection": {} })).reason, "InvalidSpec");
         assert!(matches!(
-            problem(json!({ "connection": connection, "interval": "1h", "roles": [{ "name": "" }] })).reaction().retry,
+            problem(&json!({ "connection": connection, "interval": "1h", "roles": [{ "name": "" }] })).reaction().retry,
             Retry::After(after) if after == Duration::from_hours(1)
         ));
     }

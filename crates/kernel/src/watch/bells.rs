@@ -50,7 +50,7 @@ mod tests {
         for scope in ["one", "two"] {
             let heard = Arc::clone(&heard);
             bells.hang::<Secret>(Arc::new(move |key: Key| {
-                heard.lock().unwrap().push((scope, key.name))
+                heard.lock().unwrap().push((scope, key.name));
             }));
         }
         let key = Key {

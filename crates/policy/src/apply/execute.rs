@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
-use stanchion_kernel::Problem;
+use stanchion_kernel::{Class, Problem};
 use stanchion_roles::apply::{Options, apply as engine};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::inspect::{Mark, inspect_and_mark};
@@ -51,10 +51,12 @@ impl Pass<'_> {
             }
             Err(problem) => {
                 metrics.applied(None);
-                status.phase = match problem.reason {
+                status.phase = match (problem.reason, problem.class) {
                     // Nothing was tried, or the database needs something else: another pass decides.
-                    problems::LOCK_CONTENTION => PlanPhase::Approved,
-                    "PlanSuperseded" => PlanPhase::Superseded,
+                    (problems::LOCK_CONTENTION, _) => PlanPhase::Approved,
+                    ("PlanSuperseded", _) => PlanPhase::Superseded,
+                    // It may have been carried out all the same: the next pass sees, and ends it or goes on.
+                    (_, Class::Transient) => return Err(problem),
                     _ => PlanPhase::Failed,
                 };
                 if status.phase == PlanPhase::Failed {

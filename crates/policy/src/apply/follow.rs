@@ -65,6 +65,7 @@ impl Pass<'_> {
         let mut mark = self.seen.mark.clone();
         match course.next {
             Next::InSync => {
+                self.catch_up(&mut told);
                 told.marks = Some(self.seen.passwords.marks());
                 // A Secret whose verifier or label went is made whole, except by who only looks.
                 if self.wanted.mode.applies() {
@@ -106,6 +107,25 @@ impl Pass<'_> {
         applied.told = Some(told);
         self.remember(mark, read);
         Ok(())
+    }
+
+    /// The last plan was carried out, and whoever did it was killed before the policy said so.
+    fn catch_up(&self, told: &mut Told) {
+        let reported = self.wanted.before.current_plan_ref.as_ref();
+        let last = self
+            .seen
+            .plans
+            .iter()
+            .max_by_key(|plan| (plan.creation_timestamp(), plan.name_any()));
+        if let Some(plan) = last
+            && let Some(status) = &plan.status
+            && status.phase == PlanPhase::Applied
+            && reported.is_none_or(|reported| reported.name != plan.name_any())
+        {
+            told.end = End::Applied;
+            told.summary = status.change_summary.unwrap_or_default();
+            told.plan = Some(plan.name_any());
+        }
     }
 
     fn told(&self, changes: &Changes) -> Told {
@@ -183,13 +203,12 @@ impl Pass<'_> {
             changes,
             (name, now),
         );
-        let plan = match plan {
+        let plan = if let Some(plan) = plan {
             // Somebody was killed after the object and before its status.
-            Some(plan) => *plan,
-            None => {
-                let intent = Intent::new(&draft.plan, self.write.subject())?;
-                self.write.apply(&intent).await?
-            }
+            *plan
+        } else {
+            let intent = Intent::new(&draft.plan, self.write.subject())?;
+            self.write.apply(&intent).await?
         };
         if let Some(sql) = &draft.sql {
             // It goes with the plan, not with the policy.

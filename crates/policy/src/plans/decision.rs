@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(metadata: Value, status: Value) -> PostgresPolicyPlan {
+    fn plan(metadata: &Value, status: &Value) -> PostgresPolicyPlan {
         serde_json::from_value(json!({
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan", "metadata": metadata,
             "spec": { "policyRef": { "name": "p" }, "policyGeneration": 1, "reconciliationMode": "authoritative",
@@ -98,7 +98,7 @@ mod tests {
                   "fieldsV1": { "f:metadata": { "f:annotations": { "f:pgroles.io/approved": {} } } } },
             ],
         });
-        let Some(Decision::Approved(who)) = decision(&plan(metadata, json!({}))) else {
+        let Some(Decision::Approved(who)) = decision(&plan(&metadata, &json!({}))) else {
             panic!("not approved")
         };
         assert_eq!(who.username, "kubectl-annotate");
@@ -108,7 +108,7 @@ mod tests {
     fn no_beats_yes() {
         let metadata = json!({ "name": "x", "annotations": { "pgroles.io/approved": "true", "pgroles.io/rejected": "true" } });
         assert!(matches!(
-            decision(&plan(metadata, json!({}))),
+            decision(&plan(&metadata, &json!({}))),
             Some(Decision::Rejected(_))
         ));
     }
@@ -117,7 +117,7 @@ mod tests {
     fn a_status_names_the_person() {
         let condition = json!({ "type": "Approved", "status": "True", "reason": "Fine", "message": "" });
         let status = json!({ "conditions": [condition], "decidedBy": { "username": "alice" } });
-        let Some(Decision::Approved(who)) = decision(&plan(json!({ "name": "x" }), status)) else {
+        let Some(Decision::Approved(who)) = decision(&plan(&json!({ "name": "x" }), &status)) else {
             panic!("not approved")
         };
         assert_eq!(who.username, "alice");
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn silence_and_other_words_are_no_decision() {
-        assert_eq!(decision(&plan(json!({ "name": "x" }), json!({}))), None);
+        assert_eq!(decision(&plan(&json!({ "name": "x" }), &json!({}))), None);
         let metadata = json!({ "name": "x", "annotations": { "pgroles.io/approved": "false" } });
-        assert_eq!(decision(&plan(metadata, json!({}))), None);
+        assert_eq!(decision(&plan(&metadata, &json!({}))), None);
     }
 }

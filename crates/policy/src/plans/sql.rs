@@ -58,6 +58,7 @@ mod tests {
     use std::io::Read as _;
 
     use flate2::read::GzDecoder;
+    use sha2::Digest as _;
 
     use super::*;
 
@@ -78,7 +79,6 @@ mod tests {
     #[test]
     fn what_does_not_compress_is_cut_between_statements() {
         let noise = |n: u64| format!("{:x}\n", sha2::Sha256::digest(n.to_be_bytes()));
-        use sha2::Digest as _;
         let long: String = (0..40_000).map(noise).collect();
         let Storage::Truncated(text) = storage(&long) else {
             panic!("not truncated")

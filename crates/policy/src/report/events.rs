@@ -21,7 +21,7 @@ pub(super) fn of(
     let now = |kind| find(&after.conditions, kind);
     let was = |kind| find(&before.conditions, kind);
     let became = |kind, status: &str| {
-        now(kind).filter(|it| it.status == status && !was(kind).is_some_and(|was| was.status == status))
+        now(kind).filter(|it| it.status == status && was(kind).is_none_or(|was| was.status != status))
     };
     let mut notices: Vec<Notice> = outcome.applied.happened.iter().map(happened).collect();
     let mut tell = |notice: Notice| notices.push(notice);

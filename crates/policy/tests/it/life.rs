@@ -50,14 +50,9 @@ async fn a_policy_becomes_roles_and_privileges() {
         let status = policy.status.unwrap();
         assert_eq!(
             status.owned_roles,
-            [app.clone(), format!("{schema}-editor"), owner.clone()]
-                .map(String::from)
-                .into_iter()
-                .collect::<std::collections::BTreeSet<_>>()
-                .into_iter()
-                .collect::<Vec<_>>()
+            [app.as_str(), &format!("{schema}-editor"), &owner]
         );
-        assert_eq!(status.owned_schemas, [schema.clone()]);
+        assert_eq!(status.owned_schemas, [schema.as_str()]);
         assert_eq!(status.change_summary.unwrap().roles_created, 3);
         assert_eq!(status.observed_generation, policy.metadata.generation);
         assert!(status.last_successful_reconcile_time.is_some());

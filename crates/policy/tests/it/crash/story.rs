@@ -129,11 +129,11 @@ impl Story {
         let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
         let (app, schema, prefix) = (bed.role("app"), bed.role("s"), &bed.prefix);
         let roles = format!(
-            "SELECT string_agg(rolname || rolcanlogin, ',' ORDER BY 1) FROM pg_roles WHERE rolname LIKE '{prefix}%'"
+            "SELECT string_agg(rolname || rolcanlogin, ',' ORDER BY rolname) FROM pg_roles WHERE rolname LIKE '{prefix}%'"
         );
         let acl = format!("SELECT nspacl::text FROM pg_namespace WHERE nspname = '{schema}'");
         let members = format!(
-            "SELECT string_agg(m.rolname, ',' ORDER BY 1) FROM pg_auth_members a JOIN pg_roles g ON g.oid = a.roleid \
+            "SELECT string_agg(m.rolname, ',' ORDER BY m.rolname) FROM pg_auth_members a JOIN pg_roles g ON g.oid = a.roleid \
              JOIN pg_roles m ON m.oid = a.member WHERE g.rolname = '{app}'"
         );
         let state = json!({
