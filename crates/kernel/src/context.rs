@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
-use crate::apply::{Intent, Takeover};
+use crate::apply::{Intent, Takeover, succession};
 use crate::family::{Child, Families, Member, Step};
 use crate::lease::Fence;
 use crate::problem::Problem;
@@ -276,6 +276,12 @@ impl Writer {
         Ok(written)
     }
 
+    /// The object's children of a kind as they are after what was written.
+    pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
+        let family = self.families.of::<K>();
+        family.map_or_else(Vec::new, |family| family.children(&self.subject))
+    }
+
     /// Carries out what [`crate::family::decide`] has decided. Says whether the child was written.
     pub async fn carry_out<K: Member>(&self, step: Step, takeover: Takeover) -> Result<bool, Problem> {
         match step {
@@ -295,6 +301,9 @@ impl Writer {
         let live = api.get_opt(intent.name()).await?;
         let (name, subject) = (intent.name().to_owned(), &self.subject);
         if let Some(intent) = crate::apply::decide(intent, live.as_ref(), subject, takeover)? {
+            if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::Succeed) {
+                self.succeed(&api, live).await?;
+            }
             return self.write_member::<K>(&intent).await;
         }
         if let (Some(family), Some(live)) = (self.families.of::<K>(), live) {
@@ -302,6 +311,29 @@ impl Writer {
             family.verified(&subject.key, &name);
         }
         Ok(false)
+    }
+
+    /// Makes the fields that a predecessor has set ours, so that the write to come takes away those that are not
+    /// intended.
+    async fn succeed<K: Member>(&self, api: &Api<K>, live: &K) -> Result<(), Problem> {
+        let entries = live.managed_fields();
+        let Some(ours) = succession(entries, &self.field_manager) else {
+            return Ok(());
+        };
+        let patch = serde_json::json!([
+            { "op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version() },
+            { "op": "replace", "path": "/metadata/managedFields", "value": ours },
+        ]);
+        let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|error| {
+            Problem::permanent("Unserializable", "a patch could not be written down").caused_by(error)
+        })?;
+        let params = PatchParams {
+            field_manager: Some(self.field_manager.clone()),
+            ..PatchParams::default()
+        };
+        api.patch(&live.name_any(), &params, &Patch::<K>::Json(patch))
+            .await?;
+        Ok(())
     }
 
     async fn write_member<K: Member>(&self, intent: &Intent) -> Result<bool, Problem> {

@@ -6,6 +6,7 @@
 
 mod compare;
 mod hash;
+mod succession;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 use self::compare::contains;
 pub(crate) use self::compare::quantity;
 use self::hash::hash;
+pub(crate) use self::succession::succession;
 use crate::context::Subject;
 use crate::problem::{Problem, Retry};
 use crate::watch::MANAGED_BY;
@@ -35,6 +37,8 @@ pub enum Takeover {
     Refuse,
     /// Also one that nobody controls: the user asked for it, or it is known to be a predecessor's.
     Adopt,
+    /// The same; and what a predecessor has set and is not intended is taken away.
+    Succeed,
 }
 
 /// A child as it shall be, with owner, label and hash in it.
@@ -166,7 +170,7 @@ fn check_owner<K: kube::Resource<DynamicType = ()>>(
         .iter()
         .flatten()
         .find(|owner| owner.controller == Some(true));
-    if is_owned(meta, subject) || (takeover == Takeover::Adopt && controller.is_none()) {
+    if is_owned(meta, subject) || (takeover != Takeover::Refuse && controller.is_none()) {
         return Ok(());
     }
     let (kind, name) = (K::kind(&()), meta.name.as_deref().unwrap_or_default());

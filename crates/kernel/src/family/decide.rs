@@ -29,6 +29,10 @@ pub fn decide<Kept>(intent: Intent, child: Option<&Child<Kept>>, subject: &Subje
     if child.leaving {
         return Step::Keep;
     }
+    if child.intent.is_none() {
+        // It belongs to the object and was not written by us: a predecessor's.
+        return Step::Look(intent);
+    }
     if child.intent.as_deref() != intent.hash() {
         return Step::Write(intent.over(&child.uid));
     }

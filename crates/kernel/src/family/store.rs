@@ -37,6 +37,11 @@ pub struct Child<Kept> {
 }
 
 impl<Kept: Clone + PartialEq> Child<Kept> {
+    /// What is ours of it, as it is now: it stays the same until somebody changes that.
+    pub fn fingerprint(&self) -> Option<[u8; 16]> {
+        self.owned.filter(|_| !self.leaving)
+    }
+
     /// Reads a live object. `None` for one that does not belong to an object of this kind.
     fn of<K: Member<Kept = Kept>>(live: &Value, owner: (&str, &str), manager: &str) -> Option<(Key, Self)> {
         let meta: ObjectMeta = serde_json::from_value(live.get("metadata")?.clone()).ok()?;

@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_kernel::{Problem, Writer};
 
-use super::memory::Memory;
+use super::children::Children;
+use super::memory::{Memory, Settled};
 use super::observe::{Initialised, Observed, Present};
 use super::plan::{self, Deeds, Plan};
 use super::route::HTTPRoute;
@@ -51,6 +52,9 @@ pub async fn apply(
     plan: Plan,
     applied: &mut Applied,
 ) -> Result<(), Problem> {
+    if matches!(observed, Observed::Settled(_)) {
+        applied.stage = Stage::Done;
+    }
     let (Plan::Make(work), Target::Project(wanted), Observed::Project(present)) = (plan, target, observed)
     else {
         return Ok(());
@@ -68,8 +72,20 @@ pub async fn apply(
         None => initialise(setup, memory, write, wanted, present, applied).await?,
     };
     applied.stage = Stage::Components;
+    memory.settle(&present.subject.key, None);
     components(write, deeds, applied).await?;
     applied.stage = Stage::Done;
+    // A route is watched by nobody, so a project with one is looked at as a whole each time.
+    let fingerprint = Children::left_by(write)
+        .fingerprint()
+        .filter(|_| wanted.spec.gateway.is_none());
+    let settled = fingerprint.map(|children| Settled {
+        generation: wanted.generation,
+        rotate: wanted.rotate.clone(),
+        secrets: wanted.secret_names(),
+        children,
+    });
+    memory.settle(&present.subject.key, settled);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::ObjectMeta;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use stanchion_kernel::apply::{Intent, Takeover};
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::family::{Child, Kinds, Rollout, Step, decide};
@@ -32,6 +33,27 @@ macro_rules! kinds {
             /// What is known without asking.
             pub fn known(read: &Reader) -> Self {
                 Self { $($field: read.children::<$kind>(),)* }
+            }
+
+            /// The same, after what was written.
+            pub fn left_by(write: &Writer) -> Self {
+                Self { $($field: write.children::<$kind>(),)* }
+            }
+
+            /// What is ours of each, in a few bytes: the same until somebody changes it. `None` while anything is not
+            /// ours alone.
+            pub fn fingerprint(&self) -> Option<[u8; 32]> {
+                let mut digest = Sha256::new();
+                $(
+                    let mut children: Vec<_> = self.$field.iter().collect();
+                    children.sort_by(|one, other| one.name.cmp(&other.name));
+                    for child in children {
+                        digest.update(concat!(stringify!($kind), "/"));
+                        digest.update(format!("{} {}\n", child.name, child.uid));
+                        digest.update(child.fingerprint()?);
+                    }
+                )*
+                Some(digest.finalize().into())
             }
 
             /// What to do about a child that shall be as this object.
@@ -97,7 +119,7 @@ macro_rules! kinds {
             /// Does it, and says whether anything was written. What a predecessor left is taken over.
             pub async fn carry_out(self, write: &Writer) -> Result<bool, Problem> {
                 match self {
-                    $(Self::$kind(step) => write.carry_out::<$kind>(step, Takeover::Adopt).await,)*
+                    $(Self::$kind(step) => write.carry_out::<$kind>(step, Takeover::Succeed).await,)*
                     Self::Remove(kind, child) => {
                         match kind {
                             $(Removal::$kind => write.delete::<$kind>(&child).await?,)*

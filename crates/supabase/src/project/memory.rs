@@ -35,31 +35,70 @@ impl Checked {
     }
 }
 
-/// One answer for each project.
+/// A project that was brought in order, and what it was brought in order by. While nothing of this changes there is
+/// nothing to read and nothing to do, however often its pods come and go.
+#[derive(Clone, PartialEq)]
+pub struct Settled {
+    /// The generation of the spec.
+    pub generation: Option<i64>,
+    /// The request for new keys.
+    pub rotate: Option<String>,
+    /// The Secrets that were read.
+    pub secrets: Vec<String>,
+    /// The children, as they were left.
+    pub children: [u8; 32],
+}
+
 #[derive(Default)]
-pub struct Memory(Mutex<HashMap<Key, Checked>>);
+struct Known {
+    checked: Option<Checked>,
+    settled: Option<Settled>,
+}
+
+/// What is known of each project.
+#[derive(Default)]
+pub struct Memory(Mutex<HashMap<Key, Known>>);
 
 impl Memory {
     /// The last answers.
     pub fn checked(&self, key: &Key) -> Option<Checked> {
-        self.lock().get(key).cloned()
+        self.lock().get(key)?.checked.clone()
     }
 
     /// Remembers answers, and forgets those of projects that nobody has looked at for long: they are gone.
     pub fn check(&self, key: &Key, checked: Checked) {
         let mut all = self.lock();
-        all.retain(|_, known| known.at.elapsed() < FORGOTTEN);
-        all.insert(key.clone(), checked);
+        let fresh = |known: &Known| {
+            known
+                .checked
+                .as_ref()
+                .is_some_and(|it| it.at.elapsed() < FORGOTTEN)
+        };
+        all.retain(|_, known| fresh(known));
+        all.entry(key.clone()).or_default().checked = Some(checked);
     }
 
     /// Remembers that the database has everything now.
     pub fn initialised(&self, key: &Key, database: Initialised) {
-        if let Some(checked) = self.lock().get_mut(key) {
+        if let Some(checked) = self.lock().get_mut(key).and_then(|known| known.checked.as_mut()) {
             checked.database = Some(database);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Checked>> {
+    /// Remembers that a project is in order.
+    pub fn settle(&self, key: &Key, settled: Option<Settled>) {
+        self.lock().entry(key.clone()).or_default().settled = settled;
+    }
+
+    /// How a project was left, and for how much longer its dependencies need not be asked.
+    pub fn settled(&self, key: &Key, within: Duration) -> Option<(Settled, Duration)> {
+        let all = self.lock();
+        let known = all.get(key)?;
+        let left = within.checked_sub(known.checked.as_ref()?.at.elapsed())?;
+        Some((known.settled.clone()?, left))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

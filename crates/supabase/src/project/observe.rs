@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub enum Observed {
     /// For a project that shall be there.
     Project(Box<Present>),
+    /// For one that was brought in order and has not changed since: its pods come and go.
+    Settled(Box<Look>),
     /// Nothing was looked at.
     Nothing,
 }
@@ -52,13 +54,19 @@ pub struct Present {
     /// What the database needs.
     pub request: database::Request,
     /// The children.
-    pub children: Children,
+    pub look: Look,
     /// The route of the Gateway API, where one is or was asked for.
     pub route: Option<HTTPRoute>,
+}
+
+/// What there is of the children.
+pub struct Look {
+    /// The children.
+    pub children: Children,
     /// Why components are not ready, where that was asked.
     pub troubles: Vec<pods::Trouble>,
-    /// When it was looked.
-    pub now: Timestamp,
+    /// After how long the dependencies are to be asked.
+    pub next: Duration,
 }
 
 /// A database that has everything.
@@ -126,8 +134,59 @@ pub async fn observe(
     let Target::Project(wanted) = target else {
         return Ok(Observed::Nothing);
     };
+    if let Some(look) = settled(memory, read, wanted).await? {
+        return Ok(Observed::Settled(Box::new(look)));
+    }
     let present = Box::pin(present(setup, memory, read, wanted)).await?;
     Ok(Observed::Project(Box::new(present)))
+}
+
+/// A project that was brought in order, if nothing has changed that it was brought in order by.
+async fn settled(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Option<Look>, Problem> {
+    let Some((before, next)) = memory.settled(&reader.subject().key, CHECK_EVERY) else {
+        return Ok(None);
+    };
+    let children = Children::known(reader);
+    let same = before.generation == wanted.generation
+        && before.rotate == wanted.rotate
+        && children.fingerprint() == Some(before.children);
+    // Each is asked, whatever the others say: what is not asked for wakes no longer.
+    let changed = before
+        .secrets
+        .iter()
+        .filter(|name| !reader.is_unchanged::<Secret>(name))
+        .count();
+    let now = Timestamp::now();
+    let due = wanted.before.previous_until.is_some_and(|until| until <= now);
+    if !same || changed > 0 || due {
+        return Ok(None);
+    }
+    look(reader, wanted, children, next, now).await.map(Some)
+}
+
+/// The children, and what holds them up where that takes long.
+async fn look(
+    reader: &Reader,
+    wanted: &Wanted,
+    children: Children,
+    next: Duration,
+    now: Timestamp,
+) -> Result<Look, Problem> {
+    let mut troubles = Vec::new();
+    if is_overdue(wanted, &children, now) {
+        let labels = format!(
+            "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
+            wanted.name,
+            components::MANAGED_BY
+        );
+        let pods: Vec<Pod> = reader.list(&labels).await?;
+        troubles = pods::troubles(&pods);
+    }
+    Ok(Look {
+        children,
+        troubles,
+        next,
+    })
 }
 
 async fn present(
@@ -138,23 +197,12 @@ async fn present(
 ) -> Result<Present, Problem> {
     let now = Timestamp::now();
     let read = secrets::read(reader, wanted).await?;
-    let key_secret: Option<Secret> = reader.get(&format!("{}-jwt", wanted.name)).await?;
+    let key_secret: Option<Secret> = reader.get(&wanted.key_secret()).await?;
     let keys = complete_keys(wanted, &read, key_secret.as_ref(), now)?;
     let request = database_request(wanted, &keys);
     let checked = check(setup, memory, reader, &read, &request).await;
-    let children = Children::known(reader);
     let route = route(reader, wanted).await?;
-    let troubles = if is_overdue(wanted, &children, now) {
-        let labels = format!(
-            "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
-            wanted.name,
-            components::MANAGED_BY
-        );
-        let pods: Vec<Pod> = reader.list(&labels).await?;
-        pods::troubles(&pods)
-    } else {
-        Vec::new()
-    };
+    let look = look(reader, wanted, Children::known(reader), CHECK_EVERY, now).await?;
     Ok(Present {
         subject: reader.subject().clone(),
         secrets: Secrets {
@@ -167,10 +215,8 @@ async fn present(
         s3: checked.s3,
         database: checked.database,
         request,
-        children,
+        look,
         route,
-        troubles,
-        now,
     })
 }
 

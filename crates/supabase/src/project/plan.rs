@@ -78,7 +78,7 @@ fn key_secret(wanted: &Wanted, present: &Present) -> Result<Option<Intent>, Prob
     ];
     let secret = Secret {
         metadata: ObjectMeta {
-            name: Some(format!("{}-jwt", wanted.name)),
+            name: Some(wanted.key_secret()),
             labels: Some(
                 labels
                     .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -111,9 +111,9 @@ pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Resu
     let objects = objects(&project);
     let mut steps = objects
         .iter()
-        .map(|object| present.children.step(object, &present.subject))
+        .map(|object| present.look.children.step(object, &present.subject))
         .collect::<Result<Vec<_>, Problem>>()?;
-    steps.extend(present.children.left_over(&objects));
+    steps.extend(present.look.children.left_over(&objects));
     steps.retain(|deed| !deed.is_nothing());
     let wish = network::http_route(&project);
     Ok(Deeds {

@@ -24,6 +24,8 @@ pub struct Wanted {
     pub spec: SupabaseProjectSpec,
     /// The Secrets that it names.
     pub secrets: References,
+    /// The spec's generation.
+    pub generation: Option<i64>,
     /// The value of the annotation that asks for new keys.
     pub rotate: Option<String>,
     /// For how long old keys are accepted.
@@ -46,6 +48,36 @@ pub struct References {
     pub dashboard: Option<String>,
 }
 
+impl Wanted {
+    /// Every Secret that is read, the project's own among them.
+    pub fn secret_names(&self) -> Vec<String> {
+        let named = &self.secrets;
+        let ca = self
+            .spec
+            .database
+            .ca_secret_ref
+            .as_ref()
+            .map(|ca| ca.name.clone());
+        let own = self.spec.jwt.secret_ref.as_ref().map(|own| own.name.clone());
+        [named.database.clone(), named.storage.clone(), self.key_secret()]
+            .into_iter()
+            .chain(
+                [&named.smtp, &named.oauth, &named.dashboard]
+                    .into_iter()
+                    .flatten()
+                    .cloned(),
+            )
+            .chain(ca)
+            .chain(own)
+            .collect()
+    }
+
+    /// The Secret with the project's keys.
+    pub fn key_secret(&self) -> String {
+        format!("{}-jwt", self.name)
+    }
+}
+
 /// What an earlier pass has said.
 #[derive(Default)]
 pub struct Before {
@@ -55,6 +87,8 @@ pub struct Before {
     pub phase: Option<Phase>,
     /// When the status was last written.
     pub said: Option<Timestamp>,
+    /// Until when old keys are accepted.
+    pub previous_until: Option<Timestamp>,
 }
 
 /// The name in a reference.

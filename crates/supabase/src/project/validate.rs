@@ -37,6 +37,7 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
         namespace: project.namespace().unwrap_or_default(),
         spec: spec.clone(),
         secrets,
+        generation: project.metadata.generation,
         rotate: project.annotations().get(annotation::ROTATE_KEYS_AT).cloned(),
         grace,
         before: Before {
@@ -46,6 +47,7 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
             }),
             phase: status.and_then(|status| status.phase),
             said: status.and_then(|status| status.last_reconcile_time),
+            previous_until: status.and_then(|status| status.keys.as_ref()?.previous_until),
         },
     })))
 }

@@ -66,7 +66,31 @@ async fn a_project_comes_to_run() {
         Some("http://shop-kong:8000")
     );
     assert!(status.components.values().all(|component| component.ready));
-    drop(operator);
+    let calls = operator.calls();
+    assert!(calls.len() <= 25, "{} calls: {calls:#?}", calls.len());
+}
+
+/// A restart finds everything as it was left, and writes nothing.
+#[tokio::test]
+async fn a_second_operator_finds_nothing_to_do() {
+    let stage = Stage::new().await;
+    let first = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    let before = stage.running("shop").await;
+    drop(first);
+    let second = stage.operator().await;
+    // It has had its first pass when it has reacted to a change that came after it.
+    stage.project("later", json!({})).await;
+    stage.until("later", |project| project.status.is_some()).await;
+    let after = stage.running("shop").await;
+    assert_eq!(after.status, before.status);
+    let writes = second.faults.writes();
+    let ours: Vec<String> = writes
+        .iter()
+        .map(|call| call.target.name.clone())
+        .filter(|name| name.starts_with("shop"))
+        .collect();
+    assert_eq!(ours, [""; 0], "written although nothing had changed");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 
 mod auth;
 mod bed;
+mod change;
 mod contact_postgres;
 mod contact_s3;
 mod existing;
@@ -26,3 +27,4 @@ mod service;
 mod stage;
 mod state;
 mod storage;
+mod takeover;

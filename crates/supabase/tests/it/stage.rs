@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::Scope;
-use stanchion_kernel::client::{self, Options};
+use stanchion_kernel::client::{self, ApiLayer, Options};
 use stanchion_kernel::driver::{Environment, Operator, Settings};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::{PoolSettings, Pools};
 use stanchion_supabase::{ProjectController, Setup};
 use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::faults::{Call, Faults};
 use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::Version;
 use stanchion_testkit::s3::S3;
@@ -150,8 +151,10 @@ impl Stage {
 
     /// Starts an operator for this namespace.
     pub(crate) async fn operator(&self) -> Running {
-        let metrics = Metrics::new("test");
-        let client = client::build(self.cluster.config().await, &metrics, &Options::new("test")).unwrap();
+        let (faults, metrics) = (Faults::new(), Metrics::new("test"));
+        let mut options = Options::new("test");
+        options.layers = vec![ApiLayer::new(faults.clone())];
+        let client = client::build(self.cluster.config().await, &metrics, &options).unwrap();
         let environment = Environment {
             client,
             metrics,
@@ -172,6 +175,7 @@ impl Stage {
         );
         Running {
             task: tokio::spawn(operator.run().with_subscriber(self.log.dispatch())),
+            faults,
         }
     }
 
@@ -213,6 +217,23 @@ pub(crate) fn condition(project: &SupabaseProject, kind: &str) -> Option<(String
 /// An operator that runs; dropped, it is killed where it stands.
 pub(crate) struct Running {
     task: JoinHandle<()>,
+    pub(crate) faults: Faults,
+}
+
+impl Running {
+    /// The calls that a project has cost, in order: watches and their lists are opened once, whatever there is.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let text = |call: &Call| {
+            let target = &call.target;
+            format!(
+                "{} {} {} {}",
+                call.method, target.resource, target.name, target.subresource
+            )
+        };
+        let calls = self.faults.calls();
+        let of_projects = calls.iter().filter(|call| !call.target.name.is_empty());
+        of_projects.map(text).collect()
+    }
 }
 
 impl Drop for Running {

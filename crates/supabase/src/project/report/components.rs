@@ -6,7 +6,7 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::family::Rollout;
 
 use super::super::apply::Applied;
-use super::super::observe::Present;
+use super::super::observe::Look;
 use super::super::target::Wanted;
 use crate::components::{self, ALL, Component};
 
@@ -44,12 +44,12 @@ pub(super) fn report(
     status: &mut SupabaseProjectStatus,
     conditions: &mut Conditions,
     wanted: &Wanted,
-    present: &Present,
+    look: &Look,
     applied: &Applied,
     now: Timestamp,
 ) -> Overview {
     let found: Vec<Found<'_>> = components::wanted(&wanted.spec)
-        .map(|(component, options)| find(component, options, wanted, present, applied))
+        .map(|(component, options)| find(component, options, wanted, look, applied))
         .collect();
     for component in ALL {
         if !found.iter().any(|found| found.component.name == component.name) {
@@ -78,14 +78,14 @@ fn find<'a>(
     component: &'static Component,
     options: &'a Options,
     wanted: &Wanted,
-    present: &'a Present,
+    look: &'a Look,
     applied: &Applied,
 ) -> Found<'a> {
     let name = component.child_name(&wanted.name);
-    let rollout = present.children.rollout(&name);
+    let rollout = look.children.rollout(&name);
     // What was written in this pass was seen before it was written.
     let ready = rollout.is_some_and(Rollout::is_complete) && !applied.rolled.contains(&name);
-    let said = present
+    let said = look
         .troubles
         .iter()
         .find(|trouble| trouble.component == component.name)

@@ -16,7 +16,7 @@ use stanchion_kernel::events::{Announcement, Notice, Severity};
 use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
-use super::observe::{CHECK_EVERY, Observed, Present};
+use super::observe::{Look, Observed, Present};
 use super::target::{Target, Wanted};
 use crate::components::Project;
 use crate::database::Names;
@@ -83,6 +83,12 @@ pub fn report(
             report.status.conditions = conditions.finish();
             report
         }
+        (Some(Target::Project(wanted)), Some(Observed::Settled(look))) if outcome.problem.is_none() => {
+            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
+            let mut report = rolled_out(project, before, &mut conditions, (wanted, look), outcome, now);
+            report.status.conditions = conditions.finish();
+            report
+        }
         _ => {
             let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
             let mut report = match outcome.problem {
@@ -116,8 +122,6 @@ fn present_report(
     outcome: &Seen<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
-    let previous = status.phase;
-    let overview = components::report(&mut status, conditions, wanted, present, outcome.applied, now);
     conditions.set(condition::SECRETS_READY, Truth::True, "SecretsGenerated", "");
     let network = if wanted.spec.gateway.is_some() {
         ROUTED
@@ -125,6 +129,22 @@ fn present_report(
         "ServicesConfigured"
     };
     conditions.set(condition::NETWORK_READY, Truth::True, network, "");
+    status.endpoints = Some(endpoints(wanted, present));
+    status.keys = Some(keys(present));
+    rolled_out(project, status, conditions, (wanted, &present.look), outcome, now)
+}
+
+/// How far the rollout has come.
+fn rolled_out(
+    project: &SupabaseProject,
+    mut status: SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    (wanted, look): (&Wanted, &Look),
+    outcome: &Seen<'_>,
+    now: Timestamp,
+) -> Report<SupabaseProjectStatus> {
+    let previous = status.phase;
+    let overview = components::report(&mut status, conditions, wanted, look, outcome.applied, now);
     let was_up = matches!(previous, Some(Phase::Running | Phase::Updating | Phase::Failed))
         && status
             .components
@@ -141,10 +161,8 @@ fn present_report(
     summary(conditions, &overview, lost);
     status.phase = Some(phase);
     status.message = Some(overview.message());
-    status.endpoints = Some(endpoints(wanted, present));
-    status.keys = Some(keys(present));
     let again = match phase {
-        Phase::Running => next_look(present, now),
+        Phase::Running => next_look(&status, look, now),
         Phase::Failed => STUCK,
         _ => ROLLING,
     };
@@ -224,10 +242,10 @@ fn keys(present: &Present) -> KeysStatus {
 }
 
 /// When to look although nothing changed: to ask the dependencies, or to end the time of the old keys.
-fn next_look(present: &Present, now: Timestamp) -> Duration {
-    let until = present.secrets.keys.time(key::PREVIOUS_UNTIL);
+fn next_look(status: &SupabaseProjectStatus, look: &Look, now: Timestamp) -> Duration {
+    let until = status.keys.as_ref().and_then(|keys| keys.previous_until);
     let left = until.map(|until| until.duration_since(now).unsigned_abs());
-    left.map_or(CHECK_EVERY, |left| left.min(CHECK_EVERY))
+    left.map_or(look.next, |left| left.min(look.next))
         .max(Duration::from_secs(1))
 }
 

@@ -1,0 +1,89 @@
+//! The fields of a predecessor become ours.
+//!
+//! Server-side apply takes away a field that is no longer intended only from whoever applied it. What another operator
+//! wrote by plain updates would stay for ever: a wrong variable in a container's environment, next to the right ones.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
+use serde_json::Value;
+
+/// Whose fields stay theirs: Kubernetes' own controllers write to objects of others.
+const OTHERS: &str = "kube-controller-manager";
+
+/// The record of who owns which field, with everything that others have set by updates in our name. `None` when there
+/// is nothing to take over, or something is ours already.
+pub(crate) fn succession(entries: &[ManagedFieldsEntry], manager: &str) -> Option<Vec<ManagedFieldsEntry>> {
+    let is_ours = |entry: &ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply")
+    };
+    if entries.iter().any(is_ours) {
+        return None;
+    }
+    let is_taken = |entry: &&ManagedFieldsEntry| {
+        let theirs = entry.manager.as_deref() != Some(OTHERS) && entry.operation.as_deref() == Some("Update");
+        theirs && entry.subresource.as_deref().is_none_or(str::is_empty)
+    };
+    let (taken, mut kept): (Vec<&ManagedFieldsEntry>, Vec<&ManagedFieldsEntry>) =
+        entries.iter().partition(is_taken);
+    let mut fields = Value::Null;
+    for entry in &taken {
+        join(
+            &mut fields,
+            entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0),
+        );
+    }
+    let model = *taken.last()?;
+    let ours = ManagedFieldsEntry {
+        manager: Some(manager.into()),
+        operation: Some("Apply".into()),
+        fields_v1: Some(FieldsV1(fields)),
+        ..model.clone()
+    };
+    kept.push(&ours);
+    Some(kept.into_iter().cloned().collect())
+}
+
+/// Adds one set of fields to another.
+fn join(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (field, inside) in more {
+                join(into.entry(field.clone()).or_insert(Value::Null), inside);
+            }
+        }
+        (into @ Value::Null, more) => *into = more.clone(),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entries(list: Value) -> Vec<ManagedFieldsEntry> {
+        serde_json::from_value(list).unwrap()
+    }
+
+    #[test]
+    fn what_was_updated_becomes_ours_and_a_controllers_own_stays() {
+        let before = entries(json!([
+            { "manager": "old", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+              "fieldsV1": { "f:spec": { "f:replicas": {} } } },
+            { "manager": "kubectl", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+              "fieldsV1": { "f:spec": { "f:paused": {} } } },
+            { "manager": "kube-controller-manager", "operation": "Update", "subresource": "status",
+              "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": { "f:status": {} } },
+        ]));
+        let after = succession(&before, "ours").unwrap();
+        assert_eq!(after.len(), 2);
+        assert_eq!(after[0], before[2]);
+        assert_eq!(
+            serde_json::to_value(&after[1]).unwrap(),
+            json!({ "manager": "ours", "operation": "Apply", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+                    "fieldsV1": { "f:spec": { "f:replicas": {}, "f:paused": {} } } })
+        );
+        assert_eq!(succession(&after, "ours"), None, "once");
+        assert_eq!(succession(&[], "ours"), None);
+    }
+}
