@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::networking::v1::Ingress;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::Phase;
@@ -15,7 +16,11 @@ fn image(deployment: &Deployment) -> String {
 }
 
 async fn generations(stage: &Stage) -> Vec<(String, i64)> {
-    let all = stage.api::<Deployment>().list(&Default::default()).await.unwrap();
+    let all = stage
+        .api::<Deployment>()
+        .list(&ListParams::default())
+        .await
+        .unwrap();
     let mut all: Vec<(String, i64)> = all
         .into_iter()
         .map(|deployment| {

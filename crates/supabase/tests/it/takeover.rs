@@ -84,6 +84,7 @@ async fn what_a_predecessor_left_is_taken_over_and_corrected() {
     stage.delete::<Secret>("db").await;
     stage.delete::<Secret>("s3").await;
     stage.delete::<SupabaseProject>("shop").await;
-    stage.wait().gone(&stage.api::<SupabaseProject>(), "shop").await;
+    let projects = stage.api::<SupabaseProject>();
+    Box::pin(stage.wait().gone(&projects, "shop")).await;
     stage.wait().gone(&deployments, "shop-postgrest").await;
 }
