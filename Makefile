@@ -74,6 +74,12 @@ bench-roles: setup ## Measure the role engine against the floor and, where it is
 	cargo build --release --locked --all-features --bin stanchion
 	bench/roles/bench.py $(ARGS)
 
+.PHONY: bench-sandbox
+bench-sandbox: setup assets ## Measure the sandbox beside a real control plane (ARGS="--objects 1000 --writes 1000" for a short run)
+	cargo build --release --locked --all-features --bin stanchion --bin stanchion-bench-sandbox
+	STANCHION_TEST_CLUSTER=real $${CARGO_TARGET_DIR:-target}/release/stanchion-bench-sandbox \
+		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+
 .PHONY: generate
 generate: ## Write what is made from the types: deploy/ (CRDs, RBAC) and docs/reference/
 	cargo run --quiet --locked --all-features --bin stanchion -- generate .

@@ -52,6 +52,7 @@ mod service;
 mod store;
 mod table;
 mod tls;
+mod turns;
 
 pub use answer::Body;
 pub use auth::{MASTERS, User};

@@ -21,6 +21,7 @@ use crate::server::Server;
 use crate::service::Door;
 use crate::store::Store;
 use crate::tls::{self, Listening, TlsError};
+use crate::turns::Turns;
 
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +136,7 @@ impl Builder {
             audit,
             webhooks: Webhooks,
             logs: Logs::default(),
+            turns: Turns::default(),
         });
         for (token, user) in self.users {
             server.tokens.add(&token, user);

@@ -20,6 +20,7 @@ use crate::nonresource;
 use crate::request::{Call, Form, Query, Target};
 use crate::resource::{Registry, has_verb};
 use crate::store::Store;
+use crate::turns::Turns;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     pub(crate) audit: Audit,
     pub(crate) webhooks: Webhooks,
     pub(crate) logs: Logs,
+    pub(crate) turns: Turns,
 }
 
 impl Server {

@@ -3,6 +3,7 @@
 
 mod entry;
 mod set;
+mod typed;
 mod walk;
 
 use serde_json::{Value, json};
@@ -194,7 +195,7 @@ impl Writer<'_> {
 
 /// What keeps a configuration from being read by its schema: a field that is not declared, or of another type.
 pub(crate) fn untyped(schema: Option<Schema<'_>>, config: &Value) -> Option<String> {
-    walk::mismatch(schema?, config, "")
+    typed::mismatch(schema?, config, "")
 }
 
 fn without_managed(object: &Value) -> Value {

@@ -28,6 +28,10 @@ use crate::store::Object;
 /// Sends a request to its handler.
 pub(crate) async fn dispatch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     call.check_options()?;
+    let _turn = match call.verb {
+        Verb::Update | Verb::Patch => server.turns.take(&call.resource.storage, &call.key()).await,
+        _ => None,
+    };
     match call.target.subresource.as_str() {
         "" => {}
         "status" => {

@@ -3,50 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::{names, rules};
+use super::{immutable, names, rules};
 use crate::error::FieldError;
 use crate::handlers::Endpoint;
 use crate::resource::Resource;
 use crate::schema::definition;
 use crate::selector::Selector;
 use crate::store::text;
-
-/// Fields of built-in kinds that never change, as JSON pointers.
-const IMMUTABLE: &[(&str, &[&str])] = &[
-    ("apps/deployments", &["/spec/selector"]),
-    ("apps/replicasets", &["/spec/selector"]),
-    ("apps/daemonsets", &["/spec/selector"]),
-    (
-        "batch/jobs",
-        &["/spec/selector", "/spec/completionMode", "/spec/template"],
-    ),
-    ("/secrets", &["/type"]),
-    (
-        "apiextensions.k8s.io/customresourcedefinitions",
-        &[
-            "/spec/group",
-            "/spec/scope",
-            "/spec/names/kind",
-            "/spec/names/plural",
-        ],
-    ),
-    (
-        "storage.k8s.io/storageclasses",
-        &["/provisioner", "/reclaimPolicy", "/volumeBindingMode"],
-    ),
-];
-
-/// What an existing `StatefulSet` may change.
-const STATEFUL_SET: [&str; 8] = [
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
-    "podManagementPolicy",
-];
 
 /// Everything that is wrong with an object, or with a change of it.
 pub(crate) fn check(
@@ -81,7 +44,7 @@ pub(crate) fn check(
     errors.extend(kind(resource, object, old));
     errors.extend(rules::check(&resource.storage, object));
     if let Some(old) = old {
-        errors.extend(immutable(resource, object, old));
+        errors.extend(immutable::check(resource, object, old));
     }
     errors
 }
@@ -261,102 +224,6 @@ fn role_ref(object: &Value) -> Vec<FieldError> {
     }
     if text(object, "/roleRef/name").is_empty() {
         errors.push(FieldError::required("roleRef.name", ""));
-    }
-    errors
-}
-
-fn immutable(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
-    let storage = &*resource.storage;
-    let mut errors = Vec::new();
-    for pointer in IMMUTABLE
-        .iter()
-        .filter(|(known, _)| *known == storage)
-        .flat_map(|(_, pointers)| *pointers)
-    {
-        let (new, before) = (object.pointer(pointer), old.pointer(pointer));
-        if new != before {
-            let field = pointer.trim_start_matches('/').replace('/', ".");
-            errors.push(FieldError::invalid(
-                field,
-                new.unwrap_or(&Value::Null),
-                "field is immutable",
-            ));
-        }
-    }
-    let flag = |object: &Value| {
-        object
-            .get("immutable")
-            .and_then(Value::as_bool)
-            .unwrap_or_default()
-    };
-    match storage {
-        "/configmaps" | "/secrets" if flag(old) => {
-            if !flag(object) {
-                errors.push(FieldError::forbidden(
-                    "immutable",
-                    "field is immutable when `immutable` is set",
-                ));
-            }
-            for key in ["data", "binaryData"] {
-                if object.get(key) != old.get(key) {
-                    errors.push(FieldError::forbidden(
-                        key,
-                        "field is immutable when `immutable` is set",
-                    ));
-                }
-            }
-        }
-        "apps/statefulsets" => {
-            let fixed = |object: &Value| {
-                let mut spec = object
-                    .get("spec")
-                    .and_then(Value::as_object)
-                    .cloned()
-                    .unwrap_or_default();
-                spec.retain(|key, _| !STATEFUL_SET.contains(&key.as_str()));
-                spec
-            };
-            if fixed(object) != fixed(old) {
-                errors.push(FieldError::forbidden("spec", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
-            }
-        }
-        "/persistentvolumeclaims" => {
-            let fixed = |object: &Value| {
-                let mut spec = object
-                    .get("spec")
-                    .and_then(Value::as_object)
-                    .cloned()
-                    .unwrap_or_default();
-                for key in ["resources", "volumeName", "volumeAttributesClassName"] {
-                    spec.shift_remove(key);
-                }
-                spec
-            };
-            if fixed(object) != fixed(old) {
-                errors.push(FieldError::forbidden("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"));
-            }
-        }
-        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings"
-            if object.get("roleRef") != old.get("roleRef") =>
-        {
-            errors.push(FieldError::invalid(
-                "roleRef",
-                &object["roleRef"],
-                "cannot change roleRef",
-            ));
-        }
-        "/services" => {
-            let (new, before) = (text(object, "/spec/clusterIP"), text(old, "/spec/clusterIP"));
-            if !before.is_empty() && new != before && text(object, "/spec/type") != "ExternalName" {
-                let shown = json!([new]);
-                errors.push(FieldError::invalid(
-                    "spec.clusterIPs[0]",
-                    &shown,
-                    "may not change once set",
-                ));
-            }
-        }
-        _ => {}
     }
     errors
 }

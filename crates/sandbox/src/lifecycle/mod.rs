@@ -1,6 +1,7 @@
 //! The life of objects: what the server sets, keeps and counts, and what is special about some kinds.
 
 mod check;
+mod immutable;
 mod kinds;
 mod names;
 mod rules;

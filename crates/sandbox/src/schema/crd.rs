@@ -7,8 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::Schema;
-use super::prune;
-use super::validate;
+use super::{lists, prune, validate};
 use crate::error::{Fault, FieldError};
 use crate::resource::Resource;
 use crate::store::text;
@@ -222,7 +221,7 @@ impl Custom {
                 Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany | Fault::NotSupported
             )
         });
-        errors.extend(validate::check_lists(root, value, "").into_iter().filter(fresh));
+        errors.extend(lists::check(root, value, "").into_iter().filter(fresh));
         if !blocking {
             errors.extend(self.check_rules(resource, value, old).into_iter().filter(fresh));
         } else if self.has_rules {

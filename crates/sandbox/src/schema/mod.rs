@@ -6,6 +6,7 @@ pub(crate) mod crd;
 pub(crate) mod decode;
 pub(crate) mod definition;
 pub(crate) mod formats;
+mod lists;
 pub(crate) mod prune;
 pub(crate) mod quantity;
 pub(crate) mod validate;

@@ -3,6 +3,7 @@
 //! revision is the present state with the newer changes undone.
 
 pub(crate) mod disk;
+mod log;
 mod object;
 mod watch;
 
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use log::in_namespace;
 pub(crate) use object::{Object, text};
 pub(crate) use watch::{Cursor, Feed};
 
@@ -284,119 +286,5 @@ impl Store {
     }
 }
 
-impl Inner {
-    fn next(&mut self) -> u64 {
-        self.revision += 1;
-        self.revision
-    }
-
-    fn record(
-        &mut self,
-        storage: &Arc<str>,
-        key: &str,
-        before: Option<Arc<Object>>,
-        after: Arc<Object>,
-        deleted: bool,
-    ) {
-        let kind = self.kinds.entry(storage.clone()).or_default();
-        let key: Arc<str> = key.into();
-        if deleted {
-            kind.objects.remove(&key);
-        } else {
-            kind.objects.insert(key.clone(), after.clone());
-        }
-        let change = Change {
-            revision: after.revision(),
-            key,
-            before,
-            after,
-            deleted,
-        };
-        self.feed.push_back((storage.clone(), change.clone()));
-        if self.feed.len() > LOG {
-            self.feed.pop_front();
-        }
-        kind.log.push_back(change);
-        if kind.log.len() > LOG
-            && let Some(oldest) = kind.log.pop_front()
-        {
-            kind.compacted = oldest.revision;
-        }
-    }
-}
-
-impl Kind {
-    fn select(&self, namespace: Option<&str>) -> Vec<(Arc<str>, Arc<Object>)> {
-        let clone = |(key, object): (&Arc<str>, &Arc<Object>)| (key.clone(), object.clone());
-        match namespace {
-            None => self.objects.iter().map(clone).collect(),
-            Some(namespace) => {
-                let from: Arc<str> = format!("{namespace}/").into();
-                self.objects
-                    .range(from..)
-                    .take_while(|(key, _)| in_namespace(key, namespace))
-                    .map(clone)
-                    .collect()
-            }
-        }
-    }
-}
-
-fn in_namespace(key: &str, namespace: &str) -> bool {
-    key.strip_prefix(namespace)
-        .is_some_and(|rest| rest.starts_with('/'))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn names(snapshot: &Snapshot) -> Vec<&str> {
-        snapshot.objects.iter().map(|(key, _)| &**key).collect()
-    }
-
-    #[test]
-    fn an_older_list_is_the_present_with_changes_undone() {
-        let store = Store::new();
-        let kind: Arc<str> = "apps/deployments".into();
-        let put = |key: &str, expect, n: u64| store.put(&kind, key, expect, json!({"metadata": {}, "n": n}));
-        let a = put("x/a", Expect::Absent, 1).unwrap();
-        put("y/b", Expect::Absent, 1).unwrap();
-        let then = store.revision();
-        put("x/a", Expect::Revision(a.revision()), 2).unwrap();
-        put("x/c", Expect::Absent, 1).unwrap();
-        let b = store.get(&kind, "y/b").unwrap();
-        store.remove(&kind, "y/b", b.revision()).unwrap();
-
-        assert_eq!(names(&store.list(&kind, None)), ["x/a", "x/c"]);
-        let old = store.list_at(&kind, None, then).unwrap();
-        assert_eq!(names(&old), ["x/a", "y/b"]);
-        assert_eq!(old.objects[0].1.value()["n"], 1);
-        assert_eq!(names(&store.list_at(&kind, Some("x"), then).unwrap()), ["x/a"]);
-        store.compact();
-        assert_eq!(
-            store.list_at(&kind, None, then).unwrap_err(),
-            OutOfRange::Compacted
-        );
-    }
-
-    #[test]
-    fn a_write_that_expects_another_state_is_refused() {
-        let store = Store::new();
-        let kind: Arc<str> = "/secrets".into();
-        let first = store.put(&kind, "a", Expect::Absent, json!({})).unwrap();
-        assert!(store.put(&kind, "a", Expect::Absent, json!({})).is_err());
-        assert!(
-            store
-                .put(&kind, "a", Expect::Revision(first.revision() + 1), json!({}))
-                .is_err()
-        );
-        assert!(store.remove(&kind, "a", first.revision() - 1).is_err());
-        assert!(
-            store
-                .put(&kind, "a", Expect::Revision(first.revision()), json!({}))
-                .is_ok()
-        );
-    }
-}
+mod tests;

@@ -1,0 +1,32 @@
+//! Writers of one object take turns. A patch reads, changes and commits, and starts again if somebody else was
+//! faster; without turns a slow writer would never finish beside a busy one.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Objects share turns by their hash.
+const TURNS: usize = 64;
+/// A webhook may write while its caller has the turn: then nobody waits for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Turns([Mutex<()>; TURNS]);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::default()))
+    }
+}
+
+impl Turns {
+    /// Waits for the turn to write an object; it ends with the value.
+    pub(crate) async fn take(&self, storage: &str, key: &str) -> Option<MutexGuard<'_, ()>> {
+        let mut hasher = DefaultHasher::new();
+        (storage, key).hash(&mut hasher);
+        let index = usize::try_from(hasher.finish() % TURNS as u64).ok()?;
+        let turn = self.0.get(index)?.lock();
+        tokio::time::timeout(PATIENCE, turn).await.ok()
+    }
+}
