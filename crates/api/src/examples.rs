@@ -75,7 +75,9 @@ fn every_example_is_an_object_of_the_api() {
                 check::<SupabaseProject>(file, document);
             }
             (Some("pgroles.io/v1alpha1"), Some("PostgresPolicy")) => check::<PostgresPolicy>(file, document),
-            (Some("v1"), Some("Secret" | "ConfigMap")) => {}
+            // Not ours, and not checked here.
+            (Some("v1"), Some("Secret" | "ConfigMap")) | (Some("postgresql.cnpg.io/v1"), Some("Cluster")) => {
+            }
             kind => panic!("{file}: no type for {kind:?}"),
         }
     }
