@@ -15,7 +15,8 @@ use crate::service::Service;
 /// Names the program. It is in no package registry, so it must be built from its source.
 const VARIABLE: &str = "STANCHION_AUTH_BIN";
 
-fn program() -> Option<PathBuf> {
+/// The program, if it was named.
+pub(crate) fn program() -> Option<PathBuf> {
     let program = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     if program.is_none() {
         report::skipped(

@@ -18,7 +18,7 @@ use crate::service::Service;
 const PACKAGE: &str = "@supabase/postgres-meta@0.99.0";
 
 /// The server's program, downloaded once; nothing where there is no npm.
-fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     if Command::new("npm").arg("--version").output().is_err() {
         report::skipped(
             "postgres-meta on the initialised database",
