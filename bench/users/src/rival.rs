@@ -55,37 +55,60 @@ async fn movetokube(directory: &Path, objects: usize) -> Duration {
     let crds = directory.join("config/crd/bases");
     let apply = ["apply", "--server-side", "-f", crds.to_str().expect("a path")];
     bed.cluster().kubectl(&apply).await.expect("its CRDs");
-    let object = |kind: &str, name: String, spec: Value| {
+    let wait = [
+        "wait",
+        "--for=condition=Established",
+        "crd",
+        "--all",
+        "--timeout=60s",
+    ];
+    bed.cluster().kubectl(&wait).await.expect("kinds that are served");
+    let object = |kind: &str, name: &str, spec: Value| {
         json!({
             "apiVersion": "db.movetokube.com/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec,
         })
     };
     let user = |number: usize| {
+        let name = format!("user-{number}");
         let spec = json!({
-            "role": format!("user_{number}"), "database": "app", "privileges": "READ",
-            "secretName": format!("user-{number}"),
+            "role": format!("user_{number}"), "database": "app", "privileges": "READ", "secretName": name,
         });
-        object("PostgresUser", format!("user-{number}"), spec)
+        object("PostgresUser", &name, spec)
     };
-    let database = object("Postgres", "app".into(), json!({ "database": "app" }));
-    bed.create([database.clone()]).await;
+    let operator = || {
+        bed.launch(&directory.join("manager"), "rival")
+            .args(["--leader-elect=false", "--metrics-bind-address=0"])
+            .args(["--health-probe-bind-address=127.0.0.1:0"])
+            .env("POSTGRES_HOST", bed.server().address().to_string())
+            .env("POSTGRES_USER", RIVAL)
+            .env("POSTGRES_PASS", PASSWORD)
+            .env("POSTGRES_DEFAULT_DATABASE", "postgres")
+            .env("POSTGRES_URI_ARGS", "sslmode=disable")
+            .env("WATCH_NAMESPACE", bed.namespace())
+            .spawn()
+            .expect("the rival starts")
+    };
+    // Its users wait for the database with ever longer pauses: it gets that first, and for nothing.
+    let database = object("Postgres", "app", json!({ "database": "app" }));
+    bed.cluster().apply(&database.to_string(), bed.namespace()).await;
+    let first = operator();
+    let status = [
+        "-n",
+        bed.namespace(),
+        "wait",
+        "postgres.db.movetokube.com/app",
+        "--timeout=120s",
+    ];
+    let made = [&status[..], &["--for=jsonpath={.status.succeeded}=true"]].concat();
+    bed.cluster().kubectl(&made).await.expect("its database");
+    drop(first);
     bed.create((0..objects).map(user)).await;
     let (mark, start) = (bed.mark(), Instant::now());
-    let operator = bed
-        .launch(&directory.join("manager"), "rival")
-        .args(["--leader-elect=false", "--metrics-bind-address=0"])
-        .args(["--health-probe-bind-address=127.0.0.1:0"])
-        .env("POSTGRES_HOST", bed.server().address().to_string())
-        .env("POSTGRES_USER", RIVAL)
-        .env("POSTGRES_PASS", PASSWORD)
-        .env("POSTGRES_URI_ARGS", "sslmode=disable")
-        .env("WATCH_NAMESPACE", bed.namespace())
-        .spawn()
-        .expect("the rival starts");
+    let operator = operator();
     let succeeded = |object: &Value| object["status"]["succeeded"] == true;
     bed.converge(&user(0), objects, succeeded).await;
     let took = start.elapsed();
-    made(objects, took, &bed.count_of(&mark, "manager/", RIVAL).await);
+    crate::made(objects, took, &bed.count_of(&mark, "manager/", RIVAL).await);
     used(operator.pid());
     took
 }

@@ -74,8 +74,6 @@ pub struct Before {
     pub username: Option<String>,
     /// The server it was made on, where that is not the default one.
     pub instance: Option<InstanceRef>,
-    /// The database that was last used.
-    pub database: Option<String>,
     /// Whether this generation has been applied: what differs now was changed by hand.
     pub settled: bool,
     /// What was given, and is taken back when it is no longer asked for.

@@ -5,7 +5,7 @@ use stanchion_api::user::Phase;
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::{unique, wait};
 
-use super::bed::{Bed, How, PATIENCE, any, condition, quick, role_name};
+use super::bed::{Bed, PATIENCE, any, condition, role_name};
 
 /// A database of the administrator's.
 async fn database(bed: &Bed, owner: &str) -> String {
@@ -140,8 +140,7 @@ async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
 /// C7, A10: what was dropped by hand is no problem.
 #[tokio::test]
 async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
-    for dropped in ["role", "database", "both"] {
-        let bed = Bed::new(any()).await;
+    for (dropped, bed) in ["role", "database", "both"].into_iter().zip(Bed::kinds().await) {
         let role = role_name();
         let _operator = bed.operator().await;
         bed.password("gail", "secret").await;
@@ -168,12 +167,7 @@ async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
 async fn an_unreachable_server_keeps_the_object() {
     for bed in Bed::kinds().await {
         let role = role_name();
-        let (proxy, admin) = bed.proxy().await;
-        let _operator = bed.start(How {
-            admin,
-            backoff: quick(),
-            ..bed.how().await
-        });
+        let (proxy, _operator) = bed.behind_a_proxy().await;
         bed.password("hans", "secret").await;
         bed.user("hans", &role, json!({})).await;
         bed.ready("hans").await;
@@ -222,12 +216,7 @@ async fn the_secret_may_go_before_the_object() {
 async fn a_role_that_was_given_up_stays_behind() {
     let bed = Bed::new(any()).await;
     let role = role_name();
-    let (proxy, admin) = bed.proxy().await;
-    let _operator = bed.start(How {
-        admin,
-        backoff: quick(),
-        ..bed.how().await
-    });
+    let (proxy, _operator) = bed.behind_a_proxy().await;
     bed.password("jan", "secret").await;
     bed.user("jan", &role, json!({})).await;
     bed.ready("jan").await;

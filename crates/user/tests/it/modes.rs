@@ -3,7 +3,7 @@
 use serde_json::json;
 use stanchion_api::user::Phase;
 
-use super::bed::{Bed, How, any, condition, role_name};
+use super::bed::{Bed, any, condition, role_name};
 
 /// `mode: Plan` shows redacted statements and runs none; the same plan has the same hash, whatever the salts.
 #[tokio::test]
@@ -89,32 +89,6 @@ async fn a_suspended_object_is_left_alone() {
     bed.delete("alice").await;
     bed.gone("alice").await;
     assert!(!bed.has_role(&role).await);
-}
-
-/// `db.example.com/force-release` lets an object go and leaves the role as it is.
-#[tokio::test]
-async fn a_role_can_be_given_up() {
-    let bed = Bed::new(any()).await;
-    let role = role_name();
-    let operator = bed.operator().await;
-    bed.password("alice", "p").await;
-    bed.user("alice", &role, json!({})).await;
-    bed.ready("alice").await;
-    operator.kill().await;
-    let nowhere = stanchion_postgres::Target::new("127.0.0.1", 1, "postgres", "nobody").unwrap();
-    let _operator = bed.start(How {
-        admin: nowhere,
-        ..bed.how().await
-    });
-    bed.delete("alice").await;
-    bed.until("alice", |user| {
-        user.status.as_ref().unwrap().phase == Some(Phase::Deleting)
-    })
-    .await;
-    bed.annotate("alice", "db.example.com/force-release", "true")
-        .await;
-    bed.gone("alice").await;
-    assert!(bed.logs_in(&role, "p").await);
 }
 
 /// A24: `kubectl wait` returns only when the change is live, and `kubectl get pguser` shows what the guide names.

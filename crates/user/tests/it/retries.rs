@@ -73,12 +73,7 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
 async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
     let bed = Bed::new(any()).await;
     let role = role_name();
-    let (proxy, admin) = bed.proxy().await;
-    let _operator = bed.start(How {
-        admin,
-        backoff: quick(),
-        ..bed.how().await
-    });
+    let (proxy, _operator) = bed.behind_a_proxy().await;
     bed.password("vic", "a-password").await;
     bed.user("vic", &role, json!({})).await;
     bed.ready("vic").await;

@@ -204,11 +204,7 @@ pub async fn left_over(
     database: &str,
     before: &[AppliedGrant],
 ) -> Result<Vec<Statement>, Problem> {
-    let here: Vec<AppliedGrant> = before
-        .iter()
-        .filter(|grant| grant.database.as_deref() == Some(database))
-        .cloned()
-        .collect();
+    let here = grants::within(database, before);
     let question = Question {
         role: role.into(),
         roles: Vec::new(),

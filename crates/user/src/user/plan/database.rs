@@ -87,26 +87,14 @@ pub fn diff(
         changes.push(Change::privilege(format!("schema {}", schema.0), statement));
     }
     let asked = grants::wanted(name, role, wish, facts, contents);
-    let before: Vec<_> = wanted
-        .before
-        .grants
-        .iter()
-        .filter(|grant| grant.database.as_deref() == Some(name))
-        .cloned()
-        .collect();
+    let before = grants::within(name, &wanted.before.grants);
     changes.extend(grants::diff(role, &asked, &before, facts, contents));
     changes.into_iter().map(|change| change.within(name)).collect()
 }
 
 /// Takes back everything in a database that the spec no longer names.
 pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
-    let before: Vec<_> = wanted
-        .before
-        .grants
-        .iter()
-        .filter(|grant| grant.database.as_deref() == Some(name))
-        .cloned()
-        .collect();
+    let before = grants::within(name, &wanted.before.grants);
     grants::diff(&wanted.username, &[], &before, facts, contents)
         .into_iter()
         .map(|change| change.within(name))

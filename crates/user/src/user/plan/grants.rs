@@ -142,6 +142,12 @@ pub fn diff(
     left_over.chain(missing).collect()
 }
 
+/// Those of the grants that are in one database.
+pub fn within(database: &str, grants: &[AppliedGrant]) -> Vec<AppliedGrant> {
+    let here = |grant: &&AppliedGrant| grant.database.as_deref() == Some(database);
+    grants.iter().filter(here).cloned().collect()
+}
+
 /// The databases that some grants are in.
 pub fn databases(grants: &[AppliedGrant]) -> BTreeSet<String> {
     grants.iter().filter_map(|grant| grant.database.clone()).collect()

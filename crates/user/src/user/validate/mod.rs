@@ -239,7 +239,6 @@ fn before(user: &PostgresUser) -> Before {
     Before {
         username: status.provisioned_username,
         instance: status.provisioned_instance_ref,
-        database: status.provisioned_database,
         settled: status.created == Some(true) && applied == user.metadata.generation,
         grants: status.grants,
         password_mark: status.applied_secret_hash,

@@ -161,6 +161,18 @@ impl Bed {
         })
     }
 
+    /// The operator, which retries soon, with a proxy between it and the server.
+    pub(crate) async fn behind_a_proxy(&self) -> (Proxy, Running) {
+        let (proxy, admin) = self.proxy().await;
+        let backoff = quick();
+        let how = How {
+            admin,
+            backoff,
+            ..self.how().await
+        };
+        (proxy, self.start(how))
+    }
+
     /// Starts an operator.
     pub(crate) fn start(&self, how: How) -> Running {
         let (operator, metrics) = self.build(how);
