@@ -33,7 +33,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.set("PG_META_PORT", "8080");
     env.set("PG_META_DB_HOST", database.host.clone());
     env.set("PG_META_DB_PORT", database.port.to_string());
-    env.set("PG_META_DB_NAME", database.name.clone());
+    env.set("PG_META_DB_NAME", project.database_in_url());
     env.set("PG_META_DB_USER", project.logins.of(Login::Meta));
     env.secret("PG_META_DB_PASSWORD", &keys, key::password(Login::Meta));
     env.set("PG_META_DB_SSL_MODE", project.ssl_mode());

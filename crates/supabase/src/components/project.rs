@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::duration;
@@ -124,6 +124,12 @@ impl Project<'_> {
             escaped(&self.database.name),
             parameters.join("&"),
         )
+    }
+
+    /// The database's name for a component that puts it into a URL as it is.
+    pub fn database_in_url(&self) -> String {
+        const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
+        utf8_percent_encode(&self.database.name, PLAIN).to_string()
     }
 
     /// How long a user's token is good for.

@@ -41,17 +41,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     if let Some(file) = project.ca_file() {
         env.set("DB_SSL_CA_CERT", file);
     }
-    env.set_all(&[
-        (
-            "DB_IP_VERSION",
-            if database.host.contains(':') {
-                "ipv6"
-            } else {
-                "ipv4"
-            },
-        ),
-        ("DB_AFTER_CONNECT_QUERY", "SET search_path TO _realtime"),
-    ]);
+    env.set("DB_AFTER_CONNECT_QUERY", "SET search_path TO _realtime");
     env.secret("DB_ENC_KEY", &keys, key::REALTIME_ENCRYPTION);
     env.secret("API_JWT_SECRET", &keys, key::JWT_SECRET);
     env.secret("API_JWT_JWKS", &keys, key::JWKS);

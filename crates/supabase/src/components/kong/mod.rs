@@ -77,6 +77,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("KONG_PROXY_ACCESS_LOG", "/dev/stdout combined"),
         ("KONG_PROXY_ERROR_LOG", "/dev/stderr"),
         ("KONG_ADMIN_LISTEN", "off"),
+        ("KONG_ADMIN_GUI_LISTEN", "off"),
         ("KONG_STATUS_LISTEN", "0.0.0.0:8100"),
         ("KONG_STATUS_ACCESS_LOG", "off"),
         ("KONG_DNS_ORDER", "LAST,A,CNAME"),
