@@ -3,7 +3,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests say what went wrong by failing, and figures by printing them"
 )]
 
 mod bed;
@@ -13,6 +15,7 @@ mod crash;
 mod failures;
 mod goodbye;
 mod life;
+mod load;
 mod passwords;
 mod plans;
 mod replicas;

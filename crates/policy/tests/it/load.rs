@@ -1,0 +1,146 @@
+//! Many policies on few databases, while the Secret that they share changes again and again: nobody starves.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stanchion_testkit::unique;
+use stanchion_testkit::wait;
+
+use super::bed::{Bed, PATIENCE};
+
+/// How much.
+struct Load {
+    policies: usize,
+    databases: usize,
+    /// In all; each becomes two roles.
+    schemas: usize,
+    churn: Duration,
+}
+
+/// The seed's generated load: 30 schemas and 60 roles on 2 databases.
+#[tokio::test]
+async fn generated_policies_share_databases() {
+    Box::pin(run(&Load {
+        policies: 4,
+        databases: 2,
+        schemas: 30,
+        churn: Duration::from_secs(5),
+    }))
+    .await;
+}
+
+/// The seed's scheduled load: 100 schemas and 200 roles on 3 databases.
+#[tokio::test]
+#[ignore = "minutes: cargo test -p stanchion-policy --test it load -- --ignored --nocapture"]
+async fn scheduled_load() {
+    Box::pin(run(&Load {
+        policies: 5,
+        databases: 3,
+        schemas: 100,
+        churn: Duration::from_mins(1),
+    }))
+    .await;
+}
+
+/// Beyond it: 500 schemas and 1,000 roles on 5 databases.
+#[tokio::test]
+#[ignore = "minutes: cargo test -p stanchion-policy --test it load -- --ignored --nocapture"]
+async fn hardening() {
+    Box::pin(run(&Load {
+        policies: 20,
+        databases: 5,
+        schemas: 500,
+        churn: Duration::from_mins(5),
+    }))
+    .await;
+}
+
+fn spec(bed: &Bed, load: &Load, policy: usize) -> Value {
+    let schemas = (0..load.schemas)
+        .filter(|schema| schema % load.policies == policy)
+        .map(|schema| json!({ "name": bed.role(&format!("s{schema}")), "profiles": ["reader", "writer"] }));
+    let grant = |privileges: Value| {
+        json!({ "grants": [
+            { "privileges": ["USAGE"], "object": { "type": "schema" } },
+            { "privileges": privileges, "object": { "type": "table", "name": "*" } },
+        ] })
+    };
+    json!({
+        "connection": { "secretRef": { "name": format!("db-{}", policy % load.databases) } },
+        "interval": "1h", "default_owner": "postgres",
+        "profiles": { "reader": grant(json!(["SELECT"])), "writer": grant(json!(["SELECT", "INSERT"])) },
+        "schemas": schemas.collect::<Vec<_>>(),
+    })
+}
+
+async fn run(load: &Load) {
+    let bed = Bed::new().await;
+    let server = bed.database.server();
+    let names: Vec<String> = (0..load.databases).map(|_| unique::name("load")).collect();
+    for name in &names {
+        server
+            .execute("postgres", &format!("CREATE DATABASE {name}"))
+            .await;
+    }
+    let churn = async |round: usize| {
+        for (number, name) in names.iter().enumerate() {
+            let url = format!(
+                "{}?application_name={}&connect_timeout={}",
+                server.url(name),
+                bed.application,
+                10 + round % 50
+            );
+            bed.secret(&format!("db-{number}"), json!({ "DATABASE_URL": url }))
+                .await;
+        }
+    };
+    churn(0).await;
+    let start = Instant::now();
+    let operator = bed.operator().await;
+    let name = |policy: usize| format!("load-{policy}");
+    for policy in 0..load.policies {
+        bed.policy(&name(policy), spec(&bed, load, policy)).await;
+    }
+    for policy in 0..load.policies {
+        bed.ready(&name(policy)).await;
+    }
+    let ready = start.elapsed();
+    let made = format!(
+        "SELECT count(*) FROM pg_roles WHERE rolname LIKE '{}%'",
+        bed.prefix
+    );
+    assert_eq!(bed.one(&made).await, (2 * load.schemas).to_string());
+    let writes = bed.sql_writes().len();
+    let (mut rounds, mut slowest, churning) = (0, Duration::ZERO, Instant::now());
+    while churning.elapsed() < load.churn {
+        rounds += 1;
+        let (passes, began) = (operator.passes(), Instant::now());
+        churn(rounds).await;
+        let all = load.policies as u64;
+        wait::eventually(PATIENCE, "a pass over every policy", async || {
+            operator.passes() >= passes + all
+        })
+        .await;
+        slowest = slowest.max(began.elapsed());
+    }
+    for policy in 0..load.policies {
+        bed.ready(&name(policy)).await;
+    }
+    assert_eq!(
+        bed.sql_writes().len(),
+        writes,
+        "other credentials for the same database change nothing"
+    );
+    println!(
+        "{} policies, {} databases, {} schemas, {} roles: ready after {:.1} s; {rounds} changes of all Secrets in {:.0} s, \
+         the slowest was followed by all after {:.1} s; {} passes",
+        load.policies,
+        load.databases,
+        load.schemas,
+        2 * load.schemas,
+        ready.as_secs_f32(),
+        churning.elapsed().as_secs_f32(),
+        slowest.as_secs_f32(),
+        operator.passes(),
+    );
+}
