@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use stanchion_roles::plan::Mode;
 use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::wait::eventually;
 
 use crate::on_every_version;
 
@@ -18,6 +19,23 @@ on_every_version! {
             result.unwrap();
         }
         assert_eq!(lab.value("SELECT count(*) FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 's.t'::regclass AND a.grantee <> c.relowner").await, "6");
+    }
+
+    async fn what_others_change_at_the_same_time_is_tried_again(lab) {
+        lab.sql("CREATE SCHEMA s; CREATE TABLE s.t (i int); CREATE ROLE P_x").await;
+        let other = lab.database.admin().await;
+        other.batch_execute(&lab.text("BEGIN; GRANT SELECT ON s.t TO P_x")).await.unwrap();
+        let manifest = "roles: [{name: P_r}]\ngrants: [{role: P_r, privileges: [INSERT], object: {type: table, schema: s, name: t}}]";
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let release = async {
+            eventually(Duration::from_secs(60), "the apply waits for the row", async || lab.value(waiting).await != "0").await;
+            other.batch_execute("COMMIT").await.unwrap();
+        };
+        let (applied, ()) = tokio::join!(lab.apply_as(manifest, Mode::Authoritative), release);
+        applied.unwrap();
+        assert_eq!(lab.value("SELECT has_table_privilege('P_r', 's.t', 'INSERT') AND has_table_privilege('P_x', 's.t', 'SELECT')").await, "t");
+        let failed = lab.database.log().iter().filter(|entry| format!("{entry:?}").contains("tuple concurrently updated")).count();
+        assert!(failed > 0, "nothing failed, so nothing was tried again");
     }
 
     async fn a_saved_plan_is_applied_or_refused(lab) {
