@@ -117,7 +117,7 @@ fn show(
     match format {
         PlanFormat::Sql if plan.is_empty() => console.print(&format!("-- {IN_SYNC}\n")),
         PlanFormat::Sql => {
-            let script = console.paint().script(&render::script(plan));
+            let script = console.paint().script(render::script(plan));
             console.print(&script);
             if console.is_terminal() {
                 console.print("\n");

@@ -29,9 +29,9 @@ impl Paint {
     }
 
     /// A script, each statement in the colour of what it does.
-    pub(super) fn script(self, script: &str) -> String {
+    pub(super) fn script(self, script: String) -> String {
         if !self.on {
-            return script.to_owned();
+            return script;
         }
         let lines = script.lines().map(|line| match line.split_whitespace().next() {
             Some("CREATE" | "GRANT") => self.with(GREEN, line),

@@ -17,13 +17,15 @@ use stanchion_postgres::scram::NoRandomness;
 
 /// The plan as a script, passwords blanked out. No newline at the end.
 pub fn script(plan: &Plan) -> String {
-    let lines: Vec<_> = plan
-        .changes
-        .iter()
-        .flat_map(|change| display(change, plan))
-        .map(|line| format!("{line};"))
-        .collect();
-    lines.join("\n")
+    let mut script = String::new();
+    for line in plan.changes.iter().flat_map(|change| display(change, plan)) {
+        if !script.is_empty() {
+            script.push('\n');
+        }
+        script.push_str(&line);
+        script.push(';');
+    }
+    script
 }
 
 /// The statements of one change, passwords blanked out, without semicolons.

@@ -28,7 +28,7 @@ on_every_version! {
         let manifest = "roles: [{name: P_r}]\ngrants: [{role: P_r, privileges: [INSERT], object: {type: table, schema: s, name: t}}]";
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let release = async {
-            eventually(Duration::from_secs(60), "the apply waits for the row", async || lab.value(waiting).await != "0").await;
+            eventually(Duration::from_mins(1), "the apply waits for the row", async || lab.value(waiting).await != "0").await;
             other.batch_execute("COMMIT").await.unwrap();
         };
         let (applied, ()) = tokio::join!(lab.apply_as(manifest, Mode::Authoritative), release);
