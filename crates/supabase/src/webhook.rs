@@ -113,3 +113,70 @@ fn rules(project: &SupabaseProject) -> Result<(), Denial> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(spec: &Value) -> Value {
+        json!({
+            "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
+            "metadata": { "name": "shop", "namespace": "ns" }, "spec": spec,
+        })
+    }
+
+    fn spec(kong: &str) -> Value {
+        json!({
+            "projectId": "shop", "kong": { "image": kong },
+            "database": { "secretRef": { "name": "db" } }, "storage": { "secretRef": { "name": "s3" } },
+        })
+    }
+
+    fn judged(old: Option<&Value>, new: &Value) -> Result<Judged, Denial> {
+        let kind = json!({ "group": "supabase.strrl.dev", "version": "v1alpha1", "kind": "SupabaseProject" });
+        let resource =
+            json!({ "group": "supabase.strrl.dev", "version": "v1alpha1", "resource": "supabaseprojects" });
+        let request = json!({
+            "uid": "1", "kind": kind, "resource": resource, "name": "shop", "namespace": "ns", "userInfo": {},
+            "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
+            "object": object(new), "oldObject": old.map(object),
+        });
+        judge(&serde_json::from_value(request).unwrap())
+    }
+
+    #[test]
+    fn what_the_controller_refuses_is_refused() {
+        let denial = judged(None, &spec("kong")).unwrap_err();
+        assert!(
+            denial
+                .message
+                .contains("image must include tag (e.g., 'kong/kong:3.9.1')")
+        );
+        assert!(matches!(judged(None, &spec("kong:1")), Ok(Judged::Ask(_))));
+    }
+
+    /// Whoever only removes a finalizer, or an annotation, is not asked anything: also not about Secrets.
+    #[test]
+    fn what_was_let_in_stays_changeable() {
+        let (bad, good) = (spec("kong"), spec("kong:1"));
+        assert!(matches!(judged(Some(&good), &good), Ok(Judged::Passed(warnings)) if warnings.is_empty()));
+        let mut other = bad.clone();
+        other["projectId"] = json!("other");
+        assert!(matches!(judged(Some(&bad), &other), Ok(Judged::Passed(warnings)) if warnings.len() == 1));
+        assert!(judged(Some(&good), &bad).is_err());
+        assert!(matches!(judged(Some(&bad), &good), Ok(Judged::Ask(_))));
+    }
+
+    #[test]
+    fn an_empty_value_is_no_value() {
+        let secret: Secret =
+            serde_json::from_value(json!({ "data": { "host": "", "port": "NTQzMg==" } })).unwrap();
+        assert_eq!(lacking(&["port"], |key| has(&secret, key)), None);
+        assert_eq!(
+            lacking(&["port", "host", "user"], |key| has(&secret, key)),
+            Some("host")
+        );
+    }
+}

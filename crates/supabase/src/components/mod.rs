@@ -151,4 +151,7 @@ impl Component {
 pub const MANAGED_BY: &str = "supabase-operator";
 
 #[cfg(test)]
+pub(crate) use project::tests as tests_bed;
+
+#[cfg(test)]
 mod tests;

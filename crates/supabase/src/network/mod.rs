@@ -29,3 +29,49 @@ fn pods_of(project: &Project<'_>) -> Value {
         "app.kubernetes.io/managed-by": MANAGED_BY,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::components::tests_bed::bed;
+
+    #[test]
+    fn nothing_is_there_that_nobody_asked_for() {
+        let bed = bed(|_| {});
+        let project = bed.project();
+        assert_eq!(ingress(&project), None);
+        assert_eq!(http_route(&project), None);
+        assert!(network_policies(&project).is_empty());
+        for (component, options) in crate::components::wanted(&bed.spec) {
+            assert_eq!(autoscaler(component, options, &project), None);
+            assert_eq!(disruption_budget(component, &project), None);
+        }
+    }
+
+    #[test]
+    fn everything_leads_to_the_gateway() {
+        let bed = bed(|spec| {
+            spec["ingress"] = json!({
+                "enabled": true, "className": "nginx", "host": "a.example", "tlsSecretName": "tls",
+                "annotations": { "x": "y" },
+            });
+            spec["gateway"] = json!({
+                "parentRefs": [{ "name": "public", "namespace": "gates", "sectionName": "https" }],
+                "hostnames": ["b.example"],
+            });
+            spec["networkPolicy"] = json!({ "from": [{ "namespaceSelector": {} }] });
+            spec["podDisruptionBudget"] = json!({});
+        });
+        let project = bed.project();
+        let (kong, _) = crate::components::wanted(&bed.spec).next().unwrap();
+        let all = json!([
+            ingress(&project),
+            http_route(&project),
+            network_policies(&project),
+            disruption_budget(kong, &project),
+        ]);
+        insta::assert_yaml_snapshot!(all);
+    }
+}
