@@ -105,6 +105,7 @@ impl Reconciler for PolicyController {
     }
 
     async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
+        let _running = self.setup.metrics.running();
         observe::observe(self, read, target).await
     }
 
@@ -120,6 +121,7 @@ impl Reconciler for PolicyController {
         plan: Plan,
         applied: &mut apply::Applied,
     ) -> Result<(), Problem> {
+        let _running = self.setup.metrics.running();
         Box::pin(apply::apply(self, write, target, observed, plan, applied)).await
     }
 

@@ -27,8 +27,7 @@ pub struct Result {
 pub struct PolicyMetrics {
     reconciles: Family<Ended, Counter>,
     duration: Histogram,
-    /// Passes that are running.
-    pub inflight: Gauge,
+    inflight: Gauge,
     plans: Family<Result, Counter>,
     plan_changes: Counter,
     lock_contention: Counter,
@@ -37,6 +36,16 @@ pub struct PolicyMetrics {
     connection_failures: Counter,
     applies: Family<Result, Counter>,
     apply_statements: Counter,
+}
+
+/// A pass that is counted as running.
+#[derive(Debug)]
+pub struct Running(Gauge);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl PolicyMetrics {
@@ -120,6 +129,12 @@ impl PolicyMetrics {
         metrics
     }
 
+    /// A step of a pass runs for as long as this is held: also one that panics, or is cut off at its deadline, ends.
+    pub fn running(&self) -> Running {
+        self.inflight.inc();
+        Running(self.inflight.clone())
+    }
+
     /// A pass ended, well or with a problem of this reason.
     pub fn ended(&self, reason: Option<&'static str>, elapsed: Duration) {
         let result = if reason.is_some() { "error" } else { "success" };
@@ -153,5 +168,21 @@ impl PolicyMetrics {
         self.applies.get_or_create(&Result { result }).inc();
         let statements = u64::try_from(statements.unwrap_or_default()).unwrap_or(u64::MAX);
         self.apply_statements.inc_by(statements);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_is_counted_until_it_ends() {
+        let metrics = PolicyMetrics::register(&mut Registry::default());
+        let (one, two) = (metrics.running(), metrics.running());
+        assert_eq!(metrics.inflight.get(), 2);
+        drop(one);
+        assert_eq!(metrics.inflight.get(), 1);
+        drop(two);
+        assert_eq!(metrics.inflight.get(), 0);
     }
 }
