@@ -76,7 +76,11 @@ impl Transaction<'_> {
         let applied = self.session.finish(&prologue, statements, false);
         let read = self.session.pipeline(&prologue, queries, None);
         let (applied, rows) = futures::join!(applied, read);
-        self.open = applied.is_ok();
+        if applied.is_err() {
+            // While the read was still under way, nothing was said to the session, not even that.
+            self.open = false;
+            self.session.roll_back().await;
+        }
         applied?;
         rows
     }

@@ -113,7 +113,7 @@ impl Story {
             marks.values_mut().for_each(|mark| *mark = Value::Null);
         }
         let plans = objects::<PostgresPolicyPlan>(bed.client.clone(), &bed.namespace).await;
-        let plans: Vec<_> = plans
+        let mut plans: Vec<_> = plans
             .as_object()
             .unwrap()
             .values()
@@ -125,6 +125,8 @@ impl Story {
                 ])
             })
             .collect();
+        // Two of the same second are in no order by name.
+        plans.sort_by_key(Value::to_string);
         let secrets = objects::<Secret>(bed.client.clone(), &bed.namespace).await;
         let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
         let (app, schema, prefix) = (bed.role("app"), bed.role("s"), &bed.prefix);
