@@ -20,7 +20,7 @@ use super::{Applied, End, Happening, Told};
 use crate::controller::PolicyController;
 use crate::observe::Seen;
 use crate::plan::Decided;
-use crate::plans::{Decision, Next, draft, summary, truncated};
+use crate::plans::{Decision, Next, age, draft, summary, truncated};
 use crate::steady::{Basis, Names};
 use crate::target::Wanted;
 
@@ -112,11 +112,7 @@ impl Pass<'_> {
     /// The last plan was carried out, and whoever did it was killed before the policy said so.
     fn catch_up(&self, told: &mut Told) {
         let reported = self.wanted.before.current_plan_ref.as_ref();
-        let last = self
-            .seen
-            .plans
-            .iter()
-            .max_by_key(|plan| (plan.creation_timestamp(), plan.name_any()));
+        let last = self.seen.plans.iter().max_by_key(|plan| age(plan));
         if let Some(plan) = last
             && let Some(status) = &plan.status
             && status.phase == PlanPhase::Applied

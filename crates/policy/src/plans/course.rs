@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus, annotation};
 
+use super::age;
 use super::decision::{Decision, decision};
 
 /// What is asked.
@@ -52,7 +53,7 @@ pub enum Next {
 /// Decides.
 pub fn course(question: &Question<'_>) -> Course {
     let mut plans: Vec<&PostgresPolicyPlan> = question.plans.iter().collect();
-    plans.sort_by_key(|plan| std::cmp::Reverse((plan.creation_timestamp(), plan.name_any())));
+    plans.sort_by_key(|plan| std::cmp::Reverse(age(plan)));
     let present = question
         .digest
         .and_then(|digest| present(&plans, digest, question.identity));

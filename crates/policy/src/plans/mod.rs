@@ -17,7 +17,20 @@ pub use decision::{Decision, decision};
 pub use object::{Draft, draft, summary};
 pub use sql::{Storage, storage, truncated};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
 use sha2::{Digest, Sha256};
+use stanchion_api::PostgresPolicyPlan;
+
+/// The order in which plans were made. The API server tells the second, and the policy's generation tells two of the
+/// same second apart.
+pub fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
+    (
+        plan.creation_timestamp(),
+        plan.spec.policy_generation,
+        plan.name_any(),
+    )
+}
 
 /// A name as the value of a label, which has 63 characters and few of them to choose from.
 pub fn label(value: &str) -> String {
