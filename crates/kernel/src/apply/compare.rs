@@ -50,6 +50,8 @@ fn is_empty(value: &Value) -> bool {
         Value::Null => true,
         Value::Object(map) => map.is_empty(),
         Value::Array(items) => items.is_empty(),
+        // Such as the value of an environment variable.
+        Value::String(text) => text.is_empty(),
         _ => false,
     }
 }
@@ -99,7 +101,7 @@ mod tests {
             (json!({ "a": 1, "b": 2 }), json!({ "a": 1 }), true),
             (json!({ "a": 2 }), json!({ "a": 1 }), false),
             (json!({}), json!({ "a": 1 }), false),
-            (json!({}), json!({ "a": null, "b": {}, "c": [] }), true),
+            (json!({}), json!({ "a": null, "b": {}, "c": [], "d": "" }), true),
             (json!({ "a": { "x": 1 } }), json!({ "a": {} }), true),
             (json!({ "a": [1] }), json!({ "a": [] }), false),
             // Lists of named things, in any order and with more in them.

@@ -124,6 +124,7 @@ fn is_empty(value: &Value) -> bool {
         Value::Null => true,
         Value::Object(fields) => fields.values().all(is_empty),
         Value::Array(items) => items.is_empty(),
+        Value::String(text) => text.is_empty(),
         _ => false,
     }
 }
@@ -231,6 +232,20 @@ mod tests {
             json!([{ "manager": "us", "operation": "Apply", "fieldsV1": fields }]);
         let intent = json!({ "metadata": { "finalizers": ["ours"] } });
         assert_eq!(of_live(&live, "us"), Some(of_intent(&intent)));
+    }
+
+    /// The API server drops the value of such an environment variable.
+    #[test]
+    fn a_text_that_is_empty_is_as_good_as_none() {
+        let variable = |value: Value| of_intent(&json!({ "env": [value] }));
+        assert_eq!(
+            variable(json!({ "name": "A", "value": "" })),
+            variable(json!({ "name": "A" }))
+        );
+        assert_ne!(
+            variable(json!({ "name": "A", "value": "x" })),
+            variable(json!({ "name": "A" }))
+        );
     }
 
     #[test]

@@ -83,14 +83,14 @@ async fn a_second_operator_finds_nothing_to_do() {
     stage.project("later", json!({})).await;
     stage.until("later", |project| project.status.is_some()).await;
     let after = stage.running("shop").await;
-    assert_eq!(after.status, before.status);
     let writes = second.faults.writes();
     let ours: Vec<String> = writes
         .iter()
-        .map(|call| call.target.name.clone())
-        .filter(|name| name.starts_with("shop"))
+        .filter(|call| call.target.name.starts_with("shop"))
+        .map(|call| format!("{} {} {}", call.method, call.target.name, call.target.subresource))
         .collect();
     assert_eq!(ours, [""; 0], "written although nothing had changed");
+    assert_eq!(after.status, before.status);
 }
 
 #[tokio::test]
