@@ -21,6 +21,7 @@ use tracing::{debug, error};
 use super::memory::Memory;
 use super::queue::Queue;
 use super::{Environment, Settings, Synced, pass};
+use crate::context::{Place, Subject};
 use crate::events::Recorder;
 use crate::family::{Families, Setting};
 use crate::lease::Fence;
@@ -63,6 +64,17 @@ impl<R: Reconciler> Shared<R> {
             cached.0.clone().ok().map(Arc::new)
         };
         self.memory.newest(key, cached)
+    }
+
+    /// Where a pass over this object stands.
+    pub(super) fn place(&self, object: &R::Object) -> Place {
+        Place {
+            client: self.client.clone(),
+            subject: Subject::of(object),
+            references: Arc::clone(&self.references),
+            families: self.families.clone(),
+            bells: self.bells.clone(),
+        }
     }
 
     /// A pass may end after its object has: what it noted then would be kept for ever.

@@ -17,7 +17,7 @@ use super::backoff::jitter;
 use super::controller::{Guarded, Shared};
 use super::memory::Ended;
 use crate::condition::Conditions;
-use crate::context::{Reader, Subject, Writer};
+use crate::context::{Reader, Writer};
 use crate::events::{Notice, transitions};
 use crate::problem::{Class, Problem, Retry};
 use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
@@ -162,16 +162,8 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             self.shared.memory.wrote(&object);
             self.object = Arc::new(object);
         }
-        let subject = Subject::of(self.object.as_ref());
-        let (client, references) = (&self.shared.client, &self.shared.references);
-        let (families, bells) = (&self.shared.families, &self.shared.bells);
-        let read = Reader::new(
-            client.clone(),
-            subject.clone(),
-            Arc::clone(references),
-            families.clone(),
-            bells.clone(),
-        );
+        let place = self.shared.place(&self.object);
+        let read = Reader::new(place.clone());
         self.step = "observe";
         let observed = self.shared.reconciler.observe(&read, target).await;
         read.finish();
@@ -186,16 +178,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
         self.step = APPLY;
         let manager = self.shared.field_manager.clone();
-        let fence = self.shared.fence.clone();
-        let write = Writer::new(
-            client.clone(),
-            subject,
-            Arc::clone(references),
-            families.clone(),
-            bells.clone(),
-            manager,
-            fence,
-        );
+        let write = Writer::new(place, manager, self.shared.fence.clone());
         self.shared
             .reconciler
             .apply(&write, target, observed, plan, &mut self.applied)

@@ -12,6 +12,7 @@ use super::owned::{self, Digest};
 use crate::apply::annotated;
 use crate::context::Subject;
 use crate::watch::references::{Key, version};
+use crate::watch::related::is_ours;
 
 /// What is known of a child.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,16 +44,14 @@ impl<Kept: Clone + PartialEq> Child<Kept> {
     }
 
     /// Reads a live object. `None` for one that does not belong to an object of this kind.
-    fn of<K: Member<Kept = Kept>>(live: &Value, owner: (&str, &str), manager: &str) -> Option<(Key, Self)> {
+    fn of<K: Member<Kept = Kept>>(
+        live: &Value,
+        owner: &(String, String),
+        manager: &str,
+    ) -> Option<(Key, Self)> {
         let meta: ObjectMeta = serde_json::from_value(live.get("metadata")?.clone()).ok()?;
-        let (group, kind) = owner;
-        let controller = meta.owner_references.as_ref()?.iter().find(|reference| {
-            let of_group = reference
-                .api_version
-                .split_once('/')
-                .map_or("", |(group, _)| group);
-            reference.controller == Some(true) && of_group == group && reference.kind == kind
-        })?;
+        let references = meta.owner_references.as_ref()?;
+        let controller = references.iter().find(|reference| is_ours(reference, owner))?;
         let key = Key {
             namespace: meta.namespace.clone().unwrap_or_default(),
             name: controller.name.clone(),
@@ -124,7 +123,7 @@ impl<K: Member> Family<K> {
     /// Takes in a live object. Says whose child it is if that is news to its owner; what is older than what is
     /// known is none.
     pub(super) fn see(&self, live: &Value) -> Option<Key> {
-        let (key, mut child) = Child::of::<K>(live, (&self.owner.0, &self.owner.1), &self.manager)?;
+        let (key, mut child) = Child::of::<K>(live, &self.owner, &self.manager)?;
         let mut all = self.write();
         let known = all.entry(key.clone()).or_default();
         if let Some(before) = known.get(&child.name) {
@@ -142,7 +141,7 @@ impl<K: Member> Family<K> {
 
     /// Forgets a child that is gone, and says whose it was.
     pub(super) fn lose(&self, live: &Value) -> Option<Key> {
-        let (key, gone) = Child::of::<K>(live, (&self.owner.0, &self.owner.1), &self.manager)?;
+        let (key, gone) = Child::of::<K>(live, &self.owner, &self.manager)?;
         let mut all = self.write();
         let children = all.get_mut(&key)?;
         // One of the same name may have come after it.

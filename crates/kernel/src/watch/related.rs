@@ -181,7 +181,8 @@ impl Hearing {
     }
 }
 
-fn is_ours(owner: &OwnerReference, (group, kind): &(String, String)) -> bool {
+/// Whether this reference names the object that controls, and that is of this group and kind.
+pub(crate) fn is_ours(owner: &OwnerReference, (group, kind): &(String, String)) -> bool {
     let of_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     owner.controller == Some(true) && of_group == group && owner.kind == *kind
 }

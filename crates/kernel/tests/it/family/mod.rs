@@ -17,13 +17,16 @@ async fn start(bed: &Bed, takeover: Takeover) -> Running {
     bed.start(bed.cluster.config().await, settings(), Brood(takeover))
 }
 
-/// A widget with this many `ConfigMap`s, and an operator that has nothing left to do about it.
-async fn settled(bed: &Bed, size: u32) -> Running {
-    let spec = WidgetSpec {
+fn sized(size: u32) -> WidgetSpec {
+    WidgetSpec {
         size,
         ..WidgetSpec::default()
-    };
-    bed.widget("one", spec).await;
+    }
+}
+
+/// A widget with this many `ConfigMap`s, and an operator that has nothing left to do about it.
+async fn settled(bed: &Bed, size: u32) -> Running {
+    bed.widget("one", sized(size)).await;
     let operator = start(bed, Takeover::Refuse).await;
     bed.until(&operator, "one", Widget::is_ready).await;
     operator.idle().await;
@@ -153,14 +156,7 @@ async fn foreign(bed: &Bed) -> ConfigMap {
 async fn a_name_that_is_taken_is_not_touched() {
     let bed = Bed::new("family").await;
     let before = foreign(&bed).await;
-    bed.widget(
-        "one",
-        WidgetSpec {
-            size: 1,
-            ..WidgetSpec::default()
-        },
-    )
-    .await;
+    bed.widget("one", sized(1)).await;
     let operator = start(&bed, Takeover::Refuse).await;
     bed.until(&operator, "one", |widget| widget.fails_with("NotOurs"))
         .await;
@@ -172,14 +168,7 @@ async fn a_name_that_is_taken_is_not_touched() {
 async fn a_name_that_is_taken_is_taken_over_where_that_was_asked_for() {
     let bed = Bed::new("family").await;
     let before = foreign(&bed).await;
-    bed.widget(
-        "one",
-        WidgetSpec {
-            size: 1,
-            ..WidgetSpec::default()
-        },
-    )
-    .await;
+    bed.widget("one", sized(1)).await;
     let operator = start(&bed, Takeover::Adopt).await;
     bed.until(&operator, "one", Widget::is_ready).await;
     let after = bed.api::<ConfigMap>().get("one-0").await.unwrap();

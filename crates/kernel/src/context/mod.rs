@@ -1,0 +1,81 @@
+//! The two hands of a reconcile: one that can only read, and one that writes.
+//!
+//! `observe` gets a [`Reader`] and `apply` a [`Writer`], so that a write in the wrong step does not compile. What both
+//! need to know is their [`Place`].
+
+mod reader;
+mod writer;
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource, ResourceExt};
+
+pub use self::reader::Reader;
+pub use self::writer::Writer;
+use crate::family::{Child, Families, Member};
+use crate::reconciler::Object;
+use crate::watch::bells::Bells;
+use crate::watch::references::{Key, References};
+
+/// The object under reconciliation, as far as reads and writes need to know it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its name as a key.
+    pub key: Key,
+    /// Its uid: a child is ours when it names this one.
+    pub uid: String,
+    /// How children refer to it.
+    pub owner: OwnerReference,
+}
+
+impl Subject {
+    /// The subject that an object is.
+    pub fn of<O: Object>(object: &O) -> Self {
+        let uid = object.uid().unwrap_or_default();
+        let owner = OwnerReference {
+            api_version: O::api_version(&()).into(),
+            kind: O::kind(&()).into(),
+            name: object.name_any(),
+            uid: uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        };
+        Self {
+            key: crate::watch::primary::key(object.meta()),
+            uid,
+            owner,
+        }
+    }
+}
+
+/// Where a pass stands: its object, and what the controller knows and reaches.
+#[derive(Clone)]
+pub struct Place {
+    /// The operator's client.
+    pub client: Client,
+    /// The object that is reconciled.
+    pub subject: Subject,
+    /// Who read what.
+    pub references: Arc<References>,
+    /// The children that are known.
+    pub families: Families,
+    /// The way to other objects.
+    pub bells: Bells,
+}
+
+impl Place {
+    /// The objects of a kind in the object's namespace.
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.subject.key.namespace)
+    }
+
+    fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
+        let family = self.families.of::<K>();
+        family.map_or_else(Vec::new, |family| family.children(&self.subject))
+    }
+}

@@ -1,0 +1,158 @@
+//! The hand that reads.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+
+use kube::api::ListParams;
+use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, ObjectMeta};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use super::{Place, Subject};
+use crate::family::{Child, Member};
+use crate::problem::Problem;
+use crate::scope::Scope;
+use crate::watch::references::{Key, Known, Reference, kind_key};
+
+/// Reads, and remembers what was read: a change of it wakes the object.
+pub struct Reader {
+    place: Place,
+    read: Mutex<HashSet<Reference>>,
+}
+
+impl Reader {
+    /// A reader for one pass over one object.
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            read: Mutex::default(),
+        }
+    }
+
+    /// The object that is reconciled.
+    pub fn subject(&self) -> &Subject {
+        &self.place.subject
+    }
+
+    /// The object's children of a kind, by name, as far as they are known: nothing is asked. Empty for a kind
+    /// that is not in [`Reconciler::families`](crate::Reconciler::families).
+    pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
+        self.place.children::<K>()
+    }
+
+    /// Reads an object of the same namespace.
+    pub async fn get<K>(&self, name: &str) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        self.get_in(&self.place.subject.key.namespace, name).await
+    }
+
+    /// Reads an object of any namespace.
+    pub async fn get_in<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        self.remember(
+            &Api::<K>::namespaced(self.place.client.clone(), namespace),
+            Some(namespace),
+            name,
+        )
+        .await
+    }
+
+    /// Reads an object of a kind without namespaces.
+    pub async fn get_cluster_wide<K>(&self, name: &str) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        self.remember(&Api::<K>::all(self.place.client.clone()), None, name)
+            .await
+    }
+
+    async fn remember<K>(
+        &self,
+        api: &Api<K>,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<K>, Problem>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let what = Reference::new(&ApiResource::erase::<K>(&()), namespace, name);
+        self.about_to_read(&what);
+        let found = api.get_opt(name).await?;
+        self.have_read(&what, found.as_ref().map(K::meta));
+        Ok(found)
+    }
+
+    /// Reads the objects of the same namespace that carry these labels; a change of any of them wakes.
+    pub async fn list<K>(&self, labels: &str) -> Result<Vec<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api = self.place.api::<K>();
+        let found = api.list(&ListParams::default().labels(labels)).await?.items;
+        let kind = kind_key(&ApiResource::erase::<K>(&()));
+        for object in &found {
+            let what = Reference::of(&kind, object.meta());
+            self.about_to_read(&what);
+            self.have_read(&what, Some(object.meta()));
+        }
+        Ok(found)
+    }
+
+    /// Reads all objects of a kind that the operator's scope has. Their changes do not wake.
+    pub async fn survey<K>(&self, scope: &Scope) -> Result<Vec<K>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        Ok(scope
+            .api::<K>(&self.place.client)
+            .list(&ListParams::default())
+            .await?
+            .items)
+    }
+
+    /// Whether an object of the same namespace, read in an earlier pass, is still what it was: no watch has told
+    /// otherwise. It goes on to wake, as if it had been read in this pass, too.
+    pub fn is_unchanged<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
+        let what = Reference::new(
+            &ApiResource::erase::<K>(&()),
+            Some(&self.place.subject.key.namespace),
+            name,
+        );
+        let unchanged = self.place.references.is_unchanged(&self.place.subject.key, &what);
+        self.note(what);
+        unchanged
+    }
+
+    /// Asks for a pass over another object, whose lot depends on this one.
+    pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
+        self.place.bells.ring::<K>(other);
+    }
+
+    /// Ends the pass: what was not read in it wakes the object no longer.
+    pub fn finish(self) {
+        let read = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.place.references.keep(&self.place.subject.key, &read);
+    }
+
+    fn about_to_read(&self, what: &Reference) {
+        self.note(what.clone());
+        self.place.references.about_to_read(&self.place.subject.key, what);
+    }
+
+    fn have_read(&self, what: &Reference, found: Option<&ObjectMeta>) {
+        let known = Known::from_read(found);
+        self.place
+            .references
+            .have_read(&self.place.subject.key, what, known);
+    }
+
+    fn note(&self, what: Reference) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(what);
+    }
+}

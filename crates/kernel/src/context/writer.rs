@@ -1,0 +1,197 @@
+//! The hand that writes.
+
+use std::fmt::Debug;
+
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::{ApiResource, NamespaceResourceScope, ObjectMeta};
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Place, Subject};
+use crate::apply::{self, Intent, Takeover, succession};
+use crate::family::{Child, Member, Step};
+use crate::lease::Fence;
+use crate::problem::Problem;
+use crate::watch::references::{Key, Known, Reference, kind_key};
+
+/// Writes children.
+pub struct Writer {
+    place: Place,
+    field_manager: String,
+    fence: Fence,
+}
+
+impl Writer {
+    /// A writer for one pass over one object.
+    pub fn new(place: Place, field_manager: String, fence: Fence) -> Self {
+        Self {
+            place,
+            field_manager,
+            fence,
+        }
+    }
+
+    /// To be asked before a write that does not go through Kubernetes: whoever lost the lease writes nothing more.
+    pub fn may_write(&self) -> Result<(), Problem> {
+        self.fence
+            .check()
+            .map_err(|lost| Problem::transient("NotLeading", "another replica leads now").caused_by(lost))
+    }
+
+    /// The object that is reconciled.
+    pub fn subject(&self) -> &Subject {
+        &self.place.subject
+    }
+
+    /// Applies a child as [`crate::apply::decide`] has decided.
+    pub async fn apply<K>(&self, intent: &Intent) -> Result<K, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Serialize
+            + Debug,
+    {
+        let api = self.place.api::<K>();
+        let params = PatchParams {
+            force: intent.replaces(),
+            ..PatchParams::apply(&self.field_manager)
+        };
+        let written = api
+            .patch(intent.name(), &params, &Patch::Apply(intent.patch()))
+            .await
+            .map_err(|error| {
+                Problem::from(error).while_doing(&format!("{} {}", K::kind(&()), intent.name()))
+            })?;
+        self.wrote::<K>(written.meta());
+        Ok(written)
+    }
+
+    /// The object's children of a kind as they are after what was written.
+    pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
+        self.place.children::<K>()
+    }
+
+    /// Carries out what [`crate::family::decide`] has decided. Says whether the child was written.
+    pub async fn carry_out<K: Member>(&self, step: Step, takeover: Takeover) -> Result<bool, Problem> {
+        match step {
+            Step::Keep => Ok(false),
+            Step::Write(intent) => self.write_member::<K>(&intent).await,
+            Step::Look(intent) => self.look::<K>(intent, takeover).await,
+            Step::Create(intent) => match self.write_member::<K>(&intent).await {
+                // The name is taken, by somebody else or by one that the watch has not told of yet.
+                Err(problem) if problem.reason == "Conflict" => self.look::<K>(intent, takeover).await,
+                written => written,
+            },
+        }
+    }
+
+    async fn look<K: Member>(&self, intent: Intent, takeover: Takeover) -> Result<bool, Problem> {
+        let api = self.place.api::<K>();
+        let live = api.get_opt(intent.name()).await?;
+        let (name, subject) = (intent.name().to_owned(), &self.place.subject);
+        if let Some(intent) = apply::decide(intent, live.as_ref(), subject, takeover)? {
+            if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::Succeed) {
+                self.succeed(&api, live).await?;
+            }
+            return self.write_member::<K>(&intent).await;
+        }
+        if let (Some(family), Some(live)) = (self.place.families.of::<K>(), live) {
+            family.wrote(&live);
+            family.verified(&subject.key, &name);
+        }
+        Ok(false)
+    }
+
+    /// Makes the fields that a predecessor has set ours, so that the write to come takes away those that are not
+    /// intended.
+    async fn succeed<K: Member>(&self, api: &Api<K>, live: &K) -> Result<(), Problem> {
+        let entries = live.managed_fields();
+        let Some(ours) = succession(entries, &self.field_manager) else {
+            return Ok(());
+        };
+        let patch = serde_json::json!([
+            { "op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version() },
+            { "op": "replace", "path": "/metadata/managedFields", "value": ours },
+        ]);
+        let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|error| {
+            Problem::permanent("Unserializable", "a patch could not be written down").caused_by(error)
+        })?;
+        let params = PatchParams {
+            field_manager: Some(self.field_manager.clone()),
+            ..PatchParams::default()
+        };
+        api.patch(&live.name_any(), &params, &Patch::<K>::Json(patch))
+            .await?;
+        Ok(())
+    }
+
+    async fn write_member<K: Member>(&self, intent: &Intent) -> Result<bool, Problem> {
+        let written: K = self.apply(intent).await?;
+        if let Some(family) = self.place.families.of::<K>() {
+            family.wrote(&written);
+        }
+        Ok(true)
+    }
+
+    /// Applies a child's status. What others have written into it stays.
+    pub async fn apply_status<K>(&self, name: &str, status: &impl Serialize) -> Result<K, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api = self.place.api::<K>();
+        let body = serde_json::json!({
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
+            "metadata": { "name": name, "namespace": self.place.subject.key.namespace },
+            "status": status,
+        });
+        let params = PatchParams::apply(&self.field_manager).force();
+        let written = api
+            .patch_status(name, &params, &Patch::Apply(&body))
+            .await
+            .map_err(|error| {
+                Problem::from(error).while_doing(&format!("status of {} {name}", K::kind(&())))
+            })?;
+        self.wrote::<K>(written.meta());
+        Ok(written)
+    }
+
+    /// Asks for a pass over another object, whose lot depends on this one.
+    pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
+        self.place.bells.ring::<K>(other);
+    }
+
+    /// Deletes a child, if it is still the one that was observed.
+    pub async fn delete<K>(&self, child: &ObjectMeta) -> Result<(), Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let api = self.place.api::<K>();
+        let preconditions = Preconditions {
+            uid: child.uid.clone(),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        match api
+            .delete(child.name.as_deref().unwrap_or_default(), &params)
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The echo of this write on a watch is no news.
+    fn wrote<K: Resource<DynamicType = ()>>(&self, meta: &ObjectMeta) {
+        let what = Reference::of(&kind_key(&ApiResource::erase::<K>(&())), meta);
+        self.place
+            .references
+            .have_written(&self.place.subject.key, &what, Known::from_read(Some(meta)));
+    }
+}
