@@ -17,6 +17,7 @@
 )]
 
 mod changes;
+mod floor;
 mod restarts;
 mod stage;
 
@@ -61,6 +62,7 @@ async fn main() -> ExitCode {
     let restarted = [
         restarts::in_order(&stage, &binary).await,
         restarts::with_drift(&stage, &binary, projects).await,
+        floor::measure(&stage).await,
         changes::deletion(&stage, &binary).await,
     ];
     if kept.into_iter().chain(restarted).all(|kept| kept) {
