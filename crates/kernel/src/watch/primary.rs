@@ -43,10 +43,11 @@ impl Seen {
 
 impl Fingerprints {
     /// Takes an object that we have written ourselves as seen, so that the echo of the write wakes nobody.
-    /// Where the watch is ahead of the answer to our write, what it told is newer.
+    /// Told before the write, too, of the same version: the watch may be faster than the answer. Where the watch is
+    /// ahead, what it told is newer.
     pub fn expect<R: Reconciler>(&self, meta: &ObjectMeta) {
         if let Some(seen) = self.lock().get_mut(&key(meta))
-            && seen.version < version(meta)
+            && seen.version <= version(meta)
         {
             *seen = Seen::of::<R>(meta);
         }

@@ -120,6 +120,16 @@ fn the_echo_of_our_finalizer_wakes_nobody() {
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
+/// What we are about to write is expected of the version that we have, which the watch has told of.
+#[test]
+fn nor_does_an_echo_that_is_faster_than_the_answer() {
+    let mut watch = Watch::new();
+    watch.list(&[widget("one", 1)]);
+    let ours = |widget: &mut Widget| widget.metadata.finalizers = Some(vec![FINALIZER.into()]);
+    watch.fingerprints.expect::<Toy>(&changed(1, ours).metadata);
+    assert_eq!(watch.apply(&changed(2, ours)), []);
+}
+
 /// The watch can be faster than the answer to our own write. What the write returned is then old, and must not
 /// make a later change look like no change.
 #[test]
