@@ -1,0 +1,137 @@
+//! What the fields of built-in kinds may hold, as a table: the mistakes that people make, in the words of the
+//! original. Whatever is not listed here is not checked.
+
+mod objects;
+mod rule;
+
+use serde_json::Value;
+
+use self::rule::{Rule, each};
+use crate::error::FieldError;
+
+const PROTOCOLS: Rule = Rule::OneOf(&["SCTP", "TCP", "UDP"]);
+const NOT_NEGATIVE: Rule = Rule::AtLeast(0);
+
+/// Storage, path (`[]` stands for every item), rule.
+const RULES: &[(&str, &str, Rule)] = &[
+    (
+        "/services",
+        "spec.type",
+        Rule::OneOf(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]),
+    ),
+    (
+        "/services",
+        "spec.sessionAffinity",
+        Rule::OneOf(&["ClientIP", "None"]),
+    ),
+    ("/services", "spec.ports[].port", Rule::Port),
+    ("/services", "spec.ports[].targetPort", Rule::Port),
+    ("/services", "spec.ports[].protocol", PROTOCOLS),
+    ("/services", "spec.ports", Rule::Unique("name")),
+    (
+        "/persistentvolumeclaims",
+        "spec.accessModes",
+        Rule::Required("at least 1 access mode is required"),
+    ),
+    ("apps/deployments", "spec.minReadySeconds", NOT_NEGATIVE),
+    ("apps/deployments", "spec.revisionHistoryLimit", NOT_NEGATIVE),
+    ("apps/statefulsets", "spec.minReadySeconds", NOT_NEGATIVE),
+    ("apps/statefulsets", "spec.revisionHistoryLimit", NOT_NEGATIVE),
+    ("batch/jobs", "spec.parallelism", NOT_NEGATIVE),
+    ("batch/jobs", "spec.completions", NOT_NEGATIVE),
+    ("batch/jobs", "spec.backoffLimit", NOT_NEGATIVE),
+    (
+        "batch/cronjobs",
+        "spec.concurrencyPolicy",
+        Rule::OneOf(&["Allow", "Forbid", "Replace"]),
+    ),
+    (
+        "coordination.k8s.io/leases",
+        "spec.leaseDurationSeconds",
+        Rule::AtLeast(1),
+    ),
+    (
+        "coordination.k8s.io/leases",
+        "spec.leaseTransitions",
+        NOT_NEGATIVE,
+    ),
+    (
+        "rbac.authorization.k8s.io/roles",
+        "rules[].verbs",
+        Rule::Required("verbs must contain at least one value"),
+    ),
+    (
+        "rbac.authorization.k8s.io/clusterroles",
+        "rules[].verbs",
+        Rule::Required("verbs must contain at least one value"),
+    ),
+    (
+        "rbac.authorization.k8s.io/rolebindings",
+        "subjects[].kind",
+        Rule::OneOf(&["ServiceAccount", "User", "Group"]),
+    ),
+    (
+        "rbac.authorization.k8s.io/clusterrolebindings",
+        "subjects[].kind",
+        Rule::OneOf(&["ServiceAccount", "User", "Group"]),
+    ),
+];
+
+/// Rules about pods, wherever they are described.
+const PODS: &[(&str, Rule)] = &[
+    ("restartPolicy", Rule::OneOf(&["Always", "OnFailure", "Never"])),
+    ("volumes", Rule::Unique("name")),
+    ("containers", Rule::Unique("name")),
+    ("containers[].name", Rule::Label),
+    (
+        "containers[].imagePullPolicy",
+        Rule::OneOf(&["Always", "IfNotPresent", "Never"]),
+    ),
+    ("containers[].ports[].containerPort", Rule::Port),
+    ("containers[].ports[].protocol", PROTOCOLS),
+    ("containers[].env[].name", Rule::Required("")),
+    ("initContainers[].name", Rule::Label),
+    ("initContainers[].env[].name", Rule::Required("")),
+];
+
+/// Where a kind describes its pods.
+pub(super) fn pod_spec(storage: &str) -> Option<&'static str> {
+    match storage {
+        "/pods" => Some("spec"),
+        "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" | "batch/jobs" => {
+            Some("spec.template.spec")
+        }
+        "batch/cronjobs" => Some("spec.jobTemplate.spec.template.spec"),
+        _ => None,
+    }
+}
+
+/// Every listed mistake in an object.
+pub(super) fn check(storage: &str, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let own = RULES.iter().filter(|(known, ..)| *known == storage);
+    for (_, path, rule) in own {
+        each(object, path, &mut |at, value| rule.check(at, value, &mut errors));
+    }
+    if let Some(root) = pod_spec(storage) {
+        for (path, rule) in PODS {
+            // What restarts a job is a rule of its own.
+            if *path == "restartPolicy" && root != "spec" {
+                continue;
+            }
+            each(object, &format!("{root}.{path}"), &mut |at, value| {
+                rule.check(at, value, &mut errors);
+            });
+        }
+        each(object, root, &mut |at, pod| {
+            objects::references(at, pod, &mut errors);
+        });
+    }
+    match storage {
+        "/services" => objects::service(object, &mut errors),
+        "/secrets" => objects::secret(object, &mut errors),
+        "/configmaps" => objects::config_map(object, &mut errors),
+        _ => {}
+    }
+    errors
+}

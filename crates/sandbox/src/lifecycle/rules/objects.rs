@@ -1,0 +1,119 @@
+//! Rules about how the parts of an object fit together, which no single field can break.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Fault, FieldError};
+use crate::store::text;
+
+/// Secrets of some types must have some keys.
+const SECRET_KEYS: &[(&str, &[&str])] = &[
+    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
+    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
+    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
+];
+
+/// What the parts of a pod say about each other.
+pub(super) fn references(at: &str, pod: &Value, errors: &mut Vec<FieldError>) {
+    let list = |key: &str| pod.get(key).and_then(Value::as_array).into_iter().flatten();
+    let volumes: Vec<&str> = list("volumes").map(|volume| text(volume, "/name")).collect();
+    for key in ["containers", "initContainers"] {
+        for (index, container) in list(key).enumerate() {
+            let at = format!("{at}.{key}[{index}]");
+            let inner = |key: &str| {
+                container
+                    .get(key)
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .enumerate()
+            };
+            for (index, mount) in inner("volumeMounts") {
+                let name = text(mount, "/name");
+                if !volumes.contains(&name) {
+                    let at = format!("{at}.volumeMounts[{index}].name");
+                    errors.push(FieldError::new(Fault::NotFound, at, Some(json!(name)), ""));
+                }
+            }
+            for (index, variable) in inner("env") {
+                if !text(variable, "/value").is_empty() && variable.get("valueFrom").is_some() {
+                    let at = format!("{at}.env[{index}].valueFrom");
+                    let detail = "may not be specified when `value` is not empty";
+                    errors.push(FieldError::invalid(at, &json!(""), detail));
+                }
+            }
+            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+                let handlers = ["exec", "grpc", "httpGet", "tcpSocket"];
+                let given = container.get(probe).and_then(Value::as_object);
+                if given.is_some_and(|probe| !handlers.iter().any(|handler| probe.contains_key(*handler))) {
+                    errors.push(FieldError::required(
+                        format!("{at}.{probe}"),
+                        "must specify a handler type",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Ports, names and addresses.
+pub(super) fn service(object: &Value, errors: &mut Vec<FieldError>) {
+    let ports = object.pointer("/spec/ports").and_then(Value::as_array);
+    let ports = ports
+        .filter(|ports| ports.len() > 1)
+        .into_iter()
+        .flatten()
+        .enumerate();
+    for (index, _) in ports.filter(|(_, port)| text(port, "/name").is_empty()) {
+        errors.push(FieldError::required(format!("spec.ports[{index}].name"), ""));
+    }
+    if text(object, "/spec/type") == "ExternalName" && text(object, "/spec/externalName").is_empty() {
+        errors.push(FieldError::required("spec.externalName", ""));
+    }
+    let address = text(object, "/spec/clusterIP");
+    if !matches!(address, "" | "None") && address.parse::<std::net::IpAddr>().is_err() {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!(address), detail));
+    }
+}
+
+/// The keys that a type asks for.
+pub(super) fn secret(object: &Value, errors: &mut Vec<FieldError>) {
+    let kind = text(object, "/type");
+    let nothing = Map::new();
+    let data = object.get("data").and_then(Value::as_object).unwrap_or(&nothing);
+    let keys = SECRET_KEYS
+        .iter()
+        .filter(|(known, _)| *known == kind)
+        .flat_map(|(_, keys)| *keys);
+    for key in keys.filter(|key| !data.contains_key(**key)) {
+        errors.push(FieldError::required(format!("data[{key}]"), ""));
+    }
+    if kind == "kubernetes.io/basic-auth" && !data.contains_key("username") && !data.contains_key("password")
+    {
+        errors.push(FieldError::required("data[username]", ""));
+        errors.push(FieldError::required("data[password]", ""));
+    }
+    let account = "kubernetes.io/service-account.name";
+    let annotations = object.pointer("/metadata/annotations");
+    if kind == "kubernetes.io/service-account-token" && annotations.and_then(|all| all.get(account)).is_none()
+    {
+        errors.push(FieldError::required(
+            format!("metadata.annotations[{account}]"),
+            "",
+        ));
+    }
+}
+
+/// A key is in one of the two maps.
+pub(super) fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
+    let binary = object.get("binaryData").and_then(Value::as_object);
+    let data = object
+        .get("data")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    for (key, _) in data.filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key))) {
+        let detail = "duplicate of key present in binaryData";
+        errors.push(FieldError::invalid(format!("data[{key}]"), &json!(key), detail));
+    }
+}

@@ -1,0 +1,123 @@
+//! Pods, what makes them, and what leads to them.
+
+use serde_json::{Value, json};
+
+use super::super::age;
+use super::list;
+use crate::clock::Clock;
+use crate::store::text;
+
+/// The cell, if the kind is one of these and the column is special to it.
+pub(super) fn cell(kind: &str, column: &str, object: &Value, clock: &Clock) -> Option<Value> {
+    let number = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    Some(match (kind, column) {
+        ("apps/deployments" | "apps/statefulsets", "Ready") => {
+            json!(format!(
+                "{}/{}",
+                number("/status/readyReplicas"),
+                number("/spec/replicas")
+            ))
+        }
+        ("/pods", "Ready") => {
+            let statuses: Vec<&Value> = list(object, "/status/containerStatuses");
+            let ready = statuses
+                .iter()
+                .filter(|status| status.get("ready") == Some(&json!(true)))
+                .count();
+            json!(format!("{ready}/{}", list(object, "/spec/containers").len()))
+        }
+        ("/pods", "Status") => json!(pod_status(object)),
+        ("/pods", "Restarts") => {
+            let restarts: i64 = list(object, "/status/containerStatuses")
+                .iter()
+                .filter_map(|s| s.get("restartCount")?.as_i64())
+                .sum();
+            json!(restarts.to_string())
+        }
+        ("/services", "Port(s)") => {
+            let ports: Vec<String> = list(object, "/spec/ports")
+                .iter()
+                .map(|port| {
+                    let node = port
+                        .get("nodePort")
+                        .map(|node| format!(":{node}"))
+                        .unwrap_or_default();
+                    format!("{}{node}/{}", port["port"], text(port, "/protocol"))
+                })
+                .collect();
+            json!(if ports.is_empty() {
+                "<none>".to_owned()
+            } else {
+                ports.join(",")
+            })
+        }
+        ("batch/jobs", "Status") => {
+            let finished = |kind: &str| {
+                list(object, "/status/conditions")
+                    .iter()
+                    .any(|c| text(c, "/type") == kind && text(c, "/status") == "True")
+            };
+            json!(if finished("Complete") {
+                "Complete"
+            } else if finished("Failed") {
+                "Failed"
+            } else {
+                "Running"
+            })
+        }
+        ("batch/jobs", "Completions") => json!(format!(
+            "{}/{}",
+            number("/status/succeeded"),
+            number("/spec/completions")
+        )),
+        ("batch/jobs", "Duration") => json!(duration(object, clock)),
+        _ => return None,
+    })
+}
+
+/// The names or the images of a template's containers.
+pub(super) fn containers(kind: &str, object: &Value, column: &str) -> String {
+    let pointer = match kind {
+        "batch/cronjobs" => "/spec/jobTemplate/spec/template/spec/containers",
+        _ => "/spec/template/spec/containers",
+    };
+    let key = if column == "Images" { "/image" } else { "/name" };
+    list(object, pointer)
+        .iter()
+        .map(|container| text(container, key))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// The word for how a pod fares.
+fn pod_status(pod: &Value) -> String {
+    if !text(pod, "/metadata/deletionTimestamp").is_empty() {
+        return "Terminating".to_owned();
+    }
+    let statuses = list(pod, "/status/containerStatuses");
+    let reason = statuses.iter().find_map(|status| {
+        ["/state/waiting/reason", "/state/terminated/reason"]
+            .iter()
+            .map(|pointer| text(status, pointer))
+            .find(|reason| !reason.is_empty())
+    });
+    reason.unwrap_or_else(|| text(pod, "/status/phase")).to_owned()
+}
+
+fn duration(job: &Value, clock: &Clock) -> String {
+    let second = |pointer: &str| {
+        text(job, pointer)
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .map(jiff::Timestamp::as_second)
+    };
+    match (second("/status/startTime"), second("/status/completionTime")) {
+        (Some(start), end) => age::human(end.unwrap_or_else(|| clock.now().as_second()) - start),
+        (None, _) => String::new(),
+    }
+}
