@@ -14,7 +14,7 @@ use crate::request::{Call, Form};
 use crate::resource::Resource;
 use crate::schema::crd;
 use crate::server::Server;
-use crate::store::{Expect, Object};
+use crate::store::{Expect, Object, metadata_only};
 
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
@@ -330,7 +330,7 @@ pub(crate) async fn delete_collection(server: &Arc<Server>, call: &Call) -> Resu
     }
     let mut meta = json!({"resourceVersion": server.store.revision().to_string()});
     if call.form == Form::Metadata {
-        let items: Vec<Value> = items.iter().map(render::metadata_only).collect();
+        let items: Vec<Value> = items.iter().map(metadata_only).collect();
         return Ok(answer::json(200, &list::of_metadata(&meta, &items)));
     }
     if call.resource.custom.is_some() {

@@ -13,7 +13,7 @@ use crate::events;
 use crate::request::{Call, Form};
 use crate::selector::Selector;
 use crate::server::Server;
-use crate::store::{Object, OutOfRange, Snapshot};
+use crate::store::{Object, OutOfRange, Snapshot, metadata_only};
 use crate::table;
 
 pub(crate) fn selector(call: &Call) -> Result<Selector, ApiError> {
@@ -210,10 +210,7 @@ pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
             answer::yaml(200, &list)
         }
         Form::Metadata => {
-            let items: Vec<Value> = page
-                .iter()
-                .map(|object| render::metadata_only(object.value()))
-                .collect();
+            let items: Vec<Value> = page.iter().map(|object| metadata_only(object.value())).collect();
             answer::json(200, &of_metadata(&meta, &items))
         }
         Form::Table => {

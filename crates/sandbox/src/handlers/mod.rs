@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 pub(crate) use create::create;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, delete_object};
-pub(crate) use render::metadata_only;
 pub(crate) use update::{Endpoint, write};
 
 use crate::answer::Answer;

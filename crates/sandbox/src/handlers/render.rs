@@ -9,7 +9,7 @@ use crate::request::{Call, Form};
 use crate::resource::Resource;
 use crate::schema::crd;
 use crate::server::Server;
-use crate::store::{Object, text};
+use crate::store::{Object, metadata_only, text};
 use crate::table;
 
 /// Whether an object is stored in the version of the resource.
@@ -37,17 +37,12 @@ pub(crate) fn json(resource: &Resource, object: &Object) -> Bytes {
     converted(resource, object.value()).map_or_else(|| object.json(), |value| value.to_string().into())
 }
 
-pub(crate) fn metadata_only(object: &Value) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
-        "metadata": object.get("metadata").cloned().unwrap_or_default(),
-    })
-}
-
 /// One stored object as an answer.
 pub(crate) fn object(server: &Server, call: &Call, code: u16, object: &Object) -> Answer {
-    if call.form == Form::Json {
-        return answer::bytes(code, "application/json", json(&call.resource, object));
+    match call.form {
+        Form::Json => return answer::bytes(code, "application/json", json(&call.resource, object)),
+        Form::Metadata => return answer::bytes(code, "application/json", object.metadata_json().clone()),
+        Form::Yaml | Form::Table => {}
     }
     let value = converted(&call.resource, object.value()).unwrap_or_else(|| object.value().clone());
     self::value(server, call, code, &value)

@@ -79,7 +79,7 @@ impl View {
                 object.modified_event()
             }
             Form::Json | Form::Yaml => frame(kind, &render::json(&self.resource, object)),
-            Form::Metadata => frame(kind, render::metadata_only(object.value()).to_string().as_bytes()),
+            Form::Metadata => frame(kind, object.metadata_json()),
             Form::Table => {
                 let value = render::converted(&self.resource, object.value())
                     .unwrap_or_else(|| object.value().clone());

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use log::in_namespace;
-pub(crate) use object::{Object, text};
+pub(crate) use object::{Object, metadata_only, text};
 pub(crate) use watch::{Cursor, Feed};
 
 /// Changes that a kind's log keeps before the oldest ones are forgotten.

@@ -1,4 +1,5 @@
-//! A stored object: its value, its revision, and its JSON, which is written once for all readers.
+//! A stored object: its value, its revision, and its JSON in both forms that are watched, which is written once for
+//! all readers.
 
 use std::sync::OnceLock;
 
@@ -11,6 +12,7 @@ pub(crate) struct Object {
     value: Value,
     revision: u64,
     written: OnceLock<Written>,
+    metadata: OnceLock<Bytes>,
 }
 
 /// An object's JSON, as watches send it: a hundred watchers share one text.
@@ -68,6 +70,7 @@ impl Object {
             value,
             revision,
             written: OnceLock::new(),
+            metadata: OnceLock::new(),
         }
     }
 
@@ -77,6 +80,7 @@ impl Object {
             value,
             revision: 0,
             written: OnceLock::new(),
+            metadata: OnceLock::new(),
         }
     }
 
@@ -107,6 +111,12 @@ impl Object {
     pub(crate) fn json_tail(&self) -> &[u8] {
         let Written { event, tail } = self.written();
         event.get(*tail..event.len() - AFTER.len()).unwrap_or_default()
+    }
+
+    /// What the object says about itself, for those who asked for no more.
+    pub(crate) fn metadata_json(&self) -> &Bytes {
+        self.metadata
+            .get_or_init(|| metadata_only(&self.value).to_string().into())
     }
 
     pub(crate) fn text(&self, pointer: &str) -> &str {
@@ -140,6 +150,14 @@ impl Object {
     }
 }
 
+/// What an object says about itself, as an object.
+pub(crate) fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
+}
+
 /// The text at a pointer, empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -162,5 +180,8 @@ mod tests {
         assert_eq!(tail, json!({"metadata": {"name": "a", "resourceVersion": "3"}}));
         let event: Value = serde_json::from_slice(&object.modified_event()).unwrap();
         assert_eq!(event, json!({"type": "MODIFIED", "object": whole}));
+        let metadata: Value = serde_json::from_slice(object.metadata_json()).unwrap();
+        assert_eq!(metadata["metadata"], whole["metadata"]);
+        assert_eq!(metadata["kind"], "PartialObjectMetadata");
     }
 }

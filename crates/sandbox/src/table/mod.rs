@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::data;
-use crate::handlers::metadata_only;
 use crate::resource::Resource;
+use crate::store::metadata_only;
 
 /// Objects as a table. `include` says what each row carries: nothing, metadata or the whole object.
 pub(crate) fn table(
