@@ -3,6 +3,7 @@
 //! local commands, which then run as processes.
 
 mod deployment;
+mod environment;
 mod job;
 mod pod;
 mod process;

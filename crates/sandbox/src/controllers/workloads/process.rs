@@ -6,20 +6,34 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
+use super::environment::{environment, expand};
 use super::{PODS, Simulation};
 use crate::error::ApiError;
-use crate::store::{self, Object, Store, text};
+use crate::store::{self, Object, text};
 
 /// Lines that are kept of what a process says.
 const KEPT: usize = 1_000;
 /// How long it takes until a process is started again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs its arguments as a command, until that ends or nobody holds the other end of its input any more: the sandbox
+/// may be killed, and then no destructor of ours runs.
+const SUPERVISOR: &str = r#"
+exec 3<&0
+"$@" </dev/null 3<&- &
+child=$!
+( read -r _ <&3; kill -s KILL "$child" ) >/dev/null 2>&1 &
+listener=$!
+exec 3<&-
+wait "$child"; status=$?
+kill "$listener" 2>/dev/null
+exit "$status"
+"#;
 
 /// A part of an image's name, and the command that stands for such images.
 pub(crate) type Mapping = (String, Vec<String>);
@@ -55,82 +69,6 @@ fn command<'m>(commands: &'m [Mapping], container: &Value) -> Option<&'m [String
     let image = text(container, "/image");
     let mapping = commands.iter().find(|(part, _)| image.contains(part))?;
     Some(&mapping.1)
-}
-
-/// The environment of a container, or the first thing that it needs and that is not there.
-fn environment(store: &Store, pod: &Object, container: &Value) -> Result<Vec<(String, String)>, String> {
-    let list = |key: &str| container.get(key).and_then(Value::as_array).into_iter().flatten();
-    let mut variables = Vec::new();
-    for source in list("envFrom") {
-        for kind in ["secretRef", "configMapRef"] {
-            if let Some(reference) = source.get(kind) {
-                let data = data(store, pod, kind, text(reference, "/name"))?;
-                variables.extend(
-                    data.into_iter()
-                        .map(|(key, value)| (format!("{}{key}", text(source, "/prefix")), value)),
-                );
-            }
-        }
-    }
-    for variable in list("env") {
-        let name = text(variable, "/name").to_owned();
-        let value = match variable.get("valueFrom") {
-            None => Some(text(variable, "/value").to_owned()),
-            Some(source) => from_source(store, pod, source)?,
-        };
-        variables.extend(value.map(|value| (name, value)));
-    }
-    Ok(variables)
-}
-
-fn from_source(store: &Store, pod: &Object, source: &Value) -> Result<Option<String>, String> {
-    if let Some(field) = source.get("fieldRef") {
-        let pointer = format!("/{}", text(field, "/fieldPath").replace('.', "/"));
-        return Ok(Some(pod.text(&pointer).to_owned()));
-    }
-    for (key, kind) in [("secretKeyRef", "secretRef"), ("configMapKeyRef", "configMapRef")] {
-        let Some(reference) = source.get(key) else {
-            continue;
-        };
-        let (name, wanted) = (text(reference, "/name"), text(reference, "/key"));
-        let found = data(store, pod, kind, name).and_then(|data| {
-            let value = data
-                .into_iter()
-                .find(|(key, _)| key == wanted)
-                .map(|(_, value)| value);
-            value.ok_or_else(|| format!("couldn't find key {wanted} in {}/{name}", pod.namespace()))
-        });
-        let optional = reference
-            .get("optional")
-            .and_then(Value::as_bool)
-            .unwrap_or_default();
-        return if optional { Ok(found.ok()) } else { found.map(Some) };
-    }
-    Ok(None)
-}
-
-/// The entries of a Secret or a `ConfigMap`.
-fn data(store: &Store, pod: &Object, kind: &str, name: &str) -> Result<Vec<(String, String)>, String> {
-    let (storage, word) = if kind == "secretRef" {
-        ("/secrets", "secret")
-    } else {
-        ("/configmaps", "configmap")
-    };
-    let object = store.get(storage, &store::key(pod.namespace(), name));
-    let object = object.ok_or_else(|| format!("{word} \"{name}\" not found"))?;
-    let entries = object
-        .value()
-        .get("data")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let plain = |value: &str| match kind {
-        "secretRef" => String::from_utf8_lossy(&STANDARD.decode(value).unwrap_or_default()).into_owned(),
-        _ => value.to_owned(),
-    };
-    Ok(entries
-        .map(|(key, value)| (key.clone(), plain(value.as_str().unwrap_or_default())))
-        .collect())
 }
 
 /// The processes of one pod; they end with the value.
@@ -234,8 +172,9 @@ impl Simulation {
             let environment = environment(self.actor.store(), pod, container)?;
             let arguments = container.get("args").unwrap_or(&Value::Null);
             let logs = &self.actor.server.logs;
-            let mut child = start(logs, pod, command, arguments, environment)
+            let mut child = start(logs, pod, command, arguments, &environment)
                 .map_err(|error| format!("cannot start {command:?}: {error}"))?;
+            let lifeline = child.stdin.take();
             let (sender, stopped) = oneshot::channel();
             stop.push(sender);
             let (code, later) = (code.clone(), self.later.clone());
@@ -247,7 +186,10 @@ impl Simulation {
                         let _ = code.set(ended);
                         let _ = later.send((PODS, key));
                     }
-                    _ = stopped => drop(child.kill().await),
+                    _ = stopped => {
+                        drop(lifeline);
+                        let _ = child.wait().await;
+                    }
                 }
             });
         }
@@ -261,25 +203,25 @@ fn start(
     pod: &Object,
     command: &[String],
     arguments: &Value,
-    environment: Vec<(String, String)>,
+    environment: &[(String, String)],
 ) -> std::io::Result<Child> {
-    let (program, given) = command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     let own = arguments
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(Value::as_str);
+        .filter_map(Value::as_str)
+        .map(|argument| expand(argument, environment));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut child = Command::new(program)
-        .args(given)
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", SUPERVISOR, "supervisor"])
+        .args(command)
         .args(own)
         .env_clear()
         .env("PATH", path)
-        .envs(environment)
-        .stdin(Stdio::null())
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .kill_on_drop(true)
         .spawn()?;
     let output = child
         .stdout
