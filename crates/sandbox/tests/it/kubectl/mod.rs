@@ -1,0 +1,111 @@
+//! kubectl's own flows over the TLS door. They run where a kubectl is found: in `$KUBEBUILDER_ASSETS` or in
+//! `$PATH`.
+
+mod custom;
+mod events;
+mod small;
+mod workloads;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use stanchion_sandbox::Sandbox;
+use tokio::process::Command;
+
+fn kubectl() -> Option<PathBuf> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    assets
+        .into_iter()
+        .chain(std::env::split_paths(&path))
+        .map(|folder| folder.join("kubectl"))
+        .find(|file| file.exists())
+}
+
+struct Kubectl {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    _sandbox: Sandbox,
+}
+
+impl Kubectl {
+    async fn start() -> Option<Self> {
+        let Some(program) = kubectl() else {
+            eprintln!("skipped: no kubectl in $KUBEBUILDER_ASSETS or $PATH");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut sandbox = Sandbox::builder().start().unwrap();
+        sandbox.listen(0).await.unwrap();
+        sandbox.write_kubeconfig(&folder.path().join("config")).unwrap();
+        Some(Self {
+            program,
+            folder,
+            _sandbox: sandbox,
+        })
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    async fn output(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(&self.program);
+        let home: &Path = self.folder.path();
+        command
+            .args(arguments)
+            .env("KUBECONFIG", home.join("config"))
+            .env("HOME", home)
+            .kill_on_drop(true);
+        command
+            .env("KUBECTL_EXTERNAL_DIFF", "diff -u -N")
+            .env("KUBE_EDITOR", "sed -i s/size:.*/size:\\ 9/");
+        tokio::time::timeout(std::time::Duration::from_mins(1), command.output())
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it prints.
+    async fn run(&self, line: &str) -> String {
+        self.code(line, 0).await
+    }
+
+    /// Runs a command that ends with this code, and returns what it prints: `diff` and `can-i` answer by it.
+    async fn code(&self, line: &str, code: i32) -> String {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = self.output(&arguments).await;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "kubectl {line}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command that must fail, and returns what it complains about.
+    async fn fail(&self, line: &str) -> String {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = self.output(&arguments).await;
+        assert!(!output.status.success(), "kubectl {line} should have failed");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// Fails unless every word is in the text.
+fn holds(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
+    }
+}
+
+const DEPLOYMENT: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'web:1', ports: [{containerPort: 80}]}]}
+";
