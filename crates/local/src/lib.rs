@@ -3,6 +3,7 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`postgres`] | PostgreSQL, found on the machine or downloaded once, with a data directory and a free port |
+//! | [`s3`] | an S3 server in this process |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive this process |
 //! | [`port`] | free ports on loopback |
 //! | [`cache`], [`account`] | where downloads are kept, and as whom a server runs when we are root |
@@ -16,6 +17,7 @@ pub mod error;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod s3;
 pub mod scratch;
 
 pub use error::Error;
