@@ -26,6 +26,11 @@ setup: ## Install what is missing to build and test (PostgreSQL's server, a C co
 demo: setup ## Try it without a cluster, in this terminal (ARGS=--once ends when all is ready)
 	cargo run --locked --all-features --bin stanchion -- sandbox $(ARGS)
 
+.PHONY: demo-recording
+demo-recording: setup ## Record the demo of the README anew, from a real run (needs kubectl)
+	cargo build --locked --all-features --bin stanchion
+	tools/record-demo $${CARGO_TARGET_DIR:-target}/debug/stanchion sandbox --once
+
 # One cluster for all test binaries of a run. `--all-features` on both sides of it: nothing is compiled twice.
 TEST := cargo run --locked --all-features --bin test-bed -- cargo test --no-fail-fast --locked --all-features
 

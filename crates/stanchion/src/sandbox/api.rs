@@ -9,6 +9,7 @@ use kube::{Client, Config};
 use stanchion_sandbox::{Sandbox, User};
 
 use super::Arguments;
+use super::command::ImageCommand;
 use super::error::SandboxError;
 use super::home::Home;
 
@@ -26,6 +27,10 @@ impl ApiServer {
     /// Starts to answer, then writes the kubeconfig.
     pub(super) async fn start(arguments: &Arguments, home: &Home) -> Result<Self, SandboxError> {
         let mut builder = Sandbox::builder().workloads(Some(POD_START));
+        for ImageCommand { image, command } in &arguments.run {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            builder = builder.command(image, &words);
+        }
         if let Some(file) = home.state() {
             builder = builder.state(file);
         }

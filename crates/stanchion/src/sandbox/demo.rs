@@ -1,5 +1,6 @@
 //! The demo from the first server to the last, and everything taken down again.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use k8s_openapi::api::events::v1::Event;
@@ -9,17 +10,15 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::api::ApiServer;
-use super::database::Database;
 use super::error::SandboxError;
 use super::examples::{self, Example, Logins};
 use super::home::Home;
 use super::operator::{self, Operator};
 use super::scene::{Note, Scene, Thing};
+use super::servers::Servers;
 use super::view::{View, say};
 use super::{Arguments, manifests};
 
-/// How long `--once` waits. An idle machine needs a few seconds; a busy one gets time.
-const READY_WITHIN: Duration = Duration::from_mins(3);
 /// How often the scene is looked at: often enough for the eye.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -30,19 +29,15 @@ pub(super) async fn run(
     api: &ApiServer,
     shutdown: CancellationToken,
 ) -> Result<(), SandboxError> {
-    let database = match Database::start(home).await {
-        Ok(database) => database,
+    let servers = match Servers::start(home).await {
+        Ok(servers) => servers,
         // Ctrl-C in a terminal also ends the programs that were just making it.
         Err(_) if shutdown.is_cancelled() => return Ok(()),
         Err(error) => return Err(error),
     };
-    say(&[format!(
-        "PostgreSQL   127.0.0.1:{} (version {})",
-        database.port(),
-        database.release()
-    )])?;
-    let shown = Box::pin(operate(arguments, home, api, &database, &shutdown)).await;
-    database.stop().await;
+    say(&servers.lines())?;
+    let shown = Box::pin(operate(arguments, home, api, &servers, &shutdown)).await;
+    servers.stop().await;
     shown
 }
 
@@ -51,7 +46,7 @@ async fn operate(
     arguments: &Arguments,
     home: &Home,
     api: &ApiServer,
-    database: &Database,
+    servers: &Servers,
     shutdown: &CancellationToken,
 ) -> Result<(), SandboxError> {
     let client = api.client();
@@ -72,7 +67,7 @@ async fn operate(
     };
     let shown = tokio::select! {
         ended = operator.ended() => Err(ended),
-        shown = Box::pin(show(arguments, home, api, database, &stage)) => shown,
+        shown = Box::pin(show(arguments, home, api, servers, &stage)) => shown,
         () = shutdown.cancelled() => Ok(()),
     };
     operator.stop().await;
@@ -84,33 +79,45 @@ async fn show(
     arguments: &Arguments,
     home: &Home,
     api: &ApiServer,
-    database: &Database,
+    servers: &Servers,
     stage: &Stage,
 ) -> Result<(), SandboxError> {
-    stage.fill(database).await?;
     let started = Instant::now();
     let mut view = View::new();
     let mut before = Scene::default();
-    while !before.is_ready() {
+    let (mut filling, mut is_filled) = (pin!(stage.fill(servers)), false);
+    loop {
+        // What is ready before everything is applied is not all there is.
+        let is_complete = is_filled;
         let now = stage.look().await?;
         view.show(&before, &now, started.elapsed())?;
-        if arguments.once && started.elapsed() > READY_WITHIN {
+        before = now;
+        if is_complete && before.is_ready() {
+            break;
+        }
+        if arguments.once && started.elapsed() > Duration::from_secs(arguments.timeout) {
             say(&[stanchion_local::error::tail(&home.log())])?;
             return Err(SandboxError::NotReady {
-                seconds: READY_WITHIN.as_secs(),
-                reasons: now.reasons(),
+                seconds: arguments.timeout,
+                reasons: before.reasons(),
             });
         }
-        before = now;
-        sleep(LOOK_AGAIN).await;
+        tokio::select! {
+            filled = &mut filling, if !is_filled => {
+                filled?;
+                is_filled = true;
+            }
+            () = sleep(LOOK_AGAIN) => {}
+        }
     }
     say(&[
         String::new(),
         format!("All ready after {:.1} s.", started.elapsed().as_secs_f32()),
     ])?;
     let services = home.private("services");
-    let logins = Logins::prepare(&stage.client, &stage.examples, database.programs(), services).await?;
-    say(&stage.guide(api, &logins))?;
+    let programs = servers.database.programs();
+    let logins = Logins::prepare(&stage.client, &stage.examples, programs, services).await?;
+    say(&stage.guide(api, &logins).await?)?;
     if arguments.once {
         return Ok(());
     }
@@ -134,12 +141,13 @@ struct Stage {
 }
 
 impl Stage {
-    /// Applies what differs from run to run, and the examples on the first one: those of a folder that is kept are
+    /// Applies what differs from run to run, and each example on its first one: those of a folder that is kept are
     /// the user's.
-    async fn fill(&self, database: &Database) -> Result<(), SandboxError> {
+    async fn fill(&self, servers: &Servers) -> Result<(), SandboxError> {
         for example in &self.examples {
-            let mut objects = (example.ground)(database);
-            if database.is_new() {
+            let is_new = example.make_database(&servers.database).await?;
+            let mut objects = (example.ground)(servers);
+            if is_new {
                 objects.extend(example.objects()?);
             }
             for object in &objects {
@@ -152,9 +160,10 @@ impl Stage {
     /// Looks at all objects and events.
     async fn look(&self) -> Result<Scene, SandboxError> {
         let all = ListParams::default();
-        let mut things = Vec::new();
+        let (mut things, mut words) = (Vec::new(), Vec::new());
         for kind in self.examples.iter().flat_map(|example| example.kinds) {
             let resource = (kind.resource)();
+            words.push(resource.kind.clone());
             let objects: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
             for object in objects.list(&all).await?.items {
                 let object = serde_json::to_value(&object)
@@ -163,28 +172,31 @@ impl Stage {
             }
         }
         let events: Api<Event> = Api::all(self.client.clone());
-        let notes = events.list(&all).await?.items.iter().map(Note::of).collect();
-        Ok(Scene::new(things, notes))
+        let notes = events.list(&all).await?.items;
+        let notes = notes.iter().map(Note::of).filter(|note| note.concerns(&words));
+        Ok(Scene::new(things, notes.collect()))
     }
 
     /// What to try while it runs.
-    fn guide(&self, api: &ApiServer, logins: &Logins) -> Vec<String> {
+    async fn guide(&self, api: &ApiServer, logins: &Logins) -> Result<Vec<String>, SandboxError> {
         let mut lines = vec![
             "To try in another terminal while the sandbox runs:".to_owned(),
             String::new(),
             format!("  {}", api.export()),
         ];
-        for hint in self.examples.iter().flat_map(|example| (example.guide)(logins)) {
-            lines.extend([
-                String::new(),
-                format!("  # {}", hint.why),
-                format!("  {}", hint.line),
-            ]);
+        for example in &self.examples {
+            lines.extend([String::new(), example.title.to_owned()]);
+            for fact in example.facts {
+                lines.push(format!("  {}: {}", fact.what, fact.read(&self.client).await?));
+            }
+            for hint in (example.guide)(logins) {
+                lines.extend([format!("  # {}", hint.why), format!("  {}", hint.line)]);
+            }
         }
         lines.push(String::new());
         if !examples::in_path("kubectl") {
             lines.push("kubectl is not in PATH: https://kubernetes.io/docs/tasks/tools/\n".to_owned());
         }
-        lines
+        Ok(lines)
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
 use stanchion_local::scratch::Scratch;
 
 use super::error::SandboxError;
@@ -84,14 +85,25 @@ impl Home {
         self.path.join("kubeconfig")
     }
 
-    /// PostgreSQL's own directory, which is made where it is not there.
-    pub(super) fn postgres(&self) -> Result<PathBuf, SandboxError> {
-        let path = self.path.join("postgres");
+    /// The directory of a server, which is made where it is not there.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, SandboxError> {
+        let path = self.path.join(name);
         fs::create_dir_all(&path).map_err(|source| SandboxError::File {
             path: path.clone(),
             source,
         })?;
         Ok(path)
+    }
+
+    /// A secret of a server: that of the last run where there was one, else a new one.
+    pub(super) fn secret(&self, name: &str) -> Result<SecretString, SandboxError> {
+        let file = self.private(name);
+        if let Ok(known) = fs::read_to_string(&file) {
+            return Ok(known.into());
+        }
+        let secret = format!("{:032x}", rand::random::<u128>());
+        write_private(&file, &secret)?;
+        Ok(secret.into())
     }
 
     /// A file of ours, for [`write_private`].

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   home       a directory, thrown away at the end or kept (--data)
-//!   api        the embedded API server and its kubeconfig
-//!   database   a real PostgreSQL, on a free port
+//!   api        the embedded API server and its kubeconfig; command: images that are commands
+//!   servers    a real PostgreSQL and a real S3, on free ports
 //!   operator   what `stanchion run` runs, with the rights that `stanchion rbac` prints
 //!   examples   what is applied, and what to try with it: one row a system
 //!   scene      what there is to see (pure), and view: how it is shown
@@ -16,7 +16,7 @@
 //! and not on the test bed, which panics and may.
 
 mod api;
-mod database;
+mod command;
 mod demo;
 mod error;
 mod examples;
@@ -24,6 +24,7 @@ mod home;
 mod manifests;
 mod operator;
 mod scene;
+mod servers;
 mod view;
 
 use std::fs::File;
@@ -35,6 +36,7 @@ use stanchion_kernel::telemetry::logs;
 use tokio_util::sync::CancellationToken;
 
 use self::api::ApiServer;
+use self::command::ImageCommand;
 use self::error::SandboxError;
 use self::home::Home;
 use self::view::say;
@@ -50,7 +52,16 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_ONCE", value_parser = BoolishValueParser::new())]
     once: bool,
 
-    /// Serve the API only: no PostgreSQL, no operator, no examples
+    /// How long --once waits, in seconds
+    #[arg(
+        long,
+        env = "STANCHION_TIMEOUT",
+        value_name = "SECONDS",
+        default_value_t = 180
+    )]
+    timeout: u64,
+
+    /// Serve the API only: no PostgreSQL, no S3, no operator, no examples
     #[arg(long, env = "STANCHION_API_ONLY", value_parser = BoolishValueParser::new(),
           conflicts_with_all = ["once", "controllers"])]
     api_only: bool,
@@ -66,6 +77,11 @@ pub(crate) struct Arguments {
     /// Keep objects and databases in this folder between runs
     #[arg(long, env = "STANCHION_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
+
+    /// Really run containers whose image's name contains IMAGE, as this command of this machine; repeat it for more.
+    /// Its words are separated by spaces; arguments and environment are the container's
+    #[arg(long, env = "STANCHION_RUN", value_name = "IMAGE=COMMAND")]
+    run: Vec<ImageCommand>,
 
     #[command(flatten)]
     controllers: Choice,

@@ -51,13 +51,22 @@ impl Thing {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let generation = object.pointer("/metadata/generation");
         let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+        let stated = |step: &str| {
+            conditions
+                .into_iter()
+                .flatten()
+                .find(|condition| condition.get("type").and_then(Value::as_str) == Some(step))
+        };
         // What was said of an older spec says nothing about this one.
         let is_true = |step: &str| {
-            conditions.into_iter().flatten().any(|condition| {
-                condition.get("type").and_then(Value::as_str) == Some(step)
-                    && condition.get("status").and_then(Value::as_str) == Some("True")
+            stated(step).is_some_and(|condition| {
+                condition.get("status").and_then(Value::as_str) == Some("True")
                     && condition.get("observedGeneration") == generation
             })
+        };
+        let last_words = || {
+            let last = stated(kind.steps.last()?)?;
+            last.get("message")?.as_str().map(str::to_owned)
         };
         Self {
             name: named(
@@ -66,7 +75,7 @@ impl Thing {
                 &text("/metadata/name").unwrap_or_default(),
             ),
             phase: text("/status/phase"),
-            message: text("/status/message"),
+            message: text("/status/message").or_else(last_words),
             steps: kind.steps.iter().map(|&step| (step, is_true(step))).collect(),
         }
     }
@@ -105,6 +114,12 @@ impl Note {
             reason: event.reason.clone().unwrap_or_default(),
             text: event.note.clone().unwrap_or_default(),
         }
+    }
+
+    /// Whether it is about one of these kinds, or a warning: that a pod was scheduled is no news here.
+    pub(super) fn concerns(&self, kinds: &[String]) -> bool {
+        let kind = self.about.split('/').next().unwrap_or_default();
+        self.is_warning || kinds.iter().any(|known| known == kind)
     }
 }
 
@@ -202,6 +217,16 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_without_a_message_is_told_by_its_last_condition() {
+        let object = json!({
+            "metadata": {"name": "stock"},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no such database"}]},
+        });
+        let thing = Thing::of(&KIND, "PostgresPolicy", &object);
+        assert_eq!(thing.reason(), "PostgresPolicy/stock: no such database");
+    }
+
+    #[test]
     fn progress_counts_steps_and_the_reasons_name_who_waits() {
         let scene = Scene::new(
             vec![thing("True", "True", 2), thing("True", "False", 2)],
@@ -239,5 +264,24 @@ mod tests {
         let twice = Scene::new(Vec::new(), vec![Note::of(&event(2))]);
         assert_eq!(twice.said(&once).count(), 1);
         assert_eq!(once.said(&once).count(), 0);
+    }
+
+    #[test]
+    fn only_our_own_kinds_and_warnings_are_told_of() {
+        let note = |kind: &str, type_: &str| {
+            Note::of(&Event {
+                regarding: Some(k8s_openapi::api::core::v1::ObjectReference {
+                    kind: Some(kind.into()),
+                    name: Some("it".into()),
+                    ..Default::default()
+                }),
+                type_: Some(type_.into()),
+                ..Event::default()
+            })
+        };
+        let kinds = ["PostgresUser".to_owned()];
+        assert!(note("PostgresUser", "Normal").concerns(&kinds));
+        assert!(note("Pod", "Warning").concerns(&kinds));
+        assert!(!note("Pod", "Normal").concerns(&kinds));
     }
 }

@@ -1,32 +1,45 @@
 //! What the demo shows: one row a system, a file each. Which objects there are, when they count as ready, and what to
 //! try with them; everything else follows from the row.
 
+mod fact;
 mod login;
+mod policy;
+mod supabase;
 mod user;
 
 use kube::core::ApiResource;
-use serde_json::Value;
+use secrecy::ExposeSecret as _;
+use serde_json::{Map, Value, json};
 
-use super::database::Database;
 use super::error::SandboxError;
 use super::manifests;
+use super::servers::{ADMINISTRATOR, Database, Servers};
 use crate::controllers::Choice;
 
+use self::fact::Fact;
 pub(super) use self::login::Logins;
 
 /// The examples of one system.
 pub(super) struct Example {
     /// The system's name in the [table of controllers](crate::controllers).
     controller: &'static str,
+    /// What it is about, in the user's words.
+    pub(super) title: &'static str,
+    /// Its own database.
+    database: &'static str,
+    /// What is in that database before anything is applied.
+    content: &'static [&'static str],
     /// The kinds to watch.
     pub(super) kinds: &'static [Kind],
     /// What the objects stand on and what differs from run to run, such as the address of a server.
-    pub(super) ground: fn(&Database) -> Vec<Value>,
+    pub(super) ground: fn(&Servers) -> Vec<Value>,
     /// The objects, as in the repository.
     objects: &'static str,
     /// The Secrets that somebody can log in with.
     logins: &'static [&'static str],
-    /// What to try once all is ready.
+    /// What there is to know once all is ready.
+    pub(super) facts: &'static [Fact],
+    /// What to try then.
     pub(super) guide: fn(&Logins) -> Vec<Hint>,
 }
 
@@ -53,7 +66,7 @@ pub(super) fn in_path(program: &str) -> bool {
 }
 
 /// The table.
-const ALL: &[Example] = &[user::EXAMPLE];
+const ALL: &[Example] = &[user::EXAMPLE, policy::EXAMPLE, supabase::EXAMPLE];
 
 /// The rows of the chosen controllers.
 pub(super) fn of(choice: &Choice) -> Vec<&'static Example> {
@@ -61,7 +74,37 @@ pub(super) fn of(choice: &Choice) -> Vec<&'static Example> {
     ALL.iter().filter(chosen).collect()
 }
 
+/// A Secret with the administrator's login to a database, under libpq's names, and what else a kind asks for.
+fn login_secret(name: &str, database: &str, servers: &Servers, more: &[(&str, &str)]) -> Value {
+    let password = servers.database.password().expose_secret();
+    let port = servers.database.port();
+    let mut data: Map<String, Value> = Map::from_iter([
+        ("username".to_owned(), json!(ADMINISTRATOR)),
+        ("password".to_owned(), json!(password)),
+        ("host".to_owned(), json!("127.0.0.1")),
+        ("port".to_owned(), json!(port.to_string())),
+        ("dbname".to_owned(), json!(database)),
+        (
+            "uri".to_owned(),
+            json!(format!(
+                "postgresql://{ADMINISTRATOR}:{password}@127.0.0.1:{port}/{database}"
+            )),
+        ),
+    ]);
+    data.extend(more.iter().map(|&(key, value)| (key.to_owned(), json!(value))));
+    secret(name, &data.into())
+}
+
+fn secret(name: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
+}
+
 impl Example {
+    /// Makes its database, and says whether it was not there yet.
+    pub(super) async fn make_database(&self, server: &Database) -> Result<bool, SandboxError> {
+        server.create(self.database, self.content).await
+    }
+
     /// The objects.
     pub(super) fn objects(&self) -> Result<Vec<Value>, SandboxError> {
         manifests::documents(self.objects)

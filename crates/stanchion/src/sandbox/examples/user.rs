@@ -1,20 +1,28 @@
 //! Three users: one with a password of their own, one for an application, one that may only read.
 
 use kube::core::ApiResource;
-use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use stanchion_api::instance::CONNECTED;
 use stanchion_api::user::condition;
 use stanchion_api::{PostgresInstance, PostgresUser};
 
-use super::super::database::{ADMINISTRATOR, DATABASE, Database};
-use super::{Example, Hint, Kind, Logins};
+use super::super::servers::Servers;
+use super::{Example, Hint, Kind, Logins, login_secret};
 
+/// The database of the example.
+const DATABASE: &str = "app";
 /// The Secret with the administrator's login.
 const ADMIN_SECRET: &str = "postgres-admin";
 
 pub(super) const EXAMPLE: Example = Example {
     controller: "user",
+    title: "Users of a database",
+    database: DATABASE,
+    content: &[
+        "CREATE SCHEMA sales",
+        "CREATE TABLE sales.orders (id bigint GENERATED ALWAYS AS IDENTITY, item text NOT NULL, price numeric NOT NULL)",
+        "INSERT INTO sales.orders (item, price) VALUES ('anvil', 99.50), ('rocket skates', 249.00), ('bird seed', 4.20)",
+    ],
     kinds: &[
         Kind {
             resource: || ApiResource::erase::<PostgresInstance>(&()),
@@ -32,30 +40,19 @@ pub(super) const EXAMPLE: Example = Example {
     ],
     ground,
     objects: include_str!("../../../../../examples/sandbox/postgresuser.yaml"),
+    facts: &[],
     logins: &[ADMIN_SECRET, "orders-db", "reporting-db"],
     guide,
 };
 
 /// The server of this run, as a `PostgresInstance`.
-fn ground(database: &Database) -> Vec<Value> {
-    let password = database.password().expose_secret();
-    let port = database.port();
+fn ground(servers: &Servers) -> Vec<Value> {
     vec![
-        json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": ADMIN_SECRET },
-            "stringData": {
-                "username": ADMINISTRATOR,
-                "password": password,
-                "host": "127.0.0.1",
-                "port": port.to_string(),
-                "dbname": DATABASE,
-                "uri": format!("postgresql://{ADMINISTRATOR}:{password}@127.0.0.1:{port}/{DATABASE}"),
-            },
-        }),
+        login_secret(ADMIN_SECRET, DATABASE, servers, &[]),
         json!({
             "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance", "metadata": { "name": "local" },
             "spec": {
-                "host": "127.0.0.1", "port": port, "database": "postgres",
+                "host": "127.0.0.1", "port": servers.database.port(), "database": "postgres",
                 "adminSecretRef": { "name": ADMIN_SECRET },
             },
         }),

@@ -7,6 +7,10 @@ use super::super::scene::{Note, Scene, Thing};
 
 /// How wide the bar of all objects is.
 const WIDE: usize = 40;
+/// How wide the bar of an object is.
+const NARROW: usize = 8;
+/// How long a line with steps becomes before the next one begins.
+const LINE: usize = 110;
 /// How many events are shown.
 const NOTES: usize = 6;
 
@@ -30,12 +34,8 @@ pub(super) fn draw(scene: &Scene, elapsed: Duration) -> Vec<String> {
         String::new(),
     ];
     let widest = scene.things.iter().map(|thing| thing.name.len()).max();
-    lines.extend(
-        scene
-            .things
-            .iter()
-            .map(|thing| object(thing, widest.unwrap_or(0))),
-    );
+    let objects = scene.things.iter();
+    lines.extend(objects.flat_map(|thing| object(thing, widest.unwrap_or(0))));
     lines.push(String::new());
     let skipped = scene.notes.len().saturating_sub(NOTES);
     lines.extend(scene.notes.iter().skip(skipped).map(event));
@@ -57,22 +57,34 @@ pub(super) fn over(height: usize, lines: &[String]) -> String {
     text
 }
 
-fn object(thing: &Thing, widest: usize) -> String {
+/// An object: how far it is, its phase, its steps, and why it does not get further.
+fn object(thing: &Thing, widest: usize) -> Vec<String> {
     let done = thing.steps.iter().filter(|(_, done)| *done).count();
+    let phase = thing.phase.as_deref().unwrap_or_default();
     let mut line = format!(
-        "  {:widest$}  {} {:9}",
+        "  {:widest$}  {} {phase:9}",
         thing.name,
-        bar(done, thing.steps.len(), 8),
-        thing.phase.as_deref().unwrap_or_default()
+        bar(done, thing.steps.len(), NARROW)
     );
+    // Where the steps begin in the lines below; colours have no width.
+    let indent = 2 + widest + 2 + NARROW + 1;
+    let mut length = indent + phase.len().max(9);
+    let mut lines = Vec::new();
     for (step, done) in &thing.steps {
         let (colour, mark) = if *done { (GREEN, "✓") } else { (FAINT, "·") };
+        let width = step.len() + 3;
+        if length + width > LINE {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            length = indent;
+        }
         let _ = write!(line, " {colour}{mark} {step}{PLAIN}");
+        length += width;
     }
     if let Some(message) = thing.message.as_deref().filter(|_| !thing.is_ready()) {
         let _ = write!(line, "  {message}");
     }
-    line
+    lines.push(line);
+    lines
 }
 
 fn event(note: &Note) -> String {
@@ -102,6 +114,19 @@ mod tests {
     fn a_picture_takes_the_place_of_the_last_one() {
         assert!(over(0, &["a".to_owned()]).starts_with("\x1b[?7l"));
         assert!(over(3, &["a".to_owned()]).starts_with("\x1b[3A\x1b[J"));
+    }
+
+    #[test]
+    fn many_steps_take_several_lines() {
+        let thing = Thing {
+            name: "SupabaseProject/shop".into(),
+            phase: Some("DeployingComponents".into()),
+            message: None,
+            steps: vec![("AStepWithALongName", true); 6],
+        };
+        let lines = object(&thing, 24);
+        assert_eq!(lines.len(), 3, "{lines:#?}");
+        assert_eq!(lines.concat().matches('✓').count(), 6);
     }
 
     #[test]

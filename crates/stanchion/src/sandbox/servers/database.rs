@@ -1,6 +1,5 @@
-//! A real PostgreSQL with a database to try things on.
+//! A real PostgreSQL with databases to try things on.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,36 +9,36 @@ use stanchion_local::postgres::{self, Administrator, Server};
 use stanchion_local::process::{Process, Signal};
 use stanchion_postgres::{Query, Session, Statement, Target, Timeouts};
 
-use super::error::SandboxError;
-use super::home::{self, Home};
+use super::super::error::SandboxError;
+use super::super::home::{self, Home};
 
 /// The superuser, by whom the operator works.
-pub(super) const ADMINISTRATOR: &str = "postgres";
-/// The database of the examples.
-pub(super) const DATABASE: &str = "app";
+pub(in super::super) const ADMINISTRATOR: &str = "postgres";
+
+/// Realtime follows tables by it.
+const SETTINGS: &[(&str, &str)] = &[("wal_level", "logical")];
 
 /// What is lost with the directory need not be written to the disk.
-const THROWN_AWAY: [(&str, &str); 3] = [
+const THROWN_AWAY: &[(&str, &str)] = &[
     ("fsync", "off"),
     ("synchronous_commit", "off"),
     ("full_page_writes", "off"),
 ];
 
 /// A running server.
-pub(super) struct Database {
+pub(in super::super) struct Database {
     server: Server,
     process: Process,
     password: SecretString,
     release: String,
-    is_new: bool,
 }
 
 impl Database {
-    /// Starts a server in the sandbox's directory; a new one gets its database.
+    /// Starts a server in the sandbox's directory.
     pub(super) async fn start(home: &Home) -> Result<Self, SandboxError> {
         let version = postgres::newest();
-        let place = home.postgres()?;
-        let password = password(&home.private("postgres-password"))?;
+        let place = home.folder("postgres")?;
+        let password = home.secret("postgres-password")?;
         let account = Account::unprivileged()?;
         if account.is_some() {
             home::open_to_others(&place)?;
@@ -51,32 +50,26 @@ impl Database {
         };
         let programs = made.await.map_err(std::io::Error::other)??;
         let release = postgres::release(&programs).unwrap_or_else(|| version.to_string());
-        let thrown_away = THROWN_AWAY.iter().filter(|_| !home.is_kept());
+        let thrown_away = if home.is_kept() { &[] } else { THROWN_AWAY };
         let mut server = Server {
             programs,
             data: place.join("data"),
             account,
             port: 0,
-            settings: thrown_away
-                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            settings: [SETTINGS, thrown_away]
+                .concat()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             log: place.join("log"),
         };
         let process = server.start().await?;
-        let mut database = Self {
+        Ok(Self {
             server,
             process,
             password,
             release,
-            is_new: false,
-        };
-        database.is_new = database.fill().await?;
-        Ok(database)
-    }
-
-    /// Whether this is its first run.
-    pub(super) fn is_new(&self) -> bool {
-        self.is_new
+        })
     }
 
     /// Its version, such as `15.14`.
@@ -85,17 +78,17 @@ impl Database {
     }
 
     /// Its port on loopback.
-    pub(super) fn port(&self) -> u16 {
+    pub(in super::super) fn port(&self) -> u16 {
         self.server.port
     }
 
     /// The administrator's password.
-    pub(super) fn password(&self) -> &SecretString {
+    pub(in super::super) fn password(&self) -> &SecretString {
         &self.password
     }
 
     /// Where its own programs are: psql, too, perhaps.
-    pub(super) fn programs(&self) -> &Path {
+    pub(in super::super) fn programs(&self) -> &Path {
         &self.server.programs
     }
 
@@ -106,24 +99,26 @@ impl Database {
         self.process.wait().await;
     }
 
-    /// Makes the database with something to read, and says whether it was not there yet.
-    async fn fill(&self) -> Result<bool, SandboxError> {
+    /// Makes a database and what is in it, and says whether it was not there yet.
+    pub(in super::super) async fn create(
+        &self,
+        name: &str,
+        statements: &[&'static str],
+    ) -> Result<bool, SandboxError> {
         let mut session = self.connect("postgres").await?;
-        let known = Query::new("SELECT 1 FROM pg_database WHERE datname = $1").text(DATABASE);
-        if !session.query(&known).await?.is_empty() {
-            session.close().await;
+        let known = Query::new("SELECT 1 FROM pg_database WHERE datname = $1").text(name);
+        let is_known = !session.query(&known).await?.is_empty();
+        if !is_known {
+            session
+                .execute(&Statement::new("CREATE DATABASE ").ident(name))
+                .await?;
+        }
+        session.close().await;
+        if is_known {
             return Ok(false);
         }
-        session
-            .execute(&Statement::new("CREATE DATABASE ").ident(DATABASE))
-            .await?;
-        session.close().await;
-        let mut session = self.connect(DATABASE).await?;
-        for statement in [
-            "CREATE SCHEMA sales",
-            "CREATE TABLE sales.orders (id bigint GENERATED ALWAYS AS IDENTITY, item text NOT NULL, price numeric NOT NULL)",
-            "INSERT INTO sales.orders (item, price) VALUES ('anvil', 99.50), ('rocket skates', 249.00), ('bird seed', 4.20)",
-        ] {
+        let mut session = self.connect(name).await?;
+        for statement in statements {
             session.execute(&Statement::new(statement)).await?;
         }
         session.close().await;
@@ -153,14 +148,4 @@ fn prepare(
         postgres::initialise(&programs, place, administrator, account)?;
     }
     Ok(programs)
-}
-
-/// The administrator's password: that of the last run where there was one, else a new one.
-fn password(file: &Path) -> Result<SecretString, SandboxError> {
-    if let Ok(known) = fs::read_to_string(file) {
-        return Ok(known.into());
-    }
-    let password = format!("{:032x}", rand::random::<u128>());
-    home::write_private(file, &password)?;
-    Ok(password.into())
 }

@@ -1,0 +1,45 @@
+//! What the examples stand on: real servers, on free ports of loopback, in the sandbox's directory.
+
+mod database;
+mod storage;
+
+pub(super) use self::database::{ADMINISTRATOR, Database};
+pub(super) use self::storage::{ACCESS_KEY, BUCKET, Storage};
+
+use super::error::SandboxError;
+use super::home::Home;
+
+/// All of them.
+pub(super) struct Servers {
+    /// PostgreSQL.
+    pub(super) database: Database,
+    /// S3.
+    pub(super) storage: Storage,
+}
+
+impl Servers {
+    /// Starts them.
+    pub(super) async fn start(home: &Home) -> Result<Self, SandboxError> {
+        let storage = Storage::start(home).await?;
+        let database = Database::start(home).await?;
+        Ok(Self { database, storage })
+    }
+
+    /// A line for each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let (database, storage) = (&self.database, &self.storage);
+        vec![
+            format!(
+                "PostgreSQL   127.0.0.1:{} (version {})",
+                database.port(),
+                database.release()
+            ),
+            format!("S3           {}", storage.endpoint()),
+        ]
+    }
+
+    /// Ends them and waits for their ends.
+    pub(super) async fn stop(self) {
+        self.database.stop().await;
+    }
+}

@@ -1,0 +1,48 @@
+//! The API server alone, and what it says of what cannot be.
+
+use std::path::Path;
+
+use stanchion_testkit::process::Signal;
+use stanchion_testkit::wait;
+use tokio::net::TcpListener;
+
+use super::place::Place;
+use super::{ask, has};
+use crate::DEADLINE;
+use crate::operator::failure;
+
+#[tokio::test]
+async fn the_api_alone_answers_kubectl_until_sigterm() {
+    if !has(&["kubectl"]) {
+        return;
+    }
+    let place = Place::new();
+    let kubeconfig = place.file("kubeconfig");
+    let sandbox = place.start(&["--api-only", "--kubeconfig", &kubeconfig]);
+    wait::eventually(DEADLINE, "the kubeconfig", async || {
+        Path::new(&kubeconfig).exists()
+    })
+    .await;
+    // It is written when the server answers: the first question counts.
+    let names = ask(&kubeconfig, "get namespaces -o name");
+    assert!(names.contains("namespace/default"), "{names}");
+    let kinds = ask(&kubeconfig, "api-resources -o name");
+    assert!(!kinds.contains("db.example.com"), "nothing is installed: {kinds}");
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
+    assert!(!Path::new(&kubeconfig).exists());
+    place.is_clean().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_said_in_one_line() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (line, code) = failure(&place.run(&["--api-only", "--port", &port]).await);
+    assert!(line.contains(&port), "{line}");
+    assert_eq!(code, Some(1));
+    let (line, code) = failure(&place.run(&["--api-only", "--once"]).await);
+    assert!(line.contains("--api-only") && line.contains("--once"), "{line}");
+    assert_eq!(code, Some(2));
+    place.is_clean().await;
+}

@@ -1,0 +1,95 @@
+//! `--data`: what is kept is there again.
+
+use std::fs;
+
+use stanchion_testkit::process::Signal;
+
+use super::place::Place;
+use super::{ask, has};
+use crate::operator::{failure, text};
+
+#[tokio::test]
+async fn what_is_kept_is_there_again() {
+    if !has(&["kubectl", "psql"]) {
+        return;
+    }
+    let place = Place::new();
+    let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
+    let kept = ["--controllers=user", "--data", &data, "--kubeconfig", &kubeconfig];
+    let sandbox = place.start(&kept);
+    sandbox.says("Ctrl-C ends everything").await;
+    let admin = sandbox
+        .line(&["ALTER ROLE"])
+        .replace("ALTER ROLE orders NOLOGIN", "CREATE TABLE sales.kept ()");
+    sandbox.shell(&admin).await.unwrap();
+    ask(&kubeconfig, "delete pguser alice");
+    let uid = ask(&kubeconfig, "get pguser orders -o jsonpath={.metadata.uid}");
+
+    let output = place.run(&["--api-only", "--data", &data]).await;
+    let (line, code) = failure(&output);
+    assert!(line.contains("another sandbox uses") && code == Some(1), "{line}");
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
+
+    let sandbox = place.start(&kept);
+    sandbox.says("Ctrl-C ends everything").await;
+    assert_eq!(
+        ask(&kubeconfig, "get pguser orders -o jsonpath={.metadata.uid}"),
+        uid
+    );
+    let users = ask(&kubeconfig, "get pguser -o name");
+    assert!(
+        !users.contains("alice"),
+        "what was deleted stays deleted: {users}"
+    );
+    let log_in = sandbox.line(&["psql ", "secret orders-db"]);
+    sandbox.shell(&format!("{log_in} -c ''")).await.unwrap();
+    let admin = admin.replace("CREATE TABLE sales.kept ()", "TABLE sales.kept");
+    sandbox.shell(&admin).await.unwrap();
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
+
+    let output = place.run(&[&kept[..], &["--once"]].concat()).await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    place.is_clean().await;
+}
+
+const WITHOUT_A_SECRET: &str = "
+apiVersion: db.example.com/v1alpha1
+kind: PostgresUser
+metadata: {name: bob}
+spec:
+  instanceRef: {name: local}
+  username: bob
+  database: app
+  privileges: [CONNECT]
+  passwordSecretRef: {name: bob-password, key: password}
+";
+
+/// What is not ready in time is named, with its own reason.
+#[tokio::test]
+async fn once_fails_with_the_reason() {
+    if !has(&["kubectl"]) {
+        return;
+    }
+    let place = Place::new();
+    let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
+    let kept = ["--controllers=user", "--data", &data];
+    let sandbox = place.start(&[&kept[..], &["--kubeconfig", &kubeconfig]].concat());
+    sandbox.says("Ctrl-C ends everything").await;
+    let user = place.file("user.yaml");
+    fs::write(&user, WITHOUT_A_SECRET).unwrap();
+    ask(&kubeconfig, &format!("apply -f {user}"));
+    sandbox.says("PostgresUser/bob  Failed").await;
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
+
+    let output = place
+        .run(&[&kept[..], &["--once", "--timeout", "5"]].concat())
+        .await;
+    let line = text(&output.stderr);
+    assert!(
+        line.contains("not ready within 5 seconds: PostgresUser/bob: "),
+        "{line}"
+    );
+    assert!(line.contains("bob-password"), "{line}");
+    assert_eq!(output.status.code(), Some(1));
+    place.is_clean().await;
+}
