@@ -1,31 +1,27 @@
-//! One pass over one object: the five steps, and what follows from how they end.
+//! One pass over one object: the five steps, under a deadline and a panic guard.
+
+mod conclude;
+mod ending;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::core::object::HasStatus;
 use kube::runtime::controller::Action;
 use kube::{Api, Resource, ResourceExt};
-use tokio::time::{Instant, sleep};
-use tracing::{Instrument, debug, error, info, warn};
+use tokio::time::Instant;
+use tracing::{Instrument, info, warn};
 
-use super::backoff::jitter;
+use self::conclude::write_status;
 use super::controller::{Guarded, Shared};
-use super::memory::Ended;
-use crate::condition::Conditions;
 use crate::context::{Reader, Writer};
-use crate::events::{Notice, transitions};
-use crate::problem::{Class, Problem, Retry};
-use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
-use crate::status::Status;
+use crate::events::Notice;
+use crate::finalizer;
+use crate::problem::Problem;
+use crate::reconciler::Reconciler;
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::Finish;
 use crate::watch::primary::key;
-use crate::{finalizer, status};
 
 /// The step that changes things.
 const APPLY: &str = "apply";
@@ -203,91 +199,6 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         Ok(())
     }
 
-    /// Reports, writes what changed, and decides when to look again.
-    async fn conclude(self, problem: Option<Problem>) -> (Action, Finish) {
-        let (mut problem, report) = self.report(problem);
-        let again = report.again;
-        match self.publish(report).await {
-            Ok(()) => {}
-            // Nobody is left to tell.
-            Err(unwritten) if unwritten.reason == "NotFound" => {
-                debug!("the object is gone");
-                self.clean_up().await;
-            }
-            // The first problem is the one to act on; but it is not shown yet, so it cannot rest.
-            Err(unwritten) => {
-                let first = problem.map(|problem| problem.with_retry(Retry::Backoff));
-                problem = first.or(Some(unwritten));
-            }
-        }
-        self.shared.end(&self.object, problem.as_ref(), again)
-    }
-
-    fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {
-        let now = Timestamp::now();
-        let report = |problem: Option<&Problem>| {
-            let outcome = Outcome {
-                target: self.target.as_ref(),
-                observed: self.observed.as_ref(),
-                applied: &self.applied,
-                problem,
-            };
-            std::panic::catch_unwind(AssertUnwindSafe(|| R::report(&self.object, &outcome, now)))
-        };
-        let (problem, mut report) = match report(problem.as_ref()) {
-            Ok(report) => (problem, report),
-            Err(panic) => {
-                let status = self.object.status().cloned().unwrap_or_default();
-                (Some(panicked("report", panic.as_ref())), Report::new(status))
-            }
-        };
-        let generation = self.object.meta().generation;
-        report.status.set_observed_generation(generation);
-        let mut conditions = Conditions::new(report.status.conditions(), generation, now);
-        conditions.settle(problem.as_ref(), report.settled);
-        *report.status.conditions_mut() = conditions.finish();
-        (problem, report)
-    }
-
-    /// Writes the status and tells of what changed in it.
-    async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
-        let before = self.object.status().cloned().unwrap_or_default();
-        let told = transitions(before.conditions(), report.status.conditions(), R::ANNOUNCEMENTS);
-        write_status::<R>(self.shared, &self.api, &self.object, report.status).await?;
-        let regarding = self.object.object_ref(&());
-        for notice in told.iter().chain(&report.notices) {
-            self.shared.recorder.publish(&regarding, notice).await;
-        }
-        Ok(())
-    }
-
-    /// Cleans up after an object that went although it has our finalizer. The API server decides by the finalizers that
-    /// it read when a DELETE came in: one that is added between that and the object's end does not hold it. Only this
-    /// pass knows by now what was made, so it stays at it for as long as a pass may take.
-    async fn clean_up(&self) {
-        if R::FINALIZER.is_none() || self.is_deleting() || self.step != APPLY {
-            return;
-        }
-        let mut object = self.object.as_ref().clone();
-        object.meta_mut().deletion_timestamp = Some(Time(Timestamp::now()));
-        let object = Arc::new(object);
-        let end = Instant::now() + self.shared.settings.deadline;
-        for failures in 1.. {
-            let mut pass = Pass::new(self.shared, Arc::clone(&object));
-            pass.gone = true;
-            let Err(problem) = pass.guarded_steps().await else {
-                info!("cleaned up after an object that was deleted while it was made");
-                return;
-            };
-            let delay = self.shared.settings.backoff.delay(failures);
-            if Instant::now() + delay > end {
-                error!(problem = ?problem, "the object is gone, and what was made for it is left behind");
-                return;
-            }
-            sleep(delay).await;
-        }
-    }
-
     fn is_deleting(&self) -> bool {
         self.object.meta().deletion_timestamp.is_some()
     }
@@ -295,78 +206,6 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     fn has_finalizer(&self) -> bool {
         R::FINALIZER.is_some_and(|finalizer| finalizer::has(self.object.as_ref(), finalizer))
     }
-}
-
-impl<R: Reconciler> Shared<R> {
-    /// Counts, logs what is news, and decides when to look again.
-    fn end(
-        &self,
-        object: &R::Object,
-        problem: Option<&Problem>,
-        again: Option<Duration>,
-    ) -> (Action, Finish) {
-        let ended = problem.map(|problem| (problem.class, problem.reason));
-        let before = self.memory.ended(object, ended);
-        let class = |ended: Ended| ended.map(|(class, _)| class.as_str());
-        self.metrics.moved(class(before), class(ended));
-        self.metrics
-            .outcome(class(ended), problem.map_or("", |problem| problem.reason));
-        let (delay, finish) = if let Some(problem) = problem {
-            let failures = self.memory.failed(object);
-            let delay = self.settings.backoff.after(problem.reaction().retry, failures);
-            if before == ended {
-                debug!(problem = ?problem, failures, retry = ?delay, "not reconciled");
-            } else {
-                warn!(problem = ?problem, retry = ?delay, "not reconciled");
-            }
-            if delay.is_some() {
-                self.metrics.retried();
-            }
-            (delay, finish(problem))
-        } else {
-            self.memory.succeeded(object);
-            if before.is_some() {
-                info!("recovered");
-            } else {
-                debug!("reconciled");
-            }
-            let finish = if again.is_some() {
-                Finish::RequeueAfter
-            } else {
-                Finish::Success
-            };
-            (again.map(jitter), finish)
-        };
-        (delay.map_or_else(Action::await_change, Action::requeue), finish)
-    }
-}
-
-fn finish(problem: &Problem) -> Finish {
-    match problem.class {
-        _ if problem.reason == PANICKED => Finish::Panic,
-        Class::Transient => Finish::Error,
-        Class::Dependency | Class::Human => Finish::RequeueAfter,
-        Class::Permanent => Finish::Terminal,
-    }
-}
-
-/// Writes a status that is not shown yet; `None` when there was nothing to write.
-async fn write_status<R: Reconciler>(
-    shared: &Shared<R>,
-    api: &Api<R::Object>,
-    object: &R::Object,
-    status: StatusOf<R>,
-) -> Result<Option<R::Object>, Problem> {
-    let ours: Vec<&str> = [crate::condition::RECONCILING, crate::condition::STALLED]
-        .into_iter()
-        .chain(R::CONDITIONS.iter().copied())
-        .collect();
-    if status::is_shown(object, &status, &ours) {
-        return Ok(None);
-    }
-    let written = status::write(api, object, &status, &ours, &shared.field_manager).await?;
-    shared.memory.wrote(&written);
-    Ok(Some(written))
 }
 
 fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {

@@ -1,0 +1,127 @@
+//! What follows from how the steps ended: the report, the status, the events.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::object::HasStatus;
+use kube::runtime::controller::Action;
+use kube::{Api, Resource};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, error, info};
+
+use super::{APPLY, Pass, panicked};
+use crate::condition::Conditions;
+use crate::driver::controller::Shared;
+use crate::events::transitions;
+use crate::problem::{Problem, Retry};
+use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
+use crate::status::{self, Status};
+use crate::telemetry::metrics::Finish;
+
+impl<R: Reconciler> Pass<'_, R> {
+    /// Reports, writes what changed, and decides when to look again.
+    pub(super) async fn conclude(self, problem: Option<Problem>) -> (Action, Finish) {
+        let (mut problem, report) = self.report(problem);
+        let again = report.again;
+        match self.publish(report).await {
+            Ok(()) => {}
+            // Nobody is left to tell.
+            Err(unwritten) if unwritten.reason == "NotFound" => {
+                debug!("the object is gone");
+                self.clean_up().await;
+            }
+            // The first problem is the one to act on; but it is not shown yet, so it cannot rest.
+            Err(unwritten) => {
+                let first = problem.map(|problem| problem.with_retry(Retry::Backoff));
+                problem = first.or(Some(unwritten));
+            }
+        }
+        self.shared.end(&self.object, problem.as_ref(), again)
+    }
+
+    fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {
+        let now = Timestamp::now();
+        let report = |problem: Option<&Problem>| {
+            let outcome = Outcome {
+                target: self.target.as_ref(),
+                observed: self.observed.as_ref(),
+                applied: &self.applied,
+                problem,
+            };
+            std::panic::catch_unwind(AssertUnwindSafe(|| R::report(&self.object, &outcome, now)))
+        };
+        let (problem, mut report) = match report(problem.as_ref()) {
+            Ok(report) => (problem, report),
+            Err(panic) => {
+                let status = self.object.status().cloned().unwrap_or_default();
+                (Some(panicked("report", panic.as_ref())), Report::new(status))
+            }
+        };
+        let generation = self.object.meta().generation;
+        report.status.set_observed_generation(generation);
+        let mut conditions = Conditions::new(report.status.conditions(), generation, now);
+        conditions.settle(problem.as_ref(), report.settled);
+        *report.status.conditions_mut() = conditions.finish();
+        (problem, report)
+    }
+
+    /// Writes the status and tells of what changed in it.
+    async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
+        let before = self.object.status().cloned().unwrap_or_default();
+        let told = transitions(before.conditions(), report.status.conditions(), R::ANNOUNCEMENTS);
+        write_status::<R>(self.shared, &self.api, &self.object, report.status).await?;
+        let regarding = self.object.object_ref(&());
+        for notice in told.iter().chain(&report.notices) {
+            self.shared.recorder.publish(&regarding, notice).await;
+        }
+        Ok(())
+    }
+
+    /// Cleans up after an object that went although it has our finalizer. The API server decides by the finalizers that
+    /// it read when a DELETE came in: one that is added between that and the object's end does not hold it. Only this
+    /// pass knows by now what was made, so it stays at it for as long as a pass may take.
+    async fn clean_up(&self) {
+        if R::FINALIZER.is_none() || self.is_deleting() || self.step != APPLY {
+            return;
+        }
+        let mut object = self.object.as_ref().clone();
+        object.meta_mut().deletion_timestamp = Some(Time(Timestamp::now()));
+        let object = Arc::new(object);
+        let end = Instant::now() + self.shared.settings.deadline;
+        for failures in 1.. {
+            let mut pass = Pass::new(self.shared, Arc::clone(&object));
+            pass.gone = true;
+            let Err(problem) = pass.guarded_steps().await else {
+                info!("cleaned up after an object that was deleted while it was made");
+                return;
+            };
+            let delay = self.shared.settings.backoff.delay(failures);
+            if Instant::now() + delay > end {
+                error!(problem = ?problem, "the object is gone, and what was made for it is left behind");
+                return;
+            }
+            sleep(delay).await;
+        }
+    }
+}
+
+/// Writes a status that is not shown yet; `None` when there was nothing to write.
+pub(super) async fn write_status<R: Reconciler>(
+    shared: &Shared<R>,
+    api: &Api<R::Object>,
+    object: &R::Object,
+    status: StatusOf<R>,
+) -> Result<Option<R::Object>, Problem> {
+    let ours: Vec<&str> = [crate::condition::RECONCILING, crate::condition::STALLED]
+        .into_iter()
+        .chain(R::CONDITIONS.iter().copied())
+        .collect();
+    if status::is_shown(object, &status, &ours) {
+        return Ok(None);
+    }
+    let written = status::write(api, object, &status, &ours, &shared.field_manager).await?;
+    shared.memory.wrote(&written);
+    Ok(Some(written))
+}

@@ -1,0 +1,67 @@
+//! How a pass has ended: counted, told where it is news, and when the object is looked at again.
+
+use std::time::Duration;
+
+use kube::runtime::controller::Action;
+use tracing::{debug, info, warn};
+
+use super::PANICKED;
+use crate::driver::backoff::jitter;
+use crate::driver::controller::Shared;
+use crate::driver::memory::Ended;
+use crate::problem::{Class, Problem};
+use crate::reconciler::Reconciler;
+use crate::telemetry::metrics::Finish;
+
+impl<R: Reconciler> Shared<R> {
+    /// Counts, logs what is news, and decides when to look again.
+    pub(super) fn end(
+        &self,
+        object: &R::Object,
+        problem: Option<&Problem>,
+        again: Option<Duration>,
+    ) -> (Action, Finish) {
+        let ended = problem.map(|problem| (problem.class, problem.reason));
+        let before = self.memory.ended(object, ended);
+        let class = |ended: Ended| ended.map(|(class, _)| class.as_str());
+        self.metrics.moved(class(before), class(ended));
+        self.metrics
+            .outcome(class(ended), problem.map_or("", |problem| problem.reason));
+        let (delay, finish) = if let Some(problem) = problem {
+            let failures = self.memory.failed(object);
+            let delay = self.settings.backoff.after(problem.reaction().retry, failures);
+            if before == ended {
+                debug!(problem = ?problem, failures, retry = ?delay, "not reconciled");
+            } else {
+                warn!(problem = ?problem, retry = ?delay, "not reconciled");
+            }
+            if delay.is_some() {
+                self.metrics.retried();
+            }
+            (delay, finish(problem))
+        } else {
+            self.memory.succeeded(object);
+            if before.is_some() {
+                info!("recovered");
+            } else {
+                debug!("reconciled");
+            }
+            let finish = if again.is_some() {
+                Finish::RequeueAfter
+            } else {
+                Finish::Success
+            };
+            (again.map(jitter), finish)
+        };
+        (delay.map_or_else(Action::await_change, Action::requeue), finish)
+    }
+}
+
+fn finish(problem: &Problem) -> Finish {
+    match problem.class {
+        _ if problem.reason == PANICKED => Finish::Panic,
+        Class::Transient => Finish::Error,
+        Class::Dependency | Class::Human => Finish::RequeueAfter,
+        Class::Permanent => Finish::Terminal,
+    }
+}
