@@ -181,7 +181,7 @@ impl Bed {
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy", "metadata": { "name": name },
             "spec": { "connection": { "secretRef": { "name": "db" } } },
         });
-        merge(&mut policy["spec"], more);
+        json_patch::merge(&mut policy["spec"], &more);
         let params = PatchParams::apply("test").force();
         let policies = self.policies_in(namespace);
         policies
@@ -423,20 +423,5 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-pub(crate) fn merge(into: &mut Value, more: Value) {
-    match (into, more) {
-        (Value::Object(into), Value::Object(more)) => {
-            for (key, value) in more {
-                if value.is_null() {
-                    into.remove(&key);
-                } else {
-                    merge(into.entry(key).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, more) => *into = more,
     }
 }

@@ -13,6 +13,7 @@ mod crds;
 mod generated;
 mod installation;
 mod operator;
+mod project;
 mod replicas;
 mod rights;
 #[cfg(feature = "sandbox")]

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use http::{Method, StatusCode};
 use serde_json::json;
 use stanchion_supabase::database::Login;
-use stanchion_testkit::{port, postgres::Version, report};
+use stanchion_testkit::postgres::{Version, extremes};
+use stanchion_testkit::{port, report};
 
 use crate::bed::{Bed, request};
 use crate::jwt;
 use crate::service::Service;
+use crate::stage::Stage;
 
 /// Names the program. It is in no package registry, so it must be built from its source.
 const VARIABLE: &str = "STANCHION_AUTH_BIN";
@@ -58,7 +60,7 @@ async fn start_as(program: &Path, url: &str) -> Service {
 #[tokio::test]
 async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
     let Some(program) = program() else { return };
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         bed.initialise(&request()).await.unwrap();
         let auth = start(&program, &bed).await;
@@ -157,4 +159,63 @@ async fn auth_goes_on_where_it_was_under_another_operator() {
         before
     );
     assert_eq!(bed.scalar(history).await, before, "it is not ours to remove");
+}
+
+/// With exactly the environment of its Deployment, but for where it listens: it has no address of its own here.
+#[tokio::test]
+async fn auth_signs_users_up_as_it_is_deployed() {
+    let Some(program) = program() else { return };
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let (pod, keys) = (stage.pod("shop-auth").await, stage.values("shop-jwt").await);
+    let port = port::free();
+    let here = [
+        ("GOTRUE_API_HOST", "127.0.0.1"),
+        ("GOTRUE_API_PORT", &port.to_string()),
+    ];
+    let auth = Service::of(&program, &[], &pod, &here, port).await;
+    let user = json!({"email": "ann@example.com", "password": "correct horse"});
+    let (status, answer) = auth.send(Method::POST, "/signup", None, Some(&user)).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let token = answer["access_token"].as_str().unwrap();
+
+    // What Auth signs is verified by those who serve the user, with what they were given.
+    for (component, variable) in [
+        ("postgrest", "PGRST_JWT_SECRET"),
+        ("storage", "JWT_JWKS"),
+        ("realtime", "API_JWT_JWKS"),
+    ] {
+        let pod = stage.pod(&format!("shop-{component}")).await;
+        let claims = jwt::verify_by_set(pod.value(variable), token).unwrap();
+        assert_eq!(claims["role"], "authenticated", "{component}");
+        assert_eq!(claims["email"], "ann@example.com", "{component}");
+    }
+    let (status, answer) = auth.send(Method::GET, "/user", Some(token), None).await;
+    assert_eq!(
+        (status, answer["email"].as_str()),
+        (StatusCode::OK, Some("ann@example.com"))
+    );
+    // Each key passes where it may, in the form that programs carry and in the one that the gateway makes of it.
+    for (key, expected) in [
+        ("service-role-key", StatusCode::OK),
+        ("service-role-key-asymmetric", StatusCode::OK),
+        ("anon-key", StatusCode::FORBIDDEN),
+        ("anon-key-asymmetric", StatusCode::FORBIDDEN),
+    ] {
+        let (status, answer) = auth
+            .send(Method::GET, "/admin/users", Some(&keys[key]), None)
+            .await;
+        assert_eq!(status, expected, "{key}: {answer}");
+    }
+    let (status, settings) = auth
+        .send(Method::GET, "/settings", Some(&keys["anon-key"]), None)
+        .await;
+    assert_eq!(status, StatusCode::OK, "{settings}");
+    // It has migrated in its own schema, as its own role.
+    let owners = "SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'auth'::regnamespace";
+    assert_eq!(stage.bed.column(owners).await, ["supabase_auth_admin"]);
+    let outside = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace";
+    assert_eq!(stage.bed.column(outside).await, Vec::<String>::new());
 }

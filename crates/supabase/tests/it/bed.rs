@@ -27,6 +27,11 @@ impl Bed {
             .setting("wal_level", "logical")
             .start()
             .await;
+        Self::of(server, database).await
+    }
+
+    /// A server that is there already, and a new database on it.
+    pub(crate) async fn of(server: Postgres, database: &str) -> Self {
         let bed = Self {
             server,
             database: database.to_owned(),

@@ -1,7 +1,7 @@
 //! What was there before stays as it was.
 
 use stanchion_supabase::database::Login;
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::{Version, extremes, versions};
 
 use crate::bed::{Bed, full_request, request};
 use crate::state;
@@ -33,7 +33,7 @@ CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS 'SELECT ''gotcha
 
 #[tokio::test]
 async fn upstreams_own_objects_stay_as_they_are() {
-    for version in [Version::V15, Version::V16, Version::V17, Version::V18] {
+    for version in versions() {
         let bed = Bed::new(version).await;
         bed.execute(UPSTREAM).await;
         let before = state::without_record(&bed).await;
@@ -113,7 +113,7 @@ fn grown(before: &str, after: &str) -> bool {
 /// What a project of STRRL's operator leaves: the services ran as the administrator, in schemas that are his.
 #[tokio::test]
 async fn what_services_made_as_the_administrator_becomes_theirs() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         bed.execute(
             "CREATE ROLE supabase_auth_admin NOLOGIN CREATEROLE; CREATE ROLE supabase_storage_admin NOLOGIN CREATEROLE; \

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_supabase::database::{Login, Request};
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::{Version, extremes};
 
 use crate::bed::{Bed, full_request, request};
 use crate::state;
@@ -22,7 +22,7 @@ const DATABASES: &[&str] = &[
 
 #[tokio::test]
 async fn any_database_name() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let mut bed = Bed::named(version, "plain").await;
         bed.initialise(&full_request()).await.unwrap();
         let expected = state::of(&bed).await;
@@ -66,7 +66,7 @@ const PASSWORDS: &[&str] = &[
 
 #[tokio::test]
 async fn any_password_and_none_in_the_log() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         let passwords: BTreeMap<_, _> = Login::ALL
             .into_iter()

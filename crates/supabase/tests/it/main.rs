@@ -6,9 +6,9 @@
     clippy::indexing_slicing
 )]
 
+mod acceptance;
 mod auth;
 mod bed;
-mod change;
 mod contact_postgres;
 mod contact_s3;
 mod existing;
@@ -16,15 +16,14 @@ mod extensions;
 mod hostile;
 mod interrupted;
 mod jwt;
-mod life;
 mod meta;
 mod neighbours;
 mod objects;
 mod plain_admin;
 mod quiet;
 mod rights;
+mod rotation;
 mod service;
 mod stage;
 mod state;
 mod storage;
-mod takeover;

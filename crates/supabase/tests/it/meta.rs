@@ -14,6 +14,7 @@ use stanchion_testkit::{port, report};
 
 use crate::bed::{Bed, password, request};
 use crate::service::Service;
+use crate::stage::Stage;
 
 const PACKAGE: &str = "@supabase/postgres-meta@0.99.0";
 
@@ -117,4 +118,35 @@ async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
         .unwrap();
     let published = "SELECT tablename FROM pg_publication_tables WHERE pubname = 'supabase_realtime'";
     assert_eq!(bed.column(published).await, ["todo"]);
+}
+
+/// With exactly the environment of its Deployment, but for where it listens: it has no address of its own here.
+#[tokio::test]
+async fn meta_lists_the_schemas_as_it_is_deployed() {
+    let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
+        return;
+    };
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let pod = stage.pod("shop-meta").await;
+    let (program, port) = (program.display().to_string(), port::free());
+    let here = [("PG_META_HOST", "127.0.0.1"), ("PG_META_PORT", &port.to_string())];
+    let meta = Service::of(Path::new("node"), &[&program], &pod, &here, port).await;
+    let (status, schemas) = meta.send(Method::GET, "/schemas", None, None).await;
+    assert_eq!(status, StatusCode::OK, "{schemas}");
+    for schema in ["auth", "extensions", "public", "realtime", "storage"] {
+        assert!(
+            names(&schemas).contains(&schema),
+            "{schema}: {:?}",
+            names(&schemas)
+        );
+    }
+    let query = json!({"query": "SELECT current_user AS name"});
+    let (status, who) = meta.send(Method::POST, "/query", None, Some(&query)).await;
+    assert_eq!(
+        (status, who),
+        (StatusCode::OK, json!([{"name": Login::Meta.role()}]))
+    );
 }

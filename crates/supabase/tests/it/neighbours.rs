@@ -2,13 +2,13 @@
 
 use stanchion_kernel::Class;
 use stanchion_supabase::database::{self, Login};
-use stanchion_testkit::postgres::{Postgres, Version};
+use stanchion_testkit::postgres::{Postgres, Version, extremes};
 
 use crate::bed::{Bed, full_request, password, pools, request_of, target};
 
 #[tokio::test]
 async fn a_second_project_gets_logins_of_its_own() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         let first = bed.initialise(&full_request()).await.unwrap();
         assert_eq!(first.names.of(Login::Rest), "authenticator");

@@ -2,7 +2,7 @@
 
 use stanchion_kernel::{Class, Problem};
 use stanchion_supabase::database::{self, Login, Outcome};
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::{Version, extremes, versions};
 
 use crate::bed::{Bed, full_request, pools, request, target};
 
@@ -27,7 +27,7 @@ fn mentions(outcome: &Outcome, about: &str) -> bool {
 
 #[tokio::test]
 async fn as_far_as_the_server_lets_and_the_rest_is_said() {
-    for version in [Version::V15, Version::V16, Version::V17, Version::V18] {
+    for version in versions() {
         let bed = bed(version, "CREATEROLE CREATEDB").await;
         let outcome = initialise(&bed).await.unwrap();
         assert!(outcome.ran.contains(&"schemas"));
@@ -116,7 +116,7 @@ async fn a_new_password_is_noticed_without_reading_the_old_one() {
 
 #[tokio::test]
 async fn what_is_essential_and_impossible_is_said_before_anything_is_done() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let cases = [
             ("", "ALTER ROLE \"boss\" CREATEROLE"),
             ("CREATEROLE", "ALTER ROLE \"boss\" CREATEDB"),

@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use stanchion_postgres::{Session, Timeouts};
 use stanchion_supabase::database::{self, Login};
-use stanchion_testkit::postgres::{LogEntry, Version};
+use stanchion_testkit::postgres::{LogEntry, Version, extremes};
 use stanchion_testkit::proxy::Proxy;
 
 use crate::bed::{Bed, full_request, password};
@@ -14,7 +14,7 @@ const READING: &[&str] = &["SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SET"];
 
 #[tokio::test]
 async fn the_second_time_nothing_is_written() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         let first = bed.initialise(&full_request()).await.unwrap();
         let (before, seen) = (state::of(&bed).await, bed.server.log().entries().len());
@@ -64,7 +64,7 @@ async fn a_look_is_two_round_trips() {
 
 #[tokio::test]
 async fn a_new_password_changes_one_role_and_nothing_else() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         bed.initialise(&full_request()).await.unwrap();
         let before = state::of(&bed).await;

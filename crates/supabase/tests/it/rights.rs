@@ -1,7 +1,7 @@
 //! Each service can do what it needs, and no more.
 
 use stanchion_supabase::database::Login;
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::extremes;
 
 use crate::bed::{Bed, full_request, password};
 
@@ -179,7 +179,7 @@ const CASES: &[Case] = &[
 
 #[tokio::test]
 async fn services_can_do_what_they_need_and_no_more() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         bed.execute("CREATE TABLE public.before (id int)").await;
         bed.initialise(&full_request()).await.unwrap();
@@ -201,7 +201,7 @@ async fn services_can_do_what_they_need_and_no_more() {
 
 #[tokio::test]
 async fn analytics_and_pooler_are_at_home_in_a_database_of_their_own() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         bed.initialise(&full_request()).await.unwrap();
         for (login, own, other) in [
@@ -251,7 +251,7 @@ async fn analytics_and_pooler_are_at_home_in_a_database_of_their_own() {
 /// A change of the schema reaches `PostgREST`, whoever makes it.
 #[tokio::test]
 async fn changes_of_the_schema_are_announced() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::new(version).await;
         bed.initialise(&full_request()).await.unwrap();
         let (client, mut connection) = tokio_postgres::Config::new()

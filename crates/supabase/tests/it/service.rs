@@ -14,6 +14,8 @@ use stanchion_testkit::process::{Launch, Process};
 use stanchion_testkit::scratch::Scratch;
 use stanchion_testkit::wait;
 
+use crate::stage::Pod;
+
 /// How long a service may take to start: it migrates first, and the machines are slow and busy.
 const STARTED_WITHIN: Duration = Duration::from_mins(2);
 
@@ -47,6 +49,24 @@ impl Service {
         };
         service.is_up(health).await;
         service
+    }
+
+    /// Starts `program` as its Deployment's pods are started, with these variables instead of those that cannot hold on
+    /// one machine, and waits until the pod's own probe finds it ready.
+    pub(crate) async fn of(
+        program: &Path,
+        arguments: &[&str],
+        pod: &Pod,
+        instead: &[(&str, &str)],
+        port: u16,
+    ) -> Self {
+        let mut environment = pod.environment.clone();
+        environment.extend(
+            instead
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into())),
+        );
+        Self::start(program, arguments, &environment, port, &pod.readiness_path()).await
     }
 
     async fn is_up(&mut self, health: &str) {

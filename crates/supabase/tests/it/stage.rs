@@ -1,37 +1,52 @@
 //! A whole stage: a namespace, a PostgreSQL and an S3 with their Secrets, and the operator in this process.
 
+mod pods;
+mod running;
+mod webhook;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, ApiLayer, Options};
-use stanchion_kernel::driver::{Environment, Operator, Settings};
+use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::{PoolSettings, Pools};
 use stanchion_supabase::{ProjectController, Setup};
 use stanchion_testkit::cluster::Cluster;
-use stanchion_testkit::faults::{Call, Faults};
+use stanchion_testkit::faults::Faults;
 use stanchion_testkit::operator_log::OperatorLog;
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, any};
 use stanchion_testkit::s3::S3;
 use stanchion_testkit::wait::{self, Wait};
 use tokio::sync::OnceCell;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
+
+pub(crate) use pods::{Pod, container};
+pub(crate) use running::Running;
+pub(crate) use webhook::serve;
 
 use crate::bed::Bed;
 
 /// How long anything may take: the machines are slow and busy.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// As steep as the usual one and much shorter.
+const QUICK: Backoff = Backoff {
+    first: Duration::from_millis(50),
+    most: Duration::from_millis(1600),
+};
 
 /// Everything that a project stands on.
 pub(crate) struct Stage {
@@ -39,13 +54,18 @@ pub(crate) struct Stage {
     pub(crate) namespace: String,
     pub(crate) bed: Bed,
     pub(crate) s3: S3,
-    cluster: &'static Cluster,
+    pub(crate) cluster: &'static Cluster,
     log: OperatorLog,
 }
 
 impl Stage {
     /// With the Secrets `db` and `s3`.
     pub(crate) async fn new() -> Self {
+        Self::on(Bed::new(any()).await).await
+    }
+
+    /// The same on a server that is there already.
+    pub(crate) async fn on(bed: Bed) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
         let cluster = Cluster::shared().await;
         CRDS.get_or_init(async || cluster.install_crds(stanchion_api::crds()).await)
@@ -53,7 +73,7 @@ impl Stage {
         let stage = Self {
             client: cluster.client().await,
             namespace: cluster.namespace("supabase").await,
-            bed: Bed::new(Version::V15).await,
+            bed,
             s3: S3::start().await,
             cluster,
             log: OperatorLog::in_memory(),
@@ -64,15 +84,14 @@ impl Stage {
     }
 
     pub(crate) fn database_secret(&self) -> Value {
-        let target = self.bed.target();
-        let url = self.bed.server.url(&self.bed.database);
-        let password = url
-            .split_once("://")
-            .and_then(|(_, rest)| rest.split_once('@')?.0.split_once(':'))
-            .map_or("", |(_, password)| password);
+        self.secret_for(&self.bed.database)
+    }
+
+    /// The administrator's Secret for another database of the server.
+    pub(crate) fn secret_for(&self, database: &str) -> Value {
         json!({
-            "host": target.host(), "port": target.port().to_string(), "database": target.database(),
-            "username": target.user(), "password": password,
+            "host": "127.0.0.1", "port": self.bed.server.port().to_string(), "database": database,
+            "username": ADMIN, "password": ADMIN_PASSWORD,
         })
     }
 
@@ -117,12 +136,55 @@ impl Stage {
             "database": { "secretRef": { "name": "db" }, "sslMode": "disable" },
             "storage": { "secretRef": { "name": "s3" } },
         });
-        merge(&mut spec, more);
+        json_patch::merge(&mut spec, &more);
         let project = json!({
             "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
             "metadata": { "name": name }, "spec": spec,
         });
         self.apply(name, &project).await
+    }
+
+    pub(crate) async fn get<K>(&self, name: &str) -> K
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api::<K>().get(name).await.unwrap()
+    }
+
+    /// All of a kind that there are, by name.
+    pub(crate) async fn all<K>(&self) -> BTreeMap<String, K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let all = self.api::<K>().list(&ListParams::default()).await.unwrap();
+        all.into_iter()
+            .map(|object| (object.name_any(), object))
+            .collect()
+    }
+
+    /// The values of a Secret.
+    pub(crate) async fn values(&self, name: &str) -> BTreeMap<String, String> {
+        let data = self.get::<Secret>(name).await.data.unwrap_or_default();
+        data.into_iter()
+            .map(|(key, value)| (key, String::from_utf8(value.0).unwrap()))
+            .collect()
+    }
+
+    /// What was told about an object: the type, the reason and the words of each event.
+    pub(crate) async fn events(&self, name: &str) -> Vec<[String; 3]> {
+        let about = |event: &Event| {
+            let regarding = event.regarding.as_ref()?;
+            (regarding.name.as_deref() == Some(name)).then(|| {
+                [&event.type_, &event.reason, &event.note].map(|text| text.clone().unwrap_or_default())
+            })
+        };
+        self.all::<Event>().await.values().filter_map(about).collect()
     }
 
     /// Merges a patch into an object, as a person would.
@@ -151,16 +213,29 @@ impl Stage {
 
     /// Starts an operator for this namespace.
     pub(crate) async fn operator(&self) -> Running {
-        let (faults, metrics) = (Faults::new(), Metrics::new("test"));
+        self.operator_behind(Faults::new()).await
+    }
+
+    /// Starts an operator whose requests these faults happen to.
+    pub(crate) async fn operator_behind(&self, faults: Faults) -> Running {
+        let (operator, metrics) = self.build(&faults).await;
+        let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
+        Running::new(task, faults, metrics)
+    }
+
+    /// An operator that does not run yet.
+    pub(crate) async fn build(&self, faults: &Faults) -> (Operator, Metrics) {
+        let metrics = Metrics::new("test");
         let mut options = Options::new("test");
         options.layers = vec![ApiLayer::new(faults.clone())];
         let client = client::build(self.cluster.config().await, &metrics, &options).unwrap();
         let environment = Environment {
             client,
-            metrics,
+            metrics: metrics.clone(),
             instance: "test".into(),
             settings: Settings {
                 streaming_lists: true,
+                backoff: QUICK,
                 ..Settings::default()
             },
             shutdown: CancellationToken::new(),
@@ -173,10 +248,7 @@ impl Stage {
             ProjectController::new(setup),
             &Scope::Namespace(self.namespace.clone()),
         );
-        Running {
-            task: tokio::spawn(operator.run().with_subscriber(self.log.dispatch())),
-            faults,
-        }
+        (operator, metrics)
     }
 
     /// A wait that shows the operator's log when it fails.
@@ -212,47 +284,4 @@ pub(crate) fn condition(project: &SupabaseProject, kind: &str) -> Option<(String
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;
     (found.observed_generation == project.metadata.generation)
         .then(|| (found.status.clone(), found.reason.clone()))
-}
-
-/// An operator that runs; dropped, it is killed where it stands.
-pub(crate) struct Running {
-    task: JoinHandle<()>,
-    pub(crate) faults: Faults,
-}
-
-impl Running {
-    /// The calls that a project has cost, in order: watches and their lists are opened once, whatever there is.
-    pub(crate) fn calls(&self) -> Vec<String> {
-        let text = |call: &Call| {
-            let target = &call.target;
-            format!(
-                "{} {} {} {}",
-                call.method, target.resource, target.name, target.subresource
-            )
-        };
-        let calls = self.faults.calls();
-        let of_projects = calls.iter().filter(|call| !call.target.name.is_empty());
-        of_projects.map(text).collect()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-pub(crate) fn merge(into: &mut Value, more: Value) {
-    match (into, more) {
-        (Value::Object(into), Value::Object(more)) => {
-            for (key, value) in more {
-                if value.is_null() {
-                    into.remove(&key);
-                } else {
-                    merge(into.entry(key).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, more) => *into = more,
-    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use http::{Method, StatusCode};
 use serde_json::json;
 use stanchion_supabase::database::Login;
-use stanchion_testkit::{port, postgres::Version, report, s3::S3};
+use stanchion_testkit::{port, postgres::extremes, report, s3::S3};
 
 use crate::bed::{Bed, request};
 use crate::jwt;
@@ -47,7 +47,7 @@ async fn storage_migrates_in_its_own_schema_and_keeps_objects() {
         );
         return;
     };
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let (bed, s3) = (Bed::new(version).await, S3::start().await);
         bed.initialise(&request()).await.unwrap();
         let port = port::free();

@@ -22,7 +22,7 @@ pub use log::{Log, LogEntry};
 pub use server::Postgres;
 pub use session::Rows;
 pub use stanchion_local::postgres::Version;
-pub use versions::versions;
+pub use versions::{any, extremes, versions};
 
 /// The superuser of every server.
 pub const ADMIN: &str = "postgres";

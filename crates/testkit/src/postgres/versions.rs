@@ -1,6 +1,11 @@
 //! Which PostgreSQL versions tests run against.
 
-use std::{env, sync::Once};
+use std::{
+    env,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Once,
+    thread,
+};
 
 use stanchion_local::postgres::{Version, is_present};
 
@@ -41,6 +46,29 @@ pub fn versions() -> Vec<Version> {
         "no PostgreSQL server on this machine; install postgresql or npm"
     );
     there
+}
+
+/// The version for a test of what no version has a say in: one of those that there are, always the same for a test, so
+/// that a run meets all of them.
+pub fn any() -> Version {
+    let mut hasher = DefaultHasher::new();
+    thread::current().name().hash(&mut hasher);
+    let versions = versions();
+    let hash = usize::try_from(hasher.finish() >> 32).unwrap_or_default();
+    versions[hash % versions.len()]
+}
+
+/// The oldest and the newest that there are: what works on both works in between.
+pub fn extremes() -> Vec<Version> {
+    let versions = versions();
+    let mut ends: Vec<Version> = versions
+        .first()
+        .into_iter()
+        .chain(versions.last())
+        .copied()
+        .collect();
+    ends.dedup();
+    ends
 }
 
 fn has_npm() -> bool {

@@ -4,7 +4,6 @@ mod objects;
 mod running;
 mod sql;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
 pub(crate) use running::Running;
+pub(crate) use stanchion_testkit::postgres::any;
 
 /// How long anything may take: the machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -221,14 +221,6 @@ impl Bed {
 fn bounds() -> (Version, Version) {
     let versions = versions();
     (versions[0], versions[versions.len() - 1])
-}
-
-/// The version for a test of what no version has a say in: one of those that there are, always the same for a test.
-pub(crate) fn any() -> Version {
-    let mut hasher = DefaultHasher::new();
-    std::thread::current().name().hash(&mut hasher);
-    let (versions, hash) = (versions(), usize::try_from(hasher.finish() >> 32).unwrap());
-    versions[hash % versions.len()]
 }
 
 /// A role name that nobody else uses: roles belong to the whole server.

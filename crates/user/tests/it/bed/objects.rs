@@ -45,7 +45,7 @@ impl Bed {
                 "passwordSecretRef": { "name": name },
             },
         });
-        merge(&mut user["spec"], more);
+        json_patch::merge(&mut user["spec"], &more);
         let params = PatchParams::apply("test").force();
         self.users()
             .patch(name, &params, &Patch::Apply(&user))
@@ -192,20 +192,5 @@ impl Bed {
         check: impl Fn(&PostgresUser) -> bool + Send,
     ) -> PostgresUser {
         wait::until(&self.users(), name, PATIENCE, check).await
-    }
-}
-
-fn merge(into: &mut Value, more: Value) {
-    match (into, more) {
-        (Value::Object(into), Value::Object(more)) => {
-            for (key, value) in more {
-                if value.is_null() {
-                    into.remove(&key);
-                } else {
-                    merge(into.entry(key).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, more) => *into = more,
     }
 }

@@ -1,0 +1,105 @@
+//! A `SupabaseProject` and the binary, with the rights of `stanchion rbac` and no more.
+
+use serde_json::{Value, json};
+use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, any};
+use stanchion_testkit::s3::S3;
+
+use crate::operator::{Operator, stdout};
+
+const ACCOUNT: &str = "stanchion";
+
+fn secret(name: &str, values: &Value) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values })
+}
+
+/// The project and what it stands on, in the order in which the examples have them.
+fn manifest(server: &Postgres, s3: &S3) -> String {
+    let database = json!({
+        "host": "127.0.0.1", "port": server.port().to_string(), "database": "postgres",
+        "username": ADMIN, "password": ADMIN_PASSWORD,
+    });
+    let storage = json!({
+        "endpoint": s3.endpoint(), "region": S3::REGION, "bucket": s3.bucket(),
+        "accessKeyId": s3.access_key(), "secretAccessKey": s3.secret_key(),
+    });
+    let project = json!({
+        "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject", "metadata": { "name": "shop" },
+        "spec": {
+            "projectId": "shop", "database": { "secretRef": { "name": "db" }, "sslMode": "disable" },
+            "storage": { "secretRef": { "name": "s3" } },
+        },
+    });
+    let all = [secret("db", &database), secret("s3", &storage), project];
+    all.map(|object| object.to_string()).join("\n---\n")
+}
+
+/// A21 of docs/supabase/checks.md.
+#[tokio::test]
+async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is() {
+    let cluster = Cluster::shared().await;
+    cluster.install_crds(stanchion_api::crds()).await;
+    let namespace = cluster.namespace("project").await;
+    let account = format!("{namespace}/{ACCOUNT}");
+    let scope = ["--namespace", namespace.as_str()];
+    let rights = stdout(["rbac", "--service-account", &account].iter().chain(&scope));
+    cluster
+        .kubectl_with(&["apply", "-f", "-"], &rights)
+        .await
+        .unwrap();
+    let user = cluster.log_in(&namespace, ACCOUNT).await;
+    let (server, s3) = (Postgres::start(any()).await, S3::start().await);
+    let audit = cluster.audit();
+    let arguments = [
+        "--leader-elect",
+        "--no-webhooks",
+        "--operator-namespace",
+        &namespace,
+    ];
+    let operator = Operator::start(user.kubeconfig_path(), &[&arguments[..], &scope[..]].concat());
+    operator.ready().await;
+
+    cluster.apply(&manifest(&server, &s3), &namespace).await;
+    let here = ["-n", namespace.as_str()];
+    let kubectl = async |arguments: &[&str]| cluster.kubectl(&[&here[..], arguments].concat()).await;
+    let runs = [
+        "wait",
+        "supabaseproject/shop",
+        "--for=jsonpath={.status.phase}=Running",
+        "--timeout=60s",
+    ];
+    let waited = kubectl(&runs).await;
+    assert!(waited.is_ok(), "{waited:?}\n{}", operator.log());
+
+    for path in ["/livez", "/readyz"] {
+        let (code, _) = operator.get("health", path).await.unwrap();
+        assert_eq!(code, 200, "{path}");
+    }
+    let (code, metrics) = operator.get("metrics", "/metrics").await.unwrap();
+    assert_eq!(code, 200);
+    assert!(metrics.contains(r#"controller_runtime_reconcile_total{controller="supabase""#));
+    let holder = [
+        "get",
+        "lease",
+        "stanchion",
+        "-o",
+        "jsonpath={.spec.holderIdentity}",
+    ];
+    assert!(!kubectl(&holder).await.unwrap().is_empty());
+    // What the original's `GET /api/projects` tells is in the object's columns.
+    let columns = kubectl(&["get", "supabaseproject", "shop"]).await.unwrap();
+    for word in [
+        "PHASE",
+        "READY",
+        "URL",
+        "Running",
+        "True",
+        "http://shop-kong:8000",
+    ] {
+        assert!(columns.contains(word), "{columns}");
+    }
+    let log = operator.log();
+    operator.stop().await;
+    let forbidden = audit.requests().await.of_user(user.name()).forbidden();
+    assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
+}

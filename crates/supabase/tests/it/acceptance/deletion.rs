@@ -1,0 +1,82 @@
+//! Who owns what, and what ends with whom.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use k8s_openapi::api::networking::v1::Ingress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+use stanchion_api::SupabaseProject;
+
+use super::{COMPONENTS, shop};
+use crate::stage::serve;
+
+#[tokio::test]
+async fn a10_children_belong_to_their_project_and_go_with_it() {
+    let spec = json!({ "ingress": { "enabled": true, "host": "shop.example.com" } });
+    let (stage, _operator, project) = shop(spec).await;
+    // As if the original had put it there.
+    let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
+    stage.patch::<SupabaseProject>("shop", finalizer).await;
+    let owned = |what: &str, owners: &[OwnerReference]| {
+        let [owner] = owners else {
+            panic!("{what} has one owner: {owners:?}")
+        };
+        assert_eq!(
+            (owner.kind.as_str(), owner.name.as_str(), owner.controller),
+            ("SupabaseProject", "shop", Some(true)),
+            "{what}"
+        );
+        assert_eq!(Some(&owner.uid), project.uid().as_ref(), "{what}");
+    };
+    for (name, _) in COMPONENTS {
+        let child = format!("shop-{name}");
+        owned(&child, stage.get::<Deployment>(&child).await.owner_references());
+        owned(&child, stage.get::<Service>(&child).await.owner_references());
+    }
+    let (map, keys) = ("shop-kong-config", "shop-jwt");
+    owned(map, stage.get::<ConfigMap>(map).await.owner_references());
+    owned(keys, stage.get::<Secret>(keys).await.owner_references());
+    owned("shop", stage.get::<Ingress>("shop").await.owner_references());
+
+    stage.delete::<SupabaseProject>("shop").await;
+    let wait = stage.wait();
+    Box::pin(wait.gone(&stage.api::<SupabaseProject>(), "shop")).await;
+    for (name, _) in COMPONENTS {
+        let child = format!("shop-{name}");
+        wait.gone(&stage.api::<Deployment>(), &child).await;
+        wait.gone(&stage.api::<Service>(), &child).await;
+    }
+    wait.gone(&stage.api::<ConfigMap>(), map).await;
+    wait.gone(&stage.api::<Secret>(), keys).await;
+    wait.gone(&stage.api::<Ingress>(), "shop").await;
+    // What is the user's stays: the Secrets, and everything in the database.
+    stage.get::<Secret>("db").await;
+    stage.get::<Secret>("s3").await;
+    assert_eq!(
+        stage
+            .bed
+            .scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'authenticator'")
+            .await,
+        "1"
+    );
+}
+
+/// Its Secrets go before the project, and the webhook is asked about everything: neither holds the end up.
+#[tokio::test]
+async fn b06_a_namespace_with_a_project_in_it_comes_to_its_end() {
+    let (stage, _operator, _) = shop(json!({})).await;
+    let served = serve(&stage).await;
+    let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
+    stage.patch::<SupabaseProject>("shop", finalizer).await;
+    stage.delete::<Secret>("db").await;
+    stage.delete::<Secret>("s3").await;
+    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+    namespaces
+        .delete(&stage.namespace, &DeleteParams::default())
+        .await
+        .unwrap();
+    stage.wait().gone(&namespaces, &stage.namespace).await;
+    served.unregister().await;
+}

@@ -1,0 +1,200 @@
+//! Keys and passwords: what is made, what is kept, and what follows when one changes.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use stanchion_supabase::keys::signing::SigningKey;
+use stanchion_supabase::keys::token::{Role, asymmetric};
+
+use super::shop;
+use crate::jwt;
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn a11_keys_are_made_once_and_kept() {
+    let (stage, operator, _) = shop(json!({})).await;
+    let keys = stage.values("shop-jwt").await;
+    let secret = &keys["jwt-secret"];
+    assert_eq!(BASE64_STANDARD.decode(secret).unwrap().len(), 32);
+    assert_eq!(
+        BASE64_STANDARD.decode(&keys["pg-meta-crypto-key"]).unwrap().len(),
+        32
+    );
+    for (key, role) in [("anon-key", "anon"), ("service-role-key", "service_role")] {
+        let claims = jwt::verify_with(secret, &keys[key]).unwrap();
+        assert_eq!(
+            (&claims["role"], &claims["iss"]),
+            (&json!(role), &json!("supabase"))
+        );
+        let years = (claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap()) / (365 * 24 * 3600);
+        assert_eq!(years, 10);
+    }
+    operator.kill().await;
+    let _second = stage.operator().await;
+    stage.project("shop", json!({ "meta": { "replicas": 2 } })).await;
+    stage.running("shop").await;
+    assert_eq!(
+        stage.values("shop-jwt").await,
+        keys,
+        "after a restart and a change"
+    );
+}
+
+#[tokio::test]
+async fn a11_keys_that_are_there_are_kept_and_completed() {
+    let stage = Stage::new().await;
+    let secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=";
+    let before = json!({ "jwt-secret": secret, "anon-key": jwt::sign_with(secret, "anon"), "mine": "kept" });
+    stage.secret("shop-jwt", before.clone()).await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let keys = stage.values("shop-jwt").await;
+    for (key, value) in before.as_object().unwrap() {
+        assert_eq!(json!(keys[key]), *value, "{key}");
+    }
+    assert_eq!(
+        BASE64_STANDARD.decode(&keys["pg-meta-crypto-key"]).unwrap().len(),
+        32
+    );
+    assert!(jwt::verify_with(secret, &keys["service-role-key"]).is_some());
+}
+
+#[tokio::test]
+async fn a13_the_dashboards_password_is_the_users_or_a_generated_one() {
+    let (stage, _operator, _) = shop(json!({})).await;
+    let (kong, keys) = (stage.pod("shop-kong").await, stage.values("shop-jwt").await);
+    assert_eq!(kong.value("DASHBOARD_USERNAME"), "supabase");
+    assert_eq!(kong.value("DASHBOARD_PASSWORD"), keys["dashboard-password"]);
+    assert!(keys["dashboard-password"].len() >= 32, "nobody can guess it");
+
+    stage
+        .secret("login", json!({ "username": "me", "password": "p@ss \"word\"" }))
+        .await;
+    let own = json!({ "studio": { "dashboardBasicAuthSecretRef": { "name": "login" } } });
+    stage.project("shop", own).await;
+    stage.running("shop").await;
+    let kong = stage.pod("shop-kong").await;
+    assert_eq!(kong.value("DASHBOARD_USERNAME"), "me");
+    assert_eq!(kong.value("DASHBOARD_PASSWORD"), "p@ss \"word\"");
+}
+
+#[tokio::test]
+async fn b05_a_changed_secret_rolls_the_pods_that_use_it_and_no_others() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    let login = |password: &str| json!({ "username": "me", "password": password });
+    stage.secret("login", login("one")).await;
+    let spec = json!({ "studio": { "dashboardBasicAuthSecretRef": { "name": "login" } } });
+    stage.project("shop", spec).await;
+    stage.running("shop").await;
+    let before = stage.generations().await;
+    stage.secret("login", login("two")).await;
+    is_rolled(&stage, "shop-kong", &before).await;
+    assert_eq!(stage.rolled_since(&before).await, ["shop-kong"]);
+
+    // No pod knows the administrator's password; with a new one the project goes on.
+    let before = stage.generations().await;
+    stage
+        .bed
+        .server
+        .execute("postgres", "CREATE ROLE boss SUPERUSER LOGIN PASSWORD 'new'")
+        .await;
+    let mut boss = stage.database_secret();
+    json_patch::merge(&mut boss, &json!({ "username": "boss", "password": "new" }));
+    stage.secret("db", boss).await;
+    stage
+        .project("shop", json!({ "suspend": false, "jwt": { "expiry": "2h" } }))
+        .await;
+    stage.running("shop").await;
+    let after = stage.rolled_since(&before).await;
+    assert!(!after.contains(&"shop-meta".to_owned()), "{after:?}");
+}
+
+/// A service's own password: whoever removes it from the Secret gets a new one, in the database and in the pods.
+#[tokio::test]
+async fn b05_a_new_password_of_a_service_reaches_the_database_and_the_pods() {
+    let (stage, _operator, _) = shop(json!({})).await;
+    let key = "database-password-auth";
+    let old = stage.values("shop-jwt").await[key].clone();
+    let before = stage.generations().await;
+    stage
+        .patch::<Secret>("shop-jwt", json!({ "data": { key: null } }))
+        .await;
+    is_rolled(&stage, "shop-auth", &before).await;
+    assert_eq!(stage.rolled_since(&before).await, ["shop-auth"]);
+    let new = stage.values("shop-jwt").await[key].clone();
+    assert_ne!(new, old);
+    let (server, database) = (&stage.bed.server, &stage.bed.database);
+    server
+        .connect("supabase_auth_admin", &new, database)
+        .await
+        .unwrap();
+    assert!(
+        server
+            .connect("supabase_auth_admin", &old, database)
+            .await
+            .is_err()
+    );
+}
+
+/// Waits until the Deployment has another template, and the project runs with it.
+async fn is_rolled(stage: &Stage, name: &str, before: &BTreeMap<String, i64>) {
+    let known = before[name];
+    let is_newer = |deployment: &Deployment| deployment.metadata.generation > Some(known);
+    stage
+        .wait()
+        .until(&stage.api::<Deployment>(), name, is_newer)
+        .await;
+    stage.running("shop").await;
+}
+
+/// B1 as far as no service has to run; with Auth itself it is `auth_signs_users_up_as_it_is_deployed`.
+#[tokio::test]
+async fn b01_every_service_verifies_what_auth_signs_and_every_key() {
+    let (stage, _operator, _) = shop(json!({})).await;
+    let keys = stage.values("shop-jwt").await;
+    let [auth, rest, storage, realtime] = [
+        stage.pod("shop-auth").await,
+        stage.pod("shop-postgrest").await,
+        stage.pod("shop-storage").await,
+        stage.pod("shop-realtime").await,
+    ];
+    // Auth signs with the one key of its list that may.
+    let list: Vec<Value> = serde_json::from_str(auth.value("GOTRUE_JWT_KEYS")).unwrap();
+    let may_sign = |key: &&Value| key["key_ops"].as_array().unwrap().contains(&json!("sign"));
+    let signing = list.iter().find(may_sign).unwrap().to_string();
+    let signing = SigningKey::parse(&signing).unwrap();
+    let user = asymmetric(&signing, Role::Anon, Timestamp::now()).unwrap();
+    for set in [
+        rest.value("PGRST_JWT_SECRET"),
+        storage.value("JWT_JWKS"),
+        realtime.value("API_JWT_JWKS"),
+    ] {
+        for key in [
+            "anon-key",
+            "service-role-key",
+            "anon-key-asymmetric",
+            "service-role-key-asymmetric",
+        ] {
+            assert!(jwt::verify_by_set(set, &keys[key]).is_some(), "{key}");
+        }
+        assert!(jwt::verify_by_set(set, user.expose_secret()).is_some());
+        assert!(jwt::verify_by_set(set, &jwt::sign_with("another secret", "anon")).is_none());
+    }
+    // Those who take no set take the secret as the text that it is.
+    for secret in [
+        auth.value("GOTRUE_JWT_SECRET"),
+        storage.value("AUTH_JWT_SECRET"),
+        realtime.value("API_JWT_SECRET"),
+    ] {
+        assert!(jwt::verify_with(secret, &keys["anon-key"]).is_some());
+    }
+    assert!(!rest.environment.contains_key("PGRST_JWT_SECRET_IS_BASE64"));
+}

@@ -1,0 +1,51 @@
+//! What another implementation of this API has to do, check by check: A1 to A23 are what users of the original rely
+//! on, B1 to B15 what it should have done. A test's name begins with the number of its check; docs/supabase/checks.md
+//! says what each is about, and which cannot be made here.
+
+mod api;
+mod children;
+mod database;
+mod deletion;
+mod gateway;
+mod keys;
+mod kong;
+mod quiet;
+mod settings;
+mod status;
+mod storage;
+mod takeover;
+mod webhook;
+
+use serde_json::Value;
+use stanchion_api::SupabaseProject;
+
+use crate::stage::{Running, Stage};
+
+/// The seven that every project has: the name of the Deployment after the project's, and the component's label.
+const COMPONENTS: [(&str, &str); 7] = [
+    ("auth", "authentication"),
+    ("kong", "api-gateway"),
+    ("meta", "metadata"),
+    ("postgrest", "rest-api"),
+    ("realtime", "realtime"),
+    ("storage", "storage-api"),
+    ("studio", "studio"),
+];
+
+/// The five labels of everything that belongs to a component; its pods are selected by them.
+fn labels(project: &str, name: &str, component: &str) -> Value {
+    serde_json::json!({
+        "app.kubernetes.io/name": name, "app.kubernetes.io/instance": project,
+        "app.kubernetes.io/component": component, "app.kubernetes.io/part-of": "supabase",
+        "app.kubernetes.io/managed-by": "supabase-operator",
+    })
+}
+
+/// A stage on which the project `shop` runs.
+async fn shop(more: Value) -> (Stage, Running, SupabaseProject) {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    stage.project("shop", more).await;
+    let project = stage.running("shop").await;
+    (stage, operator, project)
+}

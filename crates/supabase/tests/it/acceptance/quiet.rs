@@ -1,0 +1,67 @@
+//! Nothing to do, nothing written.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stanchion_api::SupabaseProject;
+
+use super::shop;
+use crate::stage::Stage;
+
+/// How long nobody must write to be at rest.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// The bench has the same with a thousand: see docs/supabase.
+#[tokio::test]
+async fn b14_projects_at_rest_cost_no_write() {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    let names = ["one", "two", "three", "four"];
+    for name in names {
+        let create = format!("CREATE DATABASE {name}");
+        stage.bed.server.execute("postgres", &create).await;
+        let secret = format!("db-{name}");
+        stage.secret(&secret, stage.secret_for(name)).await;
+        stage
+            .project(name, json!({ "database": { "secretRef": { "name": secret } } }))
+            .await;
+    }
+    for name in names {
+        stage.running(name).await;
+    }
+    operator.faults.quiet(QUIET).await;
+    let (writes, passes) = (operator.faults.writes().len(), operator.passes());
+    // Each is looked at as a whole once more.
+    for name in names {
+        let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/reconcile-at": "now" } } });
+        stage.patch::<SupabaseProject>(name, asked).await;
+    }
+    let again = passes + u64::try_from(names.len()).unwrap();
+    stage
+        .wait()
+        .eventually("a pass each", async || operator.passes() >= again)
+        .await;
+    operator.idle().await;
+    let after = operator.faults.writes();
+    assert_eq!(after.len(), writes, "{:?}", after.get(writes..));
+}
+
+/// A restart finds everything as it was left, and writes nothing.
+#[tokio::test]
+async fn b14_a_restart_writes_nothing() {
+    let (stage, first, before) = shop(json!({})).await;
+    first.kill().await;
+    let second = stage.operator().await;
+    stage
+        .wait()
+        .eventually("a pass", async || second.passes() > 0)
+        .await;
+    second.idle().await;
+    let after = stage.running("shop").await;
+    assert_eq!(
+        second.writes("shop"),
+        [""; 0],
+        "written although nothing had changed"
+    );
+    assert_eq!(after.status, before.status);
+}

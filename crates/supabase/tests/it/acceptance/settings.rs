@@ -1,0 +1,120 @@
+//! What the spec says about a component, on its Deployment.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Container, EnvVar};
+use k8s_openapi::api::networking::v1::Ingress;
+use serde_json::{Value, json};
+
+use super::shop;
+use crate::stage::{Stage, container};
+
+fn variable<'a>(container: &'a Container, name: &str) -> Vec<&'a EnvVar> {
+    let all = container.env.iter().flatten();
+    all.filter(|variable| variable.name == name).collect()
+}
+
+fn resources(container: &Container) -> Value {
+    json!(container.resources)
+}
+
+#[tokio::test]
+async fn a14_what_the_spec_says_of_a_component_is_so() {
+    let kong = json!({
+        "image": "mirror.example.com:5000/kong:1", "replicas": 3,
+        "resources": { "limits": { "memory": "1Gi" } },
+        "extraEnv": [{ "name": "KONG_DNS_ORDER", "value": "A" }, { "name": "MORE", "value": "1" }],
+    });
+    let (stage, _operator, _) = shop(json!({ "kong": kong })).await;
+    let deployment: Deployment = stage.get("shop-kong").await;
+    let kong = container(&deployment);
+    assert_eq!(deployment.spec.as_ref().unwrap().replicas, Some(3));
+    assert_eq!(kong.image.as_deref(), Some("mirror.example.com:5000/kong:1"));
+    assert_eq!(
+        resources(kong),
+        json!({ "limits": { "memory": "1Gi" } }),
+        "nothing of the defaults"
+    );
+    let order = variable(kong, "KONG_DNS_ORDER");
+    assert_eq!(
+        (order.len(), order[0].value.as_deref()),
+        (1, Some("A")),
+        "the user's word counts"
+    );
+    assert_eq!(variable(kong, "MORE").len(), 1);
+
+    for (name, requests, limits) in [
+        ("auth", ("64Mi", "50m"), ("128Mi", "100m")),
+        ("postgrest", ("128Mi", "100m"), ("256Mi", "200m")),
+        ("realtime", ("128Mi", "100m"), ("256Mi", "200m")),
+        ("storage", ("256Mi", "100m"), ("512Mi", "500m")),
+        ("meta", ("64Mi", "50m"), ("128Mi", "100m")),
+        ("studio", ("256Mi", "100m"), ("512Mi", "500m")),
+    ] {
+        let deployment: Deployment = stage.get(&format!("shop-{name}")).await;
+        let expected = json!({
+            "requests": { "memory": requests.0, "cpu": requests.1 }, "limits": { "memory": limits.0, "cpu": limits.1 },
+        });
+        assert_eq!(resources(container(&deployment)), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn b07_zero_is_zero_and_what_is_switched_off_goes() {
+    let ingress = json!({ "enabled": true, "host": "shop.example.com" });
+    let (stage, _operator, project) = shop(json!({ "meta": { "replicas": 0 }, "ingress": ingress })).await;
+    let meta: Deployment = stage.get("shop-meta").await;
+    assert_eq!(meta.spec.unwrap().replicas, Some(0));
+    assert!(project.status.as_ref().unwrap().components["meta"].ready);
+    stage.get::<Ingress>("shop").await;
+    stage
+        .project("shop", json!({ "studio": { "enabled": false } }))
+        .await;
+    stage.wait().gone(&stage.api::<Ingress>(), "shop").await;
+    stage.wait().gone(&stage.api::<Deployment>(), "shop-studio").await;
+    let project = stage.running("shop").await;
+    assert!(!project.status.unwrap().components.contains_key("studio"));
+}
+
+#[tokio::test]
+async fn b12_a_mail_server_and_providers_reach_auth() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    let smtp = json!({
+        "host": "smtp.example.com", "port": "587", "username": "shop", "password": "p@ss", "from": "shop@example.com",
+    });
+    let oauth = json!({ "github-client-id": "id", "github-secret": "hush" });
+    stage.secret("smtp", smtp).await;
+    let spec = json!({
+        "auth": { "smtpSecretRef": { "name": "smtp" }, "oauthSecretRef": { "name": "oauth" } },
+    });
+    stage.project("shop", spec).await;
+    // A Secret that is missing is noticed, and its appearance too.
+    let waits = "Dependency validation failed: OAuth secret 'oauth' not found";
+    stage
+        .until("shop", |project| {
+            project
+                .status
+                .as_ref()
+                .is_some_and(|status| status.message.as_deref() == Some(waits))
+        })
+        .await;
+    stage.secret("oauth", oauth).await;
+    stage.running("shop").await;
+    let auth = stage.pod("shop-auth").await;
+    for (name, value) in [
+        ("GOTRUE_SMTP_HOST", "smtp.example.com"),
+        ("GOTRUE_SMTP_PORT", "587"),
+        ("GOTRUE_SMTP_USER", "shop"),
+        ("GOTRUE_SMTP_PASS", "p@ss"),
+        ("GOTRUE_SMTP_ADMIN_EMAIL", "shop@example.com"),
+        ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        ("GOTRUE_EXTERNAL_GITHUB_ENABLED", "true"),
+        ("GOTRUE_EXTERNAL_GITHUB_CLIENT_ID", "id"),
+        ("GOTRUE_EXTERNAL_GITHUB_SECRET", "hush"),
+    ] {
+        assert_eq!(auth.value(name), value, "{name}");
+    }
+    // And none of it is written down in the Deployment.
+    let text = serde_json::to_string(&auth.container).unwrap();
+    assert!(!text.contains("p@ss") && !text.contains("hush"), "{text}");
+}

@@ -1,0 +1,190 @@
+//! What a project says about itself.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::json;
+use stanchion_api::SupabaseProject;
+use stanchion_api::supabase::{ComponentPhase, Phase};
+
+use super::shop;
+use crate::stage::{Stage, condition, container};
+
+fn phase(project: &SupabaseProject) -> Option<Phase> {
+    project.status.as_ref()?.phase
+}
+
+fn truth(project: &SupabaseProject, kind: &str) -> String {
+    condition(project, kind)
+        .map(|(truth, _)| truth)
+        .unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a15_a_new_image_rolls_what_it_belongs_to_and_nothing_else() {
+    let (stage, _operator, _) = shop(json!({})).await;
+    let before = stage.generations().await;
+    stage
+        .patch::<SupabaseProject>("shop", json!({ "spec": { "kong": { "image": "kong/kong:9" } } }))
+        .await;
+    let project = stage.running("shop").await;
+    let kong: Deployment = stage.get("shop-kong").await;
+    assert_eq!(container(&kong).image.as_deref(), Some("kong/kong:9"));
+    assert_eq!(stage.rolled_since(&before).await, ["shop-kong"]);
+    let generation = project.metadata.generation;
+    let status = project.status.unwrap();
+    assert_eq!(status.observed_generation, generation);
+    assert_eq!(status.components["kong"].version.as_deref(), Some("kong/kong:9"));
+}
+
+#[tokio::test]
+async fn a16_a_project_that_runs_says_so() {
+    let (_stage, _operator, project) = shop(json!({})).await;
+    for (kind, expected, reason) in [
+        ("Ready", "True", "AllComponentsReady"),
+        ("Progressing", "False", "ReconciliationComplete"),
+        ("Available", "True", "EndpointsAvailable"),
+        ("Degraded", "False", "AllComponentsReady"),
+        ("PostgreSQLConnected", "True", "Connected"),
+        ("S3Connected", "True", "Connected"),
+        ("NetworkReady", "True", "ServicesConfigured"),
+        ("SecretsReady", "True", "SecretsGenerated"),
+        ("KongReady", "True", "DeploymentReady"),
+        ("AuthReady", "True", "DeploymentReady"),
+        ("PostgRESTReady", "True", "DeploymentReady"),
+        ("RealtimeReady", "True", "DeploymentReady"),
+        ("StorageReady", "True", "DeploymentReady"),
+        ("MetaReady", "True", "DeploymentReady"),
+        ("StudioReady", "True", "DeploymentReady"),
+    ] {
+        let found = condition(&project, kind);
+        assert_eq!(found, Some((expected.into(), reason.into())), "{kind}");
+    }
+    let spec = serde_json::to_value(&project.spec).unwrap();
+    let status = project.status.unwrap();
+    assert_eq!(status.message.as_deref(), Some("All components running"));
+    assert_eq!(status.components.len(), 7);
+    for (field, component) in &status.components {
+        assert!(component.ready, "{field}");
+        assert_eq!(component.phase, Some(ComponentPhase::Running), "{field}");
+        assert_eq!((component.replicas, component.ready_replicas), (1, 1), "{field}");
+        assert_eq!(json!(component.version), spec[field]["image"], "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a17_a_missing_secret_is_named_and_its_appearance_wakes() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    let missing = json!({ "database": { "secretRef": { "name": "later" } } });
+    stage.project("shop", missing).await;
+    let waiting = |project: &SupabaseProject| {
+        condition(project, "Ready") == Some(("False".into(), "DependencyValidationFailed".into()))
+    };
+    let project = stage.until("shop", waiting).await;
+    let status = project.status.unwrap();
+    assert_eq!(status.phase, Some(Phase::Failed));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("Dependency validation failed: database secret 'later' not found")
+    );
+    let mut incomplete = stage.database_secret();
+    incomplete["host"] = json!("");
+    stage.secret("later", incomplete).await;
+    let lacks = "Dependency validation failed: database secret missing required key 'host'";
+    stage
+        .until("shop", |project| {
+            project
+                .status
+                .as_ref()
+                .is_some_and(|status| status.message.as_deref() == Some(lacks))
+        })
+        .await;
+    stage.secret("later", stage.database_secret()).await;
+    stage.running("shop").await;
+}
+
+#[tokio::test]
+async fn a19_the_originals_events_are_told_once() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    let later = json!({ "database": { "secretRef": { "name": "later" } } });
+    stage.project("shop", later).await;
+    stage
+        .until("shop", |project| phase(project) == Some(Phase::Failed))
+        .await;
+    stage.secret("later", stage.database_secret()).await;
+    stage.running("shop").await;
+    let expected = [
+        [
+            "Warning",
+            "ValidationFailed",
+            "Dependency validation failed: database secret 'later' not found",
+        ],
+        ["Normal", "SecretsCreated", "JWT secrets generated successfully"],
+        [
+            "Normal",
+            "DatabaseInitialized",
+            "PostgreSQL database initialized successfully",
+        ],
+        ["Normal", "PhaseChanged", "SupabaseProject is now Running"],
+    ];
+    // They are told after the status is written.
+    let told = stage
+        .wait()
+        .eventually("all events", async || {
+            let told = stage.events("shop").await;
+            let all = expected.iter().all(|event| told.iter().any(|told| told == event));
+            if all { Ok(told) } else { Err(format!("{told:?}")) }
+        })
+        .await;
+    for event in expected {
+        let times = told.iter().filter(|told| *told == &event).count();
+        assert_eq!(times, 1, "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn b09_a_pod_that_cannot_run_is_reported_in_its_own_words_and_recovers() {
+    for (image, words) in [
+        ("registry/no-such-image:1", "Image"),
+        ("registry/crash-loop:1", "CrashLoopBackOff"),
+    ] {
+        let stage = Stage::new().await;
+        let _operator = stage.operator().await;
+        stage.project("shop", json!({ "auth": { "image": image } })).await;
+        let project = stage
+            .until("shop", |project| phase(project) == Some(Phase::Failed))
+            .await;
+        let message = project.status.as_ref().unwrap().message.clone().unwrap();
+        assert!(message.contains("auth") && message.contains(words), "{message}");
+        let truths = ["Ready", "Degraded", "AuthReady", "KongReady"].map(|kind| truth(&project, kind));
+        assert_eq!(truths, ["False", "True", "False", "True"]);
+        let auth = &project.status.as_ref().unwrap().components["auth"];
+        assert!(
+            !auth.ready && auth.phase == Some(ComponentPhase::Failed),
+            "{auth:?}"
+        );
+        stage
+            .project("shop", json!({ "auth": { "image": "supabase/gotrue:v2.196.0" } }))
+            .await;
+        let project = stage.running("shop").await;
+        assert_eq!(truth(&project, "Degraded"), "False");
+    }
+}
+
+#[tokio::test]
+async fn b13_endpoints_and_dependencies_are_filled_in() {
+    let spec = json!({ "ingress": { "enabled": true, "host": "shop.example.com", "tlsSecretName": "tls" } });
+    let (_stage, _operator, project) = shop(spec).await;
+    let status = project.status.unwrap();
+    let endpoints = serde_json::to_value(status.endpoints.unwrap()).unwrap();
+    let expected = json!({
+        "api": "https://shop.example.com", "auth": "http://shop-auth:9999", "realtime": "http://shop-realtime:4000",
+        "storage": "http://shop-storage:5000", "rest": "http://shop-postgrest:3000",
+    });
+    assert_eq!(endpoints, expected);
+    let dependencies = status.dependencies.unwrap();
+    for dependency in [dependencies.postgresql.unwrap(), dependencies.s3.unwrap()] {
+        assert!(dependency.connected && dependency.error.is_none());
+        assert!(dependency.latency_ms.is_some() && dependency.last_connected_time.is_some());
+    }
+}

@@ -1,0 +1,106 @@
+//! A running installation of the operator that came before.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Secret, Service};
+use kube::ResourceExt as _;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use stanchion_api::SupabaseProject;
+
+use super::{COMPONENTS, labels};
+use crate::stage::Stage;
+
+fn meta(project: &SupabaseProject, name: &str, component: &str) -> Value {
+    let owner = json!({
+        "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject", "name": "shop",
+        "uid": project.uid().unwrap(), "controller": true, "blockOwnerDeletion": true,
+    });
+    json!({ "name": format!("shop-{name}"), "labels": labels("shop", name, component), "ownerReferences": [owner] })
+}
+
+/// As the predecessor wrote it: by plain updates, with what is wrong with it.
+fn old_deployment(project: &SupabaseProject, name: &str, component: &str) -> Deployment {
+    let labels = labels("shop", name, component);
+    let container = json!({
+        "name": name, "image": format!("example.com/{name}:1"),
+        "ports": [{ "name": "old", "containerPort": 1234, "protocol": "TCP" }],
+        "env": [
+            { "name": "PGRST_JWT_SECRET_IS_BASE64", "value": "true" },
+            { "name": "KONG_ADMIN_LISTEN", "value": "0.0.0.0:8001" },
+        ],
+    });
+    serde_json::from_value(json!({
+        "metadata": meta(project, name, component),
+        "spec": {
+            "replicas": 1, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
+    }))
+    .unwrap()
+}
+
+fn old_service(project: &SupabaseProject, name: &str, component: &str) -> Service {
+    serde_json::from_value(json!({
+        "metadata": meta(project, name, component),
+        "spec": { "selector": labels("shop", name, component), "ports": [{ "name": "old", "port": 1234 }] },
+    }))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
+    let stage = Stage::new().await;
+    let project = stage.project("shop", json!({})).await;
+    let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
+    stage.patch::<SupabaseProject>("shop", finalizer).await;
+    let (deployments, services) = (stage.api::<Deployment>(), stage.api::<Service>());
+    let mut known = BTreeMap::new();
+    for (name, component) in COMPONENTS {
+        let params = PostParams::default();
+        let old = old_deployment(&project, name, component);
+        let deployment = deployments.create(&params, &old).await.unwrap();
+        let old = old_service(&project, name, component);
+        let service = services.create(&params, &old).await.unwrap();
+        known.insert(format!("shop-{name}"), (deployment.uid(), service.uid()));
+    }
+    let keys: Secret = serde_json::from_value(json!({
+        "metadata": { "name": "shop-jwt" },
+        "stringData": { "jwt-secret": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=", "anon-key": "a.b.c" },
+    }))
+    .unwrap();
+    let secrets = stage.api::<Secret>();
+    secrets.create(&PostParams::default(), &keys).await.unwrap();
+    let _operator = stage.operator().await;
+    stage.running("shop").await;
+
+    for (child, before) in known {
+        let deployment: Deployment = stage.get(&child).await;
+        let service: Service = stage.get(&child).await;
+        assert_eq!(
+            (deployment.uid(), service.uid()),
+            before,
+            "{child} was not made anew"
+        );
+        let text = serde_json::to_string(&(&deployment.spec, &service.spec)).unwrap();
+        for wrong in ["PGRST_JWT_SECRET_IS_BASE64", "0.0.0.0:8001", "1234", "\"old\""] {
+            assert!(!text.contains(wrong), "{child}: {wrong} in {text}");
+        }
+    }
+    let keys = stage.values("shop-jwt").await;
+    assert_eq!(keys["jwt-secret"], "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=");
+    assert_eq!(
+        keys["anon-key-previous"], "a.b.c",
+        "a key that nobody verifies is replaced"
+    );
+    assert!(keys.contains_key("pg-meta-crypto-key"));
+
+    // Its finalizer holds nothing up, even when the Secrets went first.
+    stage.delete::<Secret>("db").await;
+    stage.delete::<Secret>("s3").await;
+    stage.delete::<SupabaseProject>("shop").await;
+    let projects = stage.api::<SupabaseProject>();
+    Box::pin(stage.wait().gone(&projects, "shop")).await;
+    stage.wait().gone(&deployments, "shop-postgrest").await;
+}

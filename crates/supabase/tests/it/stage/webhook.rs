@@ -1,0 +1,57 @@
+//! The webhook, between whoever applies an object and the API server.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use stanchion_kernel::Scope;
+use stanchion_kernel::admission::{
+    Admission, CertificateSource, Endpoint, FailurePolicy, Registration, RegistrationSettings, SelfMade,
+    Webhook,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Stage;
+
+/// A webhook for one namespace; nobody serves it once this is dropped.
+pub(crate) struct Served {
+    registration: Registration,
+    _tasks: JoinSet<()>,
+}
+
+impl Served {
+    /// Nobody is asked any more.
+    pub(crate) async fn unregister(self) {
+        self.registration.unregister().await.unwrap();
+    }
+}
+
+/// Registers the webhook for the namespace of the stage, and serves it.
+pub(crate) async fn serve(stage: &Stage) -> Served {
+    let scopes = [Scope::Namespace(stage.namespace.clone())];
+    let webhooks: Arc<[Webhook]> = stanchion_supabase::webhooks(&stage.client, &scopes).into();
+    let source = SelfMade::new(&stage.namespace, "webhook", vec!["127.0.0.1".into()]);
+    let admission = Admission::start(
+        stage.client.clone(),
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        CertificateSource::SelfMade(source),
+        Arc::clone(&webhooks),
+    )
+    .await
+    .unwrap();
+    let settings = RegistrationSettings {
+        name: stage.namespace.clone(),
+        endpoint: Endpoint::url(&format!("https://{}", admission.addr())).unwrap(),
+        failure_policy: FailurePolicy::Fail,
+        namespaces: vec![stage.namespace.clone()],
+    };
+    let registration = Registration::new(stage.client.clone(), settings, webhooks);
+    let bundle = admission.ca_bundle().borrow().clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(admission.run(CancellationToken::new()));
+    registration.register(bundle.as_deref()).await.unwrap();
+    Served {
+        registration,
+        _tasks: tasks,
+    }
+}
