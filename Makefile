@@ -74,6 +74,12 @@ bench-supabase: setup assets ## Measure what 100 Supabase projects cost (ARGS="-
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-supabase -- \
 		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
 
+.PHONY: bench-policy
+bench-policy: setup assets ## Measure what policies cost, and beside pgroles where it is installed (see bench/policy/src/operator.rs)
+	cargo build --release --locked --all-features --bin stanchion
+	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-policy -- \
+		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+
 .PHONY: bench-roles
 bench-roles: setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
 	cargo build --release --locked --all-features --bin stanchion

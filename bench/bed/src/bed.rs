@@ -9,7 +9,7 @@ use kube::api::{ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stanchion_testkit::cluster::{Audit, Cluster};
+use stanchion_testkit::cluster::{Audit, Cluster, Request};
 use stanchion_testkit::postgres::{Postgres, Version};
 use stanchion_testkit::process::{Launch, Process};
 use stanchion_testkit::scratch::Scratch;
@@ -19,10 +19,8 @@ use crate::connections;
 
 /// Long enough without a write that the work is done, and not only between two passes.
 const QUIET: Duration = Duration::from_secs(5);
-/// A list of many objects is work for the API server, which is being measured, too.
-const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 /// The administrators tell operators apart in the server's log.
-const OURS: &str = "ours";
+pub const OURS: &str = "ours";
 /// Another operator's administrator.
 pub const RIVAL: &str = "rival";
 /// The password of the administrators.
@@ -58,9 +56,23 @@ pub struct Counted {
     pub examples: Vec<String>,
 }
 
+impl Counted {
+    /// All requests.
+    pub fn calls(&self) -> usize {
+        self.writes + self.reads
+    }
+}
+
 impl Bed {
-    /// A cluster and a server of their own.
+    /// A cluster with our kinds and a server of their own.
     pub async fn new(purpose: &str) -> Self {
+        let bed = Self::bare(purpose).await;
+        bed.cluster.install_crds(stanchion_api::crds()).await;
+        bed
+    }
+
+    /// The same without any kind of ours.
+    pub async fn bare(purpose: &str) -> Self {
         let server = Postgres::builder(Version::V15)
             .setting("log_disconnections", "on")
             .start();
@@ -69,7 +81,6 @@ impl Bed {
             let make = format!("CREATE ROLE {login} LOGIN SUPERUSER PASSWORD '{PASSWORD}'");
             server.execute("postgres", &make).await;
         }
-        cluster.install_crds(stanchion_api::crds()).await;
         let namespace = cluster.namespace(purpose).await;
         Self {
             client: cluster.client().await,
@@ -152,18 +163,23 @@ impl Bed {
             if listed.items.iter().filter(ready).count() >= objects {
                 return;
             }
-            sleep(BETWEEN_LISTS).await;
+            sleep(between_lists(objects)).await;
         }
     }
 
-    /// Waits until so many users are ready.
-    pub async fn users_ready(&self, objects: usize) {
+    /// Waits until so many objects of the kind of `example` have the condition Ready.
+    pub async fn ready(&self, example: &Value, objects: usize) {
         let is_ready = |object: &Value| {
             let conditions = object["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
             conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
         };
-        self.converge(&user(0), objects, is_ready).await;
+        self.converge(example, objects, is_ready).await;
+    }
+
+    /// Waits until so many users are ready.
+    pub async fn users_ready(&self, objects: usize) {
+        self.ready(&user(0), objects).await;
     }
 
     /// Waits until the operator has done everything that follows.
@@ -193,8 +209,18 @@ impl Bed {
 
     /// What an operator with this user agent and this administrator did since.
     pub async fn count_of(&self, mark: &Mark<'_>, agent: &str, login: &str) -> Counted {
-        let requests = mark.audit.requests().await;
-        let requests = requests.filter(|request| request.user_agent.starts_with(agent));
+        self.count_where(mark, |request| request.user_agent.starts_with(agent), login)
+            .await
+    }
+
+    /// What an operator that sends these requests, and has this administrator, did since.
+    pub async fn count_where(
+        &self,
+        mark: &Mark<'_>,
+        is_its: impl Fn(&Request) -> bool,
+        login: &str,
+    ) -> Counted {
+        let requests = mark.audit.requests().await.filter(is_its);
         let writes = requests.clone().writes();
         let log = self.server.log();
         let entries = log.entries().get(mark.entries..).unwrap_or_default();
@@ -225,6 +251,11 @@ impl Bed {
             &ApiResource::from_gvk(&kind),
         )
     }
+}
+
+/// A list of many objects is work for the API server, which is being measured, too.
+fn between_lists(objects: usize) -> Duration {
+    Duration::from_millis(u64::try_from(objects.clamp(100, 1000)).unwrap_or(1000))
 }
 
 fn user(number: usize) -> Value {

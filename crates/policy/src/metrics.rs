@@ -1,4 +1,4 @@
-//! The original's numbers, under Prometheus' spelling of its names.
+//! The original's numbers: under its names for a collector, under Prometheus' spelling of them at `/metrics`.
 
 use std::time::Duration;
 
@@ -7,7 +7,28 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
+
+/// The names at `/metrics`, and those that a collector gets: the original's.
+pub const OTLP_NAMES: [(&str, &str); 11] = [
+    ("pgroles_reconcile_total", "pgroles.reconcile.total"),
+    (
+        "pgroles_reconcile_duration_milliseconds",
+        "pgroles.reconcile.duration",
+    ),
+    ("pgroles_reconcile_inflight", "pgroles.reconcile.inflight"),
+    ("pgroles_plan_total", "pgroles.plan.total"),
+    ("pgroles_plan_changes_total", "pgroles.plan.changes"),
+    ("pgroles_lock_contention_total", "pgroles.lock_contention.total"),
+    ("pgroles_policy_conflicts_total", "pgroles.policy.conflicts"),
+    ("pgroles_invalid_spec_total", "pgroles.invalid_spec.total"),
+    (
+        "pgroles_database_connection_failures_total",
+        "pgroles.database.connection_failures",
+    ),
+    ("pgroles_apply_total", "pgroles.apply.total"),
+    ("pgroles_apply_statements_total", "pgroles.apply.statements"),
+];
 
 /// How a reconcile ended.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -71,9 +92,10 @@ impl PolicyMetrics {
             "Reconciles, by how they ended",
             metrics.reconciles.clone(),
         );
-        registry.register(
-            "pgroles_reconcile_duration_milliseconds",
+        registry.register_with_unit(
+            "pgroles_reconcile_duration",
             "How long reconciles took",
+            Unit::Other("milliseconds".into()),
             metrics.duration.clone(),
         );
         registry.register(
@@ -174,6 +196,28 @@ impl PolicyMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A number without a name for collectors would reach them under one that nobody looks for.
+    #[test]
+    fn every_number_has_the_originals_name() {
+        let mut registry = Registry::default();
+        let metrics = PolicyMetrics::register(&mut registry);
+        metrics.ended(None, Duration::ZERO);
+        metrics.planned(1);
+        metrics.applied(Some(1));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let shown = text.lines().filter(|line| !line.starts_with('#'));
+        let mut shown: Vec<&str> = shown
+            .filter_map(|line| line.split(['{', ' ']).next())
+            .filter(|name| !name.ends_with("_bucket") && !name.ends_with("_count"))
+            .map(|name| name.trim_end_matches("_sum"))
+            .collect();
+        shown.sort_unstable();
+        let mut named: Vec<&str> = OTLP_NAMES.iter().map(|(shown, _)| *shown).collect();
+        named.sort_unstable();
+        assert_eq!(shown, named);
+    }
 
     #[test]
     fn what_runs_is_counted_until_it_ends() {

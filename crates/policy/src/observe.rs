@@ -242,3 +242,39 @@ pub fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
             .desired,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::validate::validate;
+
+    /// The seed's classes: misconfiguration at the interval, infrastructure with backoff, a busy database soon.
+    #[test]
+    fn each_class_has_its_own_pace() {
+        let policy = json!({
+            "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy", "metadata": { "name": "p" },
+            "spec": { "connection": { "secretRef": { "name": "db" } }, "interval": "7m" },
+        });
+        let Ok(Target::Present(wanted)) = validate(&serde_json::from_value(policy).unwrap()) else {
+            panic!("not present")
+        };
+        let interval = Retry::After(Duration::from_mins(7));
+        let soon = Retry::After(Duration::from_secs(1));
+        let busy = Problem::transient(problems::LOCK_CONTENTION, "").with_retry(soon);
+        for (problem, expected) in [
+            (Problem::permanent("InvalidSpec", ""), interval),
+            (Problem::human(problems::CONFLICT, ""), interval),
+            (Problem::human(problems::PRIVILEGES, ""), interval),
+            (Problem::dependency("SecretFetchFailed", ""), interval),
+            (Problem::transient(problems::CONNECTION, ""), Retry::Backoff),
+            (busy, soon),
+        ] {
+            let reason = problem.reason;
+            assert_eq!(slow(problem, &wanted).reaction().retry, expected, "{reason}");
+        }
+    }
+}

@@ -8,9 +8,9 @@ use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::Pools;
 
 use crate::claims::Claims;
-use crate::metrics::PolicyMetrics;
+use crate::metrics::{OTLP_NAMES, PolicyMetrics};
 
-/// How long a pass waits for its turn at a database before it lets others go first.
+/// The usual [`Setup::turn`].
 pub const TURN: Duration = Duration::from_secs(20);
 
 /// What the controllers of all scopes share. Clones share it.
@@ -24,16 +24,20 @@ pub struct Setup {
     pub claims: Claims,
     /// The numbers.
     pub metrics: PolicyMetrics,
+    /// How long a pass waits for its turn at a database before it lets others go first.
+    pub turn: Duration,
 }
 
 impl Setup {
     /// With nothing claimed yet. Call it once per process: its numbers are registered here.
     pub fn new(pools: Pools, fingerprints: Arc<FingerprintKey>, metrics: &Metrics) -> Self {
+        metrics.rename_for_otlp(OTLP_NAMES);
         Self {
             pools,
             fingerprints,
             claims: Claims::default(),
             metrics: metrics.register(PolicyMetrics::register),
+            turn: TURN,
         }
     }
 }

@@ -7,6 +7,8 @@
 //! | [`crash`] | an operator killed at every write, compared with one that was not |
 //! | [`postgres`] | throw-away servers of four versions, with their log |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
+//! | [`collector`] | an OpenTelemetry collector in the process |
+//! | [`running`] | an operator in the process, and what its numbers say |
 //! | [`report`] | what a run used and what it left out |
 //! | [`s3`] | an S3 server in the process |
 //! | [`wait`] | waiting with a deadline and a useful failure |
@@ -29,6 +31,7 @@
 
 pub mod certificates;
 pub mod cluster;
+pub mod collector;
 pub mod crash;
 pub mod faults;
 pub mod operator_log;
@@ -36,6 +39,7 @@ pub mod port;
 pub mod postgres;
 pub mod proxy;
 pub mod report;
+pub mod running;
 pub mod s3;
 pub mod unique;
 pub mod wait;

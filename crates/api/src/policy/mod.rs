@@ -6,6 +6,8 @@
 
 mod connection;
 mod grants;
+#[cfg(test)]
+mod original;
 mod plan;
 mod roles;
 mod status;

@@ -6,7 +6,7 @@
 //! | [`api_calls`] | the layer that counts and times each request to the Kubernetes API |
 //! | [`logs`] | JSON or text lines that name the object and the reconcile |
 //! | [`health`] | `/livez`, `/readyz` and `/metrics` |
-//! | `otlp` | traces to an OpenTelemetry collector, with the cargo feature of that name |
+//! | `otlp` | traces and numbers to an OpenTelemetry collector, with the cargo feature of that name |
 
 pub mod api_calls;
 pub mod health;

@@ -46,3 +46,61 @@ pub(super) fn decide(
         Decision::Rejected(_) => Happening::Rejected(name.into(), username.clone()),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use stanchion_api::policy::Decider;
+
+    use super::*;
+
+    fn alice() -> Decider {
+        Decider {
+            username: "alice".into(),
+            ..Decider::default()
+        }
+    }
+
+    fn decided(phase: PlanPhase, decision: &Decision) -> (PostgresPolicyPlanStatus, Applied) {
+        let mut status = PostgresPolicyPlanStatus {
+            phase,
+            ..PostgresPolicyPlanStatus::default()
+        };
+        let mut applied = Applied::default();
+        decide(&mut status, "p", decision, &mut applied);
+        (status, applied)
+    }
+
+    #[test]
+    fn a_decision_is_noted_with_who_made_it_and_told_once() {
+        let yes = Decision::Approved(alice());
+        let (mut status, mut applied) = decided(PlanPhase::Pending, &yes);
+        assert_eq!(status.phase, PlanPhase::Approved);
+        assert_eq!(status.decided_by, Some(alice()));
+        assert_eq!(status.conditions[0].type_, "Approved");
+        assert_eq!(
+            applied.happened,
+            [Happening::Approved("p".into(), "alice".into())]
+        );
+        let before = status.clone();
+        decide(&mut status, "p", &yes, &mut applied);
+        assert_eq!((status, applied.happened.len()), (before, 1));
+    }
+
+    #[test]
+    fn a_no_ends_a_plan_that_a_yes_leaves_on_its_way() {
+        let (yes, no) = (Decision::Approved(alice()), Decision::Rejected(alice()));
+        for phase in [PlanPhase::Failed, PlanPhase::Applying] {
+            assert_eq!(decided(phase, &yes).0.phase, phase);
+            assert_eq!(decided(phase, &no).0.phase, PlanPhase::Rejected);
+        }
+    }
+
+    #[test]
+    fn a_no_takes_the_place_of_a_yes() {
+        let (mut status, mut applied) = decided(PlanPhase::Pending, &Decision::Approved(alice()));
+        decide(&mut status, "p", &Decision::Rejected(alice()), &mut applied);
+        let kinds: Vec<_> = status.conditions.iter().map(|it| it.type_.as_str()).collect();
+        assert_eq!(kinds, ["Denied"]);
+        assert_eq!(status.phase, PlanPhase::Rejected);
+    }
+}

@@ -14,7 +14,6 @@ use stanchion_roles::plan::Plan as Changes;
 use super::follow::Pass;
 use super::{Applied, Happening};
 use crate::problems;
-use crate::setup::TURN;
 
 impl Pass<'_> {
     pub(super) async fn write_secrets(&self) -> Result<(), Problem> {
@@ -77,17 +76,13 @@ impl Pass<'_> {
     async fn run(&self, changes: &Changes, options: diff::Options) -> Result<Mark, Problem> {
         self.write_secrets().await?;
         self.write.may_write()?;
-        let exclusive = self
-            .controller
-            .setup
-            .pools
-            .exclusive(&self.seen.database, TURN)
-            .await;
+        let setup = &self.controller.setup;
+        let exclusive = setup.pools.exclusive(&self.seen.database, setup.turn).await;
         let (_turn, mut session) = exclusive.map_err(|error| problems::of_postgres(error, "ApplyFailed"))?;
         let desired = &self.seen.content.desired;
         let how = Options {
             diff: options.clone(),
-            lock_wait: TURN,
+            lock_wait: setup.turn,
             expected: Some(changes.digest()),
             ..Options::default()
         };

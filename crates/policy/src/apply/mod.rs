@@ -22,7 +22,6 @@ use crate::controller::PolicyController;
 use crate::observe::{Left, Observed, slow};
 use crate::plan::Plan;
 use crate::problems;
-use crate::setup::TURN;
 use crate::target::Target;
 
 /// What was done.
@@ -112,10 +111,11 @@ pub async fn apply(
 /// Revokes what only this policy granted.
 async fn take_back(controller: &PolicyController, write: &Writer, left: &Left) -> Result<(), Problem> {
     write.may_write()?;
-    let exclusive = controller.setup.pools.exclusive(&left.database, TURN).await;
+    let setup = &controller.setup;
+    let exclusive = setup.pools.exclusive(&left.database, setup.turn).await;
     let (_turn, mut session) = exclusive.map_err(|error| problems::of_postgres(error, "ApplyFailed"))?;
     let options = Options {
-        lock_wait: TURN,
+        lock_wait: setup.turn,
         ..Options::default()
     };
     engine(&mut session, &left.desired, &options)

@@ -56,7 +56,11 @@ fn manager(plan: &PostgresPolicyPlan, annotation: &str) -> Decider {
         .managed_fields()
         .iter()
         .find(|entry| entry.fields_v1.as_ref().is_some_and(|fields| owns(&fields.0)));
-    entry.and_then(|entry| entry.manager.clone()).map_or_else(
+    // A client that does not say who it is has an empty name, which nobody could be called.
+    let named = entry
+        .and_then(|entry| entry.manager.clone())
+        .filter(|name| !name.is_empty());
+    named.map_or_else(
         || unnamed("annotation"),
         |username| Decider {
             username,
@@ -102,6 +106,19 @@ mod tests {
             panic!("not approved")
         };
         assert_eq!(who.username, "kubectl-annotate");
+    }
+
+    #[test]
+    fn an_annotation_of_nobody_is_a_decision_all_the_same() {
+        let fields = json!({ "f:metadata": { "f:annotations": { "f:pgroles.io/approved": {} } } });
+        let metadata = json!({
+            "name": "x", "annotations": { "pgroles.io/approved": "true" },
+            "managedFields": [{ "manager": "", "fieldsV1": fields }],
+        });
+        let Some(Decision::Approved(who)) = decision(&plan(&metadata, &json!({}))) else {
+            panic!("not approved")
+        };
+        assert_eq!(who.username, "unknown (annotation)");
     }
 
     #[test]

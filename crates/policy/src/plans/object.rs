@@ -171,3 +171,38 @@ pub fn summary(summary: &Summary) -> ChangeSummary {
         total: count(summary.total()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_policy_the_moment_and_the_plan() {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let digest = "sha256:0123456789abcdef";
+        assert_eq!(
+            name("shop", digest, now),
+            "shop-plan-20260102-030405-0123456789ab"
+        );
+        let long = name(&"a.".repeat(126), digest, now);
+        assert!(long.len() + "-sql".len() <= 253 && !long.contains(".-"), "{long}");
+    }
+
+    #[test]
+    fn a_preview_is_short() {
+        assert_eq!(preview(&"SELECT 1;\n".repeat(100)).lines().count(), PREVIEW_LINES);
+        assert!(preview(&"x".repeat(10_000)).len() <= PREVIEW_BYTES);
+    }
+
+    #[test]
+    fn only_what_happens_is_in_the_summary() {
+        let one = Summary {
+            roles_created: 2,
+            grants_added: 1,
+            ..Summary::default()
+        };
+        let line = one_line(&one);
+        assert!(line.contains("2 ") && !line.contains("0 "), "{line}");
+        assert_eq!(summary(&one).total, 3);
+    }
+}

@@ -16,14 +16,14 @@ const ACTION: &str = "Reconcile";
 pub(super) fn of(
     before: &PostgresPolicyStatus,
     after: &PostgresPolicyStatus,
-    outcome: &Passed<'_>,
+    passed: &Passed<'_>,
 ) -> Vec<Notice> {
     let now = |kind| find(&after.conditions, kind);
     let was = |kind| find(&before.conditions, kind);
     let became = |kind, status: &str| {
         now(kind).filter(|it| it.status == status && was(kind).is_none_or(|was| was.status != status))
     };
-    let mut notices: Vec<Notice> = outcome.applied.happened.iter().map(happened).collect();
+    let mut notices: Vec<Notice> = passed.applied.happened.iter().map(happened).collect();
     let mut tell = |notice: Notice| notices.push(notice);
     if let Some(conflict) = became(condition::CONFLICT, "True") {
         tell(Notice::warning("ConflictDetected", ACTION, &conflict.message));
@@ -51,11 +51,11 @@ pub(super) fn of(
     }
     if became(condition::DRIFTED, "False").is_some()
         && was(condition::DRIFTED).is_some()
-        && matches!(outcome.target, Some(Target::Present(wanted)) if !wanted.mode.applies())
+        && matches!(passed.target, Some(Target::Present(wanted)) if !wanted.mode.applies())
     {
         tell(Notice::normal("PlanClean", ACTION, "the database is as declared"));
     }
-    match outcome.problem {
+    match passed.problem {
         Some(problem) if problem.reason == problems::CONFLICT => {}
         Some(problem) => {
             let is_news = |was: &Condition| was.status != "False" || was.reason != problem.reason;

@@ -1,6 +1,8 @@
 //! How it went, as a status.
 
 mod events;
+#[cfg(test)]
+mod tests;
 
 use jiff::Timestamp;
 use stanchion_api::PostgresPolicy;
@@ -10,26 +12,74 @@ use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::problem::Class;
 use stanchion_kernel::{Outcome, Problem, Report};
 
-use crate::apply::{End, Told};
+use crate::apply::{Applied, End, Told};
 use crate::claims::Rival;
 use crate::controller::PolicyController;
-use crate::observe::{Contested, Observed, Seen};
+use crate::observe::Observed;
 use crate::overlap::defined;
 use crate::problems;
 use crate::target::{Content, Target, Wanted};
 use kube::ResourceExt;
 
-type Passed<'a> = Outcome<'a, PolicyController>;
+/// How far a pass came, as far as it is told.
+struct Passed<'a> {
+    target: Option<&'a Target>,
+    known: Option<Known<'a>>,
+    applied: &'a Applied,
+    problem: Option<&'a Problem>,
+}
+
+/// What a pass that reached the database knows.
+struct Known<'a> {
+    /// Which one it is.
+    identity: String,
+    /// What must hold there.
+    content: &'a Content,
+    /// Who else declares it.
+    rivals: &'a [Rival],
+}
+
+impl<'a> Passed<'a> {
+    fn of(outcome: &Outcome<'a, PolicyController>) -> Self {
+        let known = match outcome.observed {
+            Some(Observed::Contested(contested)) => Some(Known {
+                identity: contested.identity.to_string(),
+                content: &contested.content,
+                rivals: &contested.rivals,
+            }),
+            Some(Observed::Seen(seen)) => Some(Known {
+                identity: seen.identity.to_string(),
+                content: &seen.content,
+                rivals: &[],
+            }),
+            _ => None,
+        };
+        Self {
+            target: outcome.target,
+            known,
+            applied: outcome.applied,
+            problem: outcome.problem,
+        }
+    }
+}
 
 /// The status after a pass.
-pub fn report(policy: &PostgresPolicy, outcome: &Passed<'_>, now: Timestamp) -> Report<PostgresPolicyStatus> {
+pub fn report(
+    policy: &PostgresPolicy,
+    outcome: &Outcome<'_, PolicyController>,
+    now: Timestamp,
+) -> Report<PostgresPolicyStatus> {
+    told(policy, &Passed::of(outcome), now)
+}
+
+fn told(policy: &PostgresPolicy, passed: &Passed<'_>, now: Timestamp) -> Report<PostgresPolicyStatus> {
     let before = policy.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(before.conditions(), policy.metadata.generation, now);
-    let mut report = match (outcome.problem, outcome.target) {
-        (Some(problem), target) => failed(before.clone(), &mut conditions, outcome, problem, target),
+    let mut report = match (passed.problem, passed.target) {
+        (Some(problem), _) => failed(before.clone(), &mut conditions, passed, problem),
         (None, Some(Target::Suspended(_))) => suspended(before.clone(), &mut conditions),
         (None, Some(Target::Present(wanted))) => {
-            present(before.clone(), &mut conditions, wanted, outcome, now)
+            present(before.clone(), &mut conditions, wanted, passed, now)
         }
         // A policy that is gone has nothing more to say.
         (None, _) => Report::new(before.clone()),
@@ -37,21 +87,20 @@ pub fn report(policy: &PostgresPolicy, outcome: &Passed<'_>, now: Timestamp) -> 
     let requested = policy.annotations().get(annotation::REQUESTED_AT);
     if requested.is_some() {
         report.status.last_attempted_reconcile_at = requested.cloned();
-        if outcome.problem.is_none() {
+        if passed.problem.is_none() {
             report.status.last_handled_reconcile_at = requested.cloned();
         }
     }
     report.status.conditions = conditions.finish();
-    report.notices = events::of(&before, &report.status, outcome);
+    report.notices = events::of(&before, &report.status, passed);
     report
 }
 
 fn failed(
     mut status: PostgresPolicyStatus,
     conditions: &mut Conditions,
-    outcome: &Passed<'_>,
+    passed: &Passed<'_>,
     problem: &Problem,
-    target: Option<&Target>,
 ) -> Report<PostgresPolicyStatus> {
     if problem.reason == problems::LOCK_CONTENTION {
         // Nothing failed: others were first, and it is our turn soon.
@@ -65,25 +114,22 @@ fn failed(
     } else {
         0
     };
-    if let Some(Target::Present(wanted)) = target {
+    if let Some(Target::Present(wanted)) = passed.target {
         resumed(conditions);
         password_in_spec(conditions, wanted);
     }
-    match outcome.observed {
-        Some(Observed::Contested(contested)) => {
-            let Contested {
-                identity,
-                content,
-                rivals,
-            } = contested.as_ref();
-            owned(&mut status, &identity.to_string(), content);
-            contested_by(conditions, rivals, &problem.message);
-        }
-        Some(Observed::Seen(seen)) => {
-            owned(&mut status, &seen.identity.to_string(), &seen.content);
+    if let Some(known) = &passed.known {
+        owned(&mut status, known);
+        if known.rivals.is_empty() {
             uncontested(conditions);
+        } else {
+            conditions.set(
+                condition::CONFLICT,
+                Truth::True,
+                problems::CONFLICT,
+                &problem.message,
+            );
         }
-        _ => {}
     }
     Report::new(status)
 }
@@ -102,11 +148,11 @@ fn present(
     mut status: PostgresPolicyStatus,
     conditions: &mut Conditions,
     wanted: &Wanted,
-    outcome: &Passed<'_>,
+    passed: &Passed<'_>,
     now: Timestamp,
 ) -> Report<PostgresPolicyStatus> {
     let again = Some(wanted.interval);
-    let (Some(Observed::Seen(seen)), Some(told)) = (outcome.observed, &outcome.applied.told) else {
+    let (Some(known), Some(told)) = (&passed.known, &passed.applied.told) else {
         // Everything is as the last pass left it, and so is what is said of it.
         return Report {
             again,
@@ -114,7 +160,7 @@ fn present(
         };
     };
     let before = status.clone();
-    described(&mut status, wanted, seen, told);
+    described(&mut status, wanted, known, told);
     let (reason, message) = ready(wanted, told);
     conditions.set(condition::READY, Truth::True, reason, &message);
     conditions.set(condition::DEGRADED, Truth::False, reason, "");
@@ -142,8 +188,8 @@ fn present(
 }
 
 /// What the status says beside its conditions.
-fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, seen: &Seen, told: &Told) {
-    owned(status, &seen.identity.to_string(), &seen.content);
+fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, known: &Known<'_>, told: &Told) {
+    owned(status, known);
     status.last_reconcile_mode = Some(wanted.mode);
     status.last_error = None;
     status.transient_failure_count = 0;
@@ -170,10 +216,11 @@ fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, seen: &Seen, to
     }
 }
 
-fn owned(status: &mut PostgresPolicyStatus, identity: &str, content: &Content) {
-    status.managed_database_identity = Some(identity.to_owned());
-    status.owned_roles = defined(&content.desired).into_iter().map(str::to_owned).collect();
-    status.owned_schemas = content.desired.schemas.keys().cloned().collect();
+fn owned(status: &mut PostgresPolicyStatus, known: &Known<'_>) {
+    let desired = &known.content.desired;
+    status.managed_database_identity = Some(known.identity.clone());
+    status.owned_roles = defined(desired).into_iter().map(str::to_owned).collect();
+    status.owned_schemas = desired.schemas.keys().cloned().collect();
 }
 
 fn ready(wanted: &Wanted, told: &Told) -> (&'static str, String) {
@@ -209,11 +256,6 @@ fn drifted(conditions: &mut Conditions, told: &Told) {
             conditions.set(condition::DRIFTED, Truth::True, "DriftDetected", &message);
         }
     }
-}
-
-fn contested_by(conditions: &mut Conditions, rivals: &[Rival], message: &str) {
-    let truth = Truth::from(!rivals.is_empty());
-    conditions.set(condition::CONFLICT, truth, problems::CONFLICT, message);
 }
 
 fn uncontested(conditions: &mut Conditions) {

@@ -36,6 +36,33 @@ async fn parts_need_no_escaping() {
     assert!(bed.has_role(&role).await);
 }
 
+/// A URL, with everything escaped that has to be.
+#[tokio::test]
+async fn a_url_may_be_escaped() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let (login, role) = (bed.role("log@in"), bed.role("app"));
+    bed.database
+        .execute(&format!(
+            "CREATE ROLE \"{login}\" LOGIN SUPERUSER PASSWORD 'p@ss/w:o?r%d#'"
+        ))
+        .await;
+    let url = format!(
+        "postgresql://{}:p%40ss%2Fw%3Ao%3Fr%25d%23@127.0.0.1:{}/{}",
+        login.replace('@', "%40"),
+        bed.database.server().port(),
+        bed.database.name()
+    );
+    bed.secret("db", json!({ "url": format!("{url}\n") })).await;
+    bed.policy(
+        "escaped",
+        json!({ "connection": { "secretKey": "url" }, "roles": [{ "name": role }] }),
+    )
+    .await;
+    bed.ready("escaped").await;
+    assert!(bed.has_role(&role).await);
+}
+
 /// A password in the spec works, and is told of once.
 #[tokio::test]
 async fn a_password_in_the_spec_is_warned_of() {

@@ -142,6 +142,84 @@ async fn an_unsafe_drop_is_refused() {
     assert!(!bed.has_role(&role).await);
 }
 
+/// What a grant is on must be there; once it is, the policy goes on.
+#[tokio::test]
+async fn a_missing_object_is_named() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let role = bed.role("app");
+    bed.policy(
+        "early",
+        json!({
+            "interval": "1h", "roles": [{ "name": role }],
+            "grants": [{ "role": role, "privileges": ["SELECT"],
+                         "object": { "type": "table", "schema": "public", "name": "later" } }],
+        }),
+    )
+    .await;
+    let policy = bed
+        .condition("early", "Ready", "False", "MissingDatabaseObject")
+        .await;
+    assert!(message(&policy, "Ready").contains("later"));
+    bed.event("early", "MissingDatabaseObject").await;
+    assert!(!bed.has_role(&role).await, "all or nothing");
+    bed.database.execute("CREATE TABLE public.later (n int)").await;
+    bed.look_again("early").await;
+    bed.ready("early").await;
+}
+
+/// A policy speaks of the database that it is connected to.
+#[tokio::test]
+async fn another_database_is_refused() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let role = bed.role("app");
+    bed.policy(
+        "abroad",
+        json!({
+            "roles": [{ "name": role }],
+            "grants": [{ "role": role, "privileges": ["CONNECT"], "object": { "type": "database", "name": "elsewhere" } }],
+        }),
+    )
+    .await;
+    let policy = bed
+        .condition("abroad", "Ready", "False", "InvalidDatabaseTarget")
+        .await;
+    assert!(message(&policy, "Ready").contains("elsewhere"));
+    assert!(!bed.has_role(&role).await);
+}
+
+/// `requirePhysicalIdentity`: a server that does not say which one it is is left alone.
+#[tokio::test]
+async fn a_server_without_a_name_is_refused_on_request() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let login = bed.role("login");
+    bed.database
+        .execute(&format!(
+            "CREATE ROLE {login} LOGIN CREATEROLE PASSWORD 'x'; \
+             REVOKE EXECUTE ON FUNCTION pg_catalog.pg_control_system() FROM PUBLIC"
+        ))
+        .await;
+    let url = bed.url_through(&bed.database.url_of(&login, "x"));
+    bed.secret("db", json!({ "DATABASE_URL": url })).await;
+    bed.policy(
+        "strict",
+        json!({ "interval": "1h", "connection": { "requirePhysicalIdentity": true }, "roles": [{ "name": bed.role("app") }] }),
+    )
+    .await;
+    bed.condition("strict", "Ready", "False", "TargetIdentityBlocked")
+        .await;
+    bed.policy(
+        "strict",
+        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+    )
+    .await;
+    bed.ready("strict").await;
+}
+
 /// A server that goes away is retried, counted, and recovered from.
 #[tokio::test]
 async fn a_lost_server_is_retried() {

@@ -94,6 +94,26 @@ async fn drift_is_repaired_again_and_again() {
     bed.ready("drift").await;
 }
 
+/// `reconcile.pgroles.io/requestedAt`: long before the interval, and said to be done.
+#[tokio::test]
+async fn a_look_can_be_asked_for() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let role = bed.role("app");
+    bed.policy("asked", json!({ "interval": "24h", "roles": [{ "name": role }] }))
+        .await;
+    bed.ready("asked").await;
+    bed.database.execute(&format!("ALTER ROLE {role} CREATEDB")).await;
+    let status = bed.look_again("asked").await.status.unwrap();
+    let sql = format!("SELECT rolcreatedb::text FROM pg_roles WHERE rolname = '{role}'");
+    assert_eq!(bed.one(&sql).await, "false");
+    assert_eq!(
+        status.last_handled_reconcile_at,
+        status.last_attempted_reconcile_at
+    );
+}
+
 /// A new spec is applied at once, and says so.
 #[tokio::test]
 async fn a_changed_spec_is_applied() {

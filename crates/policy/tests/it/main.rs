@@ -9,6 +9,7 @@
 )]
 
 mod bed;
+mod checks;
 mod conflicts;
 mod connections;
 mod crash;
@@ -16,7 +17,11 @@ mod failures;
 mod goodbye;
 mod life;
 mod load;
+mod locks;
+mod metrics;
 mod passwords;
 mod plans;
 mod replicas;
 mod rest;
+mod samples;
+mod tls;

@@ -148,6 +148,30 @@ async fn a_rejected_plan_gives_way_to_another() {
     assert!(bed.has_role(&two).await);
 }
 
+/// Both annotations: no beats yes.
+#[tokio::test]
+async fn an_annotation_rejects_whatever_else_is_said() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let role = bed.role("app");
+    bed.policy(
+        "asks",
+        json!({ "interval": "1h", "approval": "manual", "roles": [{ "name": role }] }),
+    )
+    .await;
+    let plan = bed.plan_in("asks", "Pending").await.name_any();
+    let both = json!({ "metadata": { "annotations": { "pgroles.io/approved": "true", "pgroles.io/rejected": "true" } } });
+    bed.plans()
+        .patch(&plan, &PatchParams::default(), &Patch::Merge(&both))
+        .await
+        .unwrap();
+    bed.plan_in("asks", "Rejected").await;
+    let policy = bed.look_again("asks").await;
+    assert!(message(&policy, "Ready").contains("was rejected"));
+    assert!(!bed.has_role(&role).await);
+}
+
 /// Ended plans are kept as long as there is room.
 #[tokio::test]
 async fn old_plans_are_thrown_away() {

@@ -1,5 +1,6 @@
 //! At rest: what is so is not asked for, not written and not told again.
 
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::wait;
@@ -87,10 +88,26 @@ async fn what_changes_nothing_causes_nothing() {
     let passes = operator.passes();
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     bed.patch("touched", label.clone()).await;
-    let patch = kube::api::Patch::Merge(&label);
+    // A status that somebody else writes does not wake, either.
+    let reviewed = json!({
+        "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy",
+        "status": { "conditions": [{
+            "type": "Reviewed", "status": "True", "reason": "Fine", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }] },
+    });
+    bed.policies()
+        .patch_status(
+            "touched",
+            &PatchParams::apply("somebody"),
+            &Patch::Apply(&reviewed),
+        )
+        .await
+        .unwrap();
+    let patch = Patch::Merge(&label);
     let writes = (faults.writes().len(), bed.sql_writes());
     bed.secrets()
-        .patch("db", &kube::api::PatchParams::default(), &patch)
+        .patch("db", &PatchParams::default(), &patch)
         .await
         .unwrap();
     wait::eventually(PATIENCE, "the Secret wakes", async || operator.passes() > passes).await;
@@ -99,7 +116,7 @@ async fn what_changes_nothing_causes_nothing() {
     assert_eq!(
         operator.passes(),
         passes + 1,
-        "the label of the policy does not wake"
+        "neither its label nor its status wakes the policy"
     );
     assert_eq!((faults.writes().len(), bed.sql_writes()), writes);
 }

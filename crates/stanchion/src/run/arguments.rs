@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_LOG", value_name = "FILTER", default_value = logs::DEFAULT_FILTER)]
     pub(super) log: String,
 
-    /// Send traces to this OpenTelemetry collector, such as `http://collector:4318`
+    /// Send traces and metrics to this OpenTelemetry collector, such as `http://collector:4318`
     #[cfg(feature = "otlp")]
     #[arg(long, env = "STANCHION_OTLP_ENDPOINT", value_name = "URL")]
     pub(super) otlp_endpoint: Option<String>,

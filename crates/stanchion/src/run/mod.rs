@@ -139,6 +139,7 @@ async fn start<'a>(
     );
 
     doors.open(servers, closing);
+    telemetry::export(arguments, &metrics, servers, closing)?;
     if let Some(file) = arguments.instance.postgres_url_file.clone() {
         let (closing, instance) = (closing.clone(), default_instance.clone());
         servers.spawn(async move {

@@ -1,22 +1,25 @@
-//! The log, and the traces where they are asked for and compiled in.
+//! The log, and traces and numbers for a collector where they are asked for and compiled in.
 
 use stanchion_kernel::telemetry::logs::{self, ExtraLayer};
 
 use super::arguments::Arguments;
 use super::error::RunError;
 
-pub(super) use self::traces::Telemetry;
+pub(super) use self::collector::{Telemetry, export};
 
-/// Starts both, on the runtime that is to send the traces.
+/// Starts the log and the traces, on the runtime that is to send them.
 pub(super) fn start(arguments: &Arguments) -> Result<Telemetry, RunError> {
-    let (layers, telemetry): (Vec<ExtraLayer>, _) = traces::start(arguments)?;
+    let (layers, telemetry): (Vec<ExtraLayer>, _) = collector::start(arguments)?;
     logs::init(arguments.log_format, &arguments.log, layers)?;
     Ok(telemetry)
 }
 
 #[cfg(feature = "otlp")]
-mod traces {
-    use stanchion_kernel::telemetry::otlp::{self, Traces};
+mod collector {
+    use stanchion_kernel::telemetry::Metrics;
+    use stanchion_kernel::telemetry::otlp::{self, Export, Traces};
+    use tokio::task::JoinSet;
+    use tokio_util::sync::CancellationToken;
 
     use super::{Arguments, ExtraLayer, RunError};
     use crate::run::VERSION;
@@ -33,6 +36,23 @@ mod traces {
         Ok((layer.into_iter().collect(), Telemetry(traces)))
     }
 
+    /// Sends the numbers until the token is cancelled.
+    pub(in crate::run) fn export(
+        arguments: &Arguments,
+        metrics: &Metrics,
+        servers: &mut JoinSet<()>,
+        closing: &CancellationToken,
+    ) -> Result<(), RunError> {
+        let endpoint = arguments.otlp_endpoint.as_deref();
+        let export = endpoint
+            .map(|endpoint| Export::new(metrics.clone(), endpoint, VERSION))
+            .transpose()?;
+        if let Some(export) = export.flatten() {
+            servers.spawn(export.run(closing.clone()));
+        }
+        Ok(())
+    }
+
     impl Telemetry {
         /// Sends what waits to be sent.
         pub(in crate::run) async fn finish(self) {
@@ -44,7 +64,11 @@ mod traces {
 }
 
 #[cfg(not(feature = "otlp"))]
-mod traces {
+mod collector {
+    use stanchion_kernel::telemetry::Metrics;
+    use tokio::task::JoinSet;
+    use tokio_util::sync::CancellationToken;
+
     use super::{Arguments, ExtraLayer, RunError};
 
     /// Nothing has to be finished when the process ends.
@@ -53,6 +77,16 @@ mod traces {
     #[allow(clippy::unnecessary_wraps, reason = "with traces it can fail")]
     pub(super) fn start(_: &Arguments) -> Result<(Vec<ExtraLayer>, Telemetry), RunError> {
         Ok((Vec::new(), Telemetry))
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "with a collector it can fail")]
+    pub(in crate::run) fn export(
+        _: &Arguments,
+        _: &Metrics,
+        _: &mut JoinSet<()>,
+        _: &CancellationToken,
+    ) -> Result<(), RunError> {
+        Ok(())
     }
 
     impl Telemetry {

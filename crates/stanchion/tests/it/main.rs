@@ -9,6 +9,8 @@
 
 mod canary;
 mod cli;
+#[cfg(feature = "otlp")]
+mod collector;
 mod crds;
 mod generated;
 mod installation;

@@ -93,7 +93,7 @@ async fn a_restart_writes_nothing() {
         let second = bed.operator_with(&faults).await;
         wait::eventually(PATIENCE, "a pass", || async {
             let passes = "controller_runtime_reconcile_total{controller=\"user\",result=\"requeue_after\"} ";
-            let text = second.metrics.encode();
+            let text = second.numbers();
             let mut counts = text.lines().filter_map(|line| line.strip_prefix(passes));
             counts.any(|count| count != "0")
         })

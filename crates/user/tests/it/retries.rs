@@ -140,7 +140,7 @@ async fn what_can_never_work_is_not_tried_again() {
             operator.total("workqueue_retries_total{name=\"user\""),
             0,
             "{}",
-            operator.metrics.encode()
+            operator.numbers()
         );
         bed.user(name, &role, json!({})).await;
         let user = bed.ready(name).await;

@@ -13,6 +13,7 @@ mod families;
 mod postgres;
 mod process;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::{
@@ -36,6 +37,7 @@ pub struct Metrics {
     api: ApiMetrics,
     postgres: PostgresMetrics,
     leader: Family<LeaseLabel, Gauge>,
+    otlp_names: Arc<Mutex<BTreeMap<&'static str, &'static str>>>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -64,6 +66,7 @@ impl Metrics {
             api: ApiMetrics::register(&mut registry),
             postgres: PostgresMetrics::register(&mut registry),
             leader,
+            otlp_names: Arc::default(),
             registry: Arc::new(Mutex::new(registry)),
         }
     }
@@ -102,6 +105,19 @@ impl Metrics {
     /// A counter is registered without `_total`, which is appended when it is written.
     pub fn register<T>(&self, families: impl FnOnce(&mut Registry) -> T) -> T {
         families(&mut self.registry())
+    }
+
+    /// Says which families an OpenTelemetry collector knows by other names: as [`Metrics::encode`] shows them, and as
+    /// the collector gets them.
+    pub fn rename_for_otlp(&self, names: impl IntoIterator<Item = (&'static str, &'static str)>) {
+        let mut all = self.otlp_names.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(names);
+    }
+
+    /// The name that a collector gets instead of the one at `/metrics`.
+    pub fn otlp_name(&self, shown: &str) -> Option<&'static str> {
+        let all = self.otlp_names.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(shown).copied()
     }
 
     /// The exposition, in the format that [`CONTENT_TYPE`] names.

@@ -1,13 +1,18 @@
-//! A span arrives at a collector.
+//! Spans and numbers arrive at a collector.
 
 use std::time::Duration;
 
 use axum::{Router, body::Bytes, http::HeaderMap, routing::post};
+use prometheus_client::metrics::counter::Counter;
 use stanchion_kernel::telemetry::{
+    Metrics,
     logs::{self, Format},
+    metrics::Finish,
     otlp,
 };
+use stanchion_testkit::collector::Collector;
 use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
 use tracing::{info, subscriber::with_default};
 
 fn contains(body: &[u8], text: &str) -> bool {
@@ -67,4 +72,60 @@ async fn a_collector_that_is_away_does_not_hold_the_process() {
         logs::reconcile_span("user", None, "one", None).in_scope(|| info!("looked"));
     });
     timeout(Duration::from_mins(1), traces.shutdown()).await.unwrap();
+}
+
+/// Sends the numbers once, as at the end of a process.
+async fn send(metrics: &Metrics, endpoint: &str) {
+    let export = otlp::Export::new(metrics.clone(), endpoint, "1.2.3").unwrap();
+    let ended = CancellationToken::new();
+    ended.cancel();
+    let sending = export.expect("no variable says otherwise").run(ended);
+    timeout(Duration::from_mins(1), sending).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_number_arrives_at_the_collector() {
+    let (collector, metrics) = (Collector::start().await, Metrics::new("1.2.3"));
+    let user = metrics.controller("user");
+    user.queued().started().finish(Finish::Success);
+    let fed = metrics.register(|registry| {
+        let fed = Counter::<u64>::default();
+        registry.register("pets_fed", "Pets that were fed", fed.clone());
+        fed
+    });
+    fed.inc_by(3);
+    metrics.rename_for_otlp([("pets_fed_total", "pets.fed")]);
+    assert_eq!(collector.series(), []);
+    send(&metrics, &collector.endpoint()).await;
+
+    assert_eq!(collector.total("controller_runtime_reconcile_total"), Some(1.0));
+    assert_eq!(
+        collector.total("controller_runtime_reconcile_time_seconds"),
+        Some(1.0)
+    );
+    assert_eq!(collector.total("pets.fed"), Some(3.0));
+    let sent = collector.series();
+    let text = metrics.encode();
+    let shown = text.lines().filter(|line| !line.starts_with('#'));
+    for line in shown.filter(|line| !line.starts_with("pets")) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let family = ["_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end))
+            .unwrap_or(name);
+        assert!(
+            sent.iter()
+                .any(|series| [name, family].contains(&series.name.as_str())),
+            "{name} was not sent"
+        );
+    }
+    assert_eq!(collector.sender()["service.version"], "1.2.3");
+}
+
+#[tokio::test]
+async fn numbers_that_nobody_takes_do_not_hold_the_process() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    send(&Metrics::new("1"), &endpoint).await;
 }

@@ -1,7 +1,6 @@
 //! A test bed: a namespace, a database, and the operator in this process, restricted to the namespace.
 
 mod objects;
-mod running;
 mod sql;
 
 use std::sync::Arc;
@@ -27,8 +26,8 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
-pub(crate) use running::Running;
 pub(crate) use stanchion_testkit::postgres::any;
+pub(crate) use stanchion_testkit::running::Running;
 
 /// How long anything may take: the machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -176,10 +175,8 @@ impl Bed {
     /// Starts an operator.
     pub(crate) fn start(&self, how: How) -> Running {
         let (operator, metrics) = self.build(how);
-        Running {
-            task: tokio::spawn(operator.run().with_subscriber(self.log.dispatch())),
-            metrics,
-        }
+        let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
+        Running::new("user", task, move || metrics.encode())
     }
 
     /// An operator that is not running yet.

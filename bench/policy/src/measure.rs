@@ -1,0 +1,130 @@
+//! One operator, one load, from nothing to rest.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stanchion_bench_bed::{Bed, Counted, PASSWORD, Usage};
+use stanchion_testkit::cluster::{Grant, rule};
+use tokio::time::sleep;
+
+use crate::operator::Operator;
+
+/// What follows from the last status is over by then.
+const AFTERMATH: Duration = Duration::from_secs(15);
+/// At rest, for each policy and minute.
+const MOST_STATEMENTS: f64 = 4.0;
+
+/// How much there is to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) policies: usize,
+    pub(crate) databases: usize,
+}
+
+/// What it cost.
+pub(crate) struct Figures {
+    /// From the start of the operator until all are Ready.
+    pub(crate) ready: Duration,
+    /// Until then.
+    pub(crate) made: Counted,
+    /// At rest.
+    pub(crate) rest: Counted,
+    /// So long.
+    pub(crate) minutes: f64,
+    /// At rest.
+    pub(crate) cpu: Duration,
+    pub(crate) resident_mib: f64,
+    pub(crate) peak_mib: f64,
+}
+
+impl Figures {
+    /// A number of the rest, by the minute.
+    pub(crate) fn a_minute(&self, total: usize) -> f64 {
+        number(total) / self.minutes
+    }
+
+    /// Whether the promise is kept that an operator at rest makes no request and few statements.
+    pub(crate) fn keeps_quiet(&self, load: Load) -> bool {
+        let allowed = MOST_STATEMENTS * number(load.policies);
+        self.rest.calls() == 0 && self.a_minute(self.rest.statements) <= allowed
+    }
+}
+
+pub(crate) fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).expect("a count"))
+}
+
+pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> Figures {
+    let bed = operator.bed().await;
+    let everything = Grant::Everywhere(vec![rule("*", &["*"], &["*"])]);
+    let user = bed
+        .cluster()
+        .user(bed.namespace(), "operator", &[everything])
+        .await;
+    create(&bed, load, operator.login()).await;
+
+    let is_its = |request: &stanchion_testkit::cluster::Request| request.user == user.name();
+    let (mark, start) = (bed.mark(), Instant::now());
+    let process = operator.start(&bed, &user);
+    bed.ready(&policy(0, 0), load.policies).await;
+    let ready = start.elapsed();
+    let made = bed.count_where(&mark, is_its, operator.login()).await;
+    sleep(AFTERMATH).await;
+
+    let (mark, before) = (bed.mark(), Usage::of(process.pid()));
+    sleep(rest).await;
+    let usage = Usage::of(process.pid());
+    Figures {
+        ready,
+        made,
+        rest: bed.count_where(&mark, is_its, operator.login()).await,
+        minutes: rest.as_secs_f64() / 60.0,
+        cpu: usage.cpu.saturating_sub(before.cpu),
+        resident_mib: usage.resident_mib(),
+        peak_mib: usage.peak_mib(),
+    }
+}
+
+/// Makes the databases, a Secret for each, and the policies.
+async fn create(bed: &Bed, load: Load, login: &str) {
+    let mut secrets = Vec::new();
+    for number in 0..load.databases {
+        let name = format!("bench_{number}");
+        bed.server()
+            .execute("postgres", &format!("CREATE DATABASE {name}"))
+            .await;
+        secrets.push(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": format!("db-{number}") },
+            "stringData": { "DATABASE_URL": bed.server().url_of(login, PASSWORD, &name) },
+        }));
+    }
+    bed.create(secrets).await;
+    bed.create((0..load.policies).map(|number| policy(number, number % load.databases)))
+        .await;
+}
+
+/// Two schemas with two profiles each.
+fn policy(number: usize, database: usize) -> Value {
+    let grants = |privileges: Value| {
+        json!([
+            { "privileges": ["USAGE"], "object": { "type": "schema" } },
+            { "privileges": privileges, "object": { "type": "table", "name": "*" } },
+        ])
+    };
+    let schema = |n: usize| json!({ "name": format!("s{number}_{n}"), "profiles": ["reader", "writer"] });
+    json!({
+        "apiVersion": "pgroles.io/v1alpha1",
+        "kind": "PostgresPolicy",
+        "metadata": { "name": format!("policy-{number}") },
+        "spec": {
+            "connection": { "secretRef": { "name": format!("db-{database}") } },
+            "interval": "1m",
+            "default_owner": "postgres",
+            "profiles": {
+                "reader": { "grants": grants(json!(["SELECT"])) },
+                "writer": { "grants": grants(json!(["SELECT", "INSERT"])) },
+            },
+            "schemas": [schema(0), schema(1)],
+        },
+    })
+}

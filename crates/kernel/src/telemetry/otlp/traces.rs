@@ -1,0 +1,56 @@
+//! Spans as traces.
+//!
+//! They leave in batches from a thread of the library's own.
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::{level_filters::LevelFilter, warn};
+use tracing_subscriber::{Layer as _, filter::Targets};
+
+use super::collector::{Collector, TIMEOUT};
+use super::{OtlpError, resource, signal_url};
+use crate::telemetry::logs::ExtraLayer;
+
+/// Sends what is left when the process ends.
+#[derive(Debug)]
+pub struct Traces {
+    provider: SdkTracerProvider,
+}
+
+impl Traces {
+    /// Sends the spans that wait, for a few seconds at most.
+    pub async fn shutdown(self) {
+        // It blocks until the last batch is sent, and that batch is sent on this runtime.
+        let sent = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(TIMEOUT)).await;
+        if let Ok(Err(error)) = sent {
+            warn!(%error, "the last traces were not sent");
+        }
+    }
+}
+
+/// The layer that turns spans into traces, and the handle that sends the last of them. To be called on a Tokio
+/// runtime, on which the requests will run.
+///
+/// Sampling, headers and resource attributes come from the usual `OTEL_` variables.
+pub fn layer(endpoint: &str, version: &'static str) -> Result<(ExtraLayer, Traces), OtlpError> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_endpoint(signal_url(endpoint, "traces")?.to_string())
+        .with_http_client(Collector::new("traces")?)
+        .build()?;
+    let provider = SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(resource(version))
+        .build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("stanchion"));
+    // Our own spans, and the client's requests as their children; not the spans of sending spans.
+    let ours = Targets::new()
+        .with_default(LevelFilter::INFO)
+        .with_target("kube_client::client::builder", LevelFilter::DEBUG)
+        .with_targets(
+            ["h2", "hyper", "hyper_util", "opentelemetry", "rustls", "tower"]
+                .map(|name| (name, LevelFilter::OFF)),
+        );
+    Ok((layer.with_filter(ours).boxed(), Traces { provider }))
+}

@@ -1,0 +1,151 @@
+//! A test bed: namespaces, a database, and the operator in this process, restricted to the namespaces.
+
+mod objects;
+mod sql;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::{Client, Config};
+use stanchion_kernel::Scope;
+use stanchion_kernel::client::{self, ApiLayer, Options};
+use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
+use stanchion_kernel::redact::FingerprintKey;
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_policy::setup::TURN;
+use stanchion_policy::{PolicyController, Setup};
+use stanchion_postgres::{PoolSettings, Pools};
+use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::faults::Faults;
+use stanchion_testkit::operator_log::OperatorLog;
+use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::wait::Wait;
+use stanchion_testkit::{unique, wait};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use tracing::instrument::WithSubscriber;
+
+pub(crate) use objects::{condition, message};
+pub(crate) use stanchion_testkit::running::Running;
+
+/// How long anything may take: the machines are slow and busy.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Two namespaces and a database.
+pub(crate) struct Bed {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) namespace: String,
+    pub(crate) other: String,
+    pub(crate) client: Client,
+    pub(crate) database: Database<'static>,
+    pub(crate) key: Arc<FingerprintKey>,
+    /// The name of the operator's sessions, which tells them from those of other tests.
+    pub(crate) application: String,
+    /// What the names of all roles of this test begin with: roles belong to the whole server.
+    pub(crate) prefix: String,
+    /// How long an operator waits for its turn at a database.
+    pub(crate) turn: Duration,
+    pub(crate) log: OperatorLog,
+}
+
+impl Bed {
+    pub(crate) async fn new() -> Self {
+        Self::on(Version::V15).await
+    }
+
+    /// Fresh namespaces, and a fresh database on a server of this version.
+    pub(crate) async fn on(version: Version) -> Self {
+        static CRDS: OnceCell<()> = OnceCell::const_new();
+        let cluster = Cluster::shared().await;
+        CRDS.get_or_init(async || cluster.install_crds(stanchion_api::crds()).await)
+            .await;
+        Self {
+            cluster,
+            namespace: cluster.namespace("policy").await,
+            other: cluster.namespace("policy").await,
+            client: cluster.client().await,
+            database: Database::of(version).await,
+            key: Arc::new(FingerprintKey::generate()),
+            application: unique::name("operator"),
+            prefix: unique::name("r").replace('-', "_"),
+            turn: TURN,
+            log: OperatorLog::in_memory(),
+        }
+    }
+
+    /// A role name that nobody else uses.
+    pub(crate) fn role(&self, name: &str) -> String {
+        format!("{}_{name}", self.prefix)
+    }
+
+    /// The superuser's URL of this test's database.
+    pub(crate) fn url(&self) -> String {
+        self.url_through(&self.database.url())
+    }
+
+    /// A URL under which the sessions are known as this test's.
+    pub(crate) fn url_through(&self, url: &str) -> String {
+        let separator = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{separator}application_name={}", self.application)
+    }
+
+    /// The operator, with nothing in its way.
+    pub(crate) async fn operator(&self) -> Running {
+        self.operator_with(&Faults::new()).await
+    }
+
+    /// The operator, with these faults.
+    pub(crate) async fn operator_with(&self, faults: &Faults) -> Running {
+        let (operator, metrics) = self.build(self.cluster.config().await, faults.clone());
+        self.run(operator, metrics)
+    }
+
+    /// Lets an operator run.
+    pub(crate) fn run(&self, operator: Operator, metrics: Metrics) -> Running {
+        let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
+        Running::new("policy", task, move || metrics.encode())
+    }
+
+    /// An operator that is not running yet.
+    pub(crate) fn build(&self, config: Config, faults: Faults) -> (Operator, Metrics) {
+        let metrics = Metrics::new("test");
+        let mut options = Options::new("test");
+        options.layers = vec![ApiLayer::new(faults)];
+        let client = client::build(config, &metrics, &options).unwrap();
+        let pools = Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone()));
+        let setup = Setup {
+            turn: self.turn,
+            ..Setup::new(pools, Arc::clone(&self.key), &metrics)
+        };
+        let environment = Environment {
+            client,
+            metrics: metrics.clone(),
+            instance: "test".into(),
+            settings: Settings {
+                streaming_lists: true,
+                backoff: quick(),
+                ..Settings::default()
+            },
+            shutdown: CancellationToken::new(),
+        };
+        let mut operator = Operator::new(environment);
+        for namespace in [&self.namespace, &self.other] {
+            let scope = Scope::Namespace(namespace.clone());
+            operator.add(PolicyController::new(setup.clone(), scope.clone()), &scope);
+        }
+        (operator, metrics)
+    }
+
+    /// A wait that shows the operator's log when it fails.
+    pub(crate) fn wait(&self) -> Wait<'_> {
+        wait::within(PATIENCE).showing(&self.log)
+    }
+}
+
+/// A backoff that is as steep as the usual one and much shorter.
+pub(crate) fn quick() -> Backoff {
+    Backoff {
+        first: Duration::from_millis(50),
+        most: Duration::from_millis(1600),
+    }
+}

@@ -1,0 +1,114 @@
+//! The original's numbers, as its users' collectors expect them.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stanchion_kernel::telemetry::otlp::Export;
+use stanchion_policy::metrics::OTLP_NAMES;
+use stanchion_testkit::collector::Collector;
+use stanchion_testkit::faults::Faults;
+use tokio_util::sync::CancellationToken;
+
+use super::bed::Bed;
+use super::locks::{Held, contended};
+
+/// Everything that is counted happens once, and all of it reaches a collector under the original's names.
+#[tokio::test]
+async fn a_collector_gets_every_number_of_the_original() {
+    let bed = Bed {
+        turn: Duration::from_millis(100),
+        ..Bed::new().await
+    };
+    let (operator, metrics) = bed.build(bed.cluster.config().await, Faults::new());
+    let operator = bed.run(operator, metrics.clone());
+    bed.database_secret().await;
+    let shared = json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] });
+    bed.policy("well", shared.clone()).await;
+    bed.ready("well").await;
+    bed.policy("rival", shared).await;
+    bed.condition("rival", "Conflict", "True", "ConflictingPolicy")
+        .await;
+    bed.policy(
+        "invalid",
+        json!({ "schemas": [{ "name": "s", "profiles": ["no-such"] }] }),
+    )
+    .await;
+    bed.condition("invalid", "Ready", "False", "InvalidSpec").await;
+    bed.secret(
+        "away",
+        json!({ "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none" }),
+    )
+    .await;
+    bed.policy(
+        "lost",
+        json!({ "connection": { "secretRef": { "name": "away" } } }),
+    )
+    .await;
+    bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
+        .await;
+    let held = Held::take(&bed).await;
+    bed.policy("waits", json!({ "roles": [{ "name": bed.role("late") }] }))
+        .await;
+    contended(&operator, 1).await;
+    held.release().await;
+    bed.ready("waits").await;
+
+    let collector = Collector::start().await;
+    let export = Export::new(metrics, &collector.endpoint(), "1.2.3")
+        .unwrap()
+        .expect("no variable says otherwise");
+    // An export that is told to end sends a last time.
+    let ended = CancellationToken::new();
+    ended.cancel();
+    export.run(ended).await;
+
+    for (_, name) in OTLP_NAMES {
+        let total = collector
+            .total(name)
+            .unwrap_or_else(|| panic!("no {name} in {:?}", collector.series()));
+        assert!(
+            total > 0.0 || name == "pgroles.reconcile.inflight",
+            "{name} was never counted"
+        );
+    }
+    let series = collector.series();
+    let has = |name: &str, attributes: &[(&str, &str)]| {
+        series.iter().any(|series| {
+            let mut wanted = attributes.iter();
+            series.name == name
+                && wanted.all(|(key, value)| series.attributes.get(*key).map(String::as_str) == Some(value))
+        })
+    };
+    for (result, reason) in [
+        ("success", "Reconciled"),
+        ("error", "ConflictingPolicy"),
+        ("error", "InvalidSpec"),
+        ("error", "DatabaseConnectionFailed"),
+        ("error", "LockContention"),
+    ] {
+        let attributes = [("result", result), ("reason", reason)];
+        assert!(has("pgroles.reconcile.total", &attributes), "{attributes:?}");
+    }
+    assert!(has("pgroles.plan.total", &[("result", "drift")]));
+    assert!(has("pgroles.apply.total", &[("result", "success")]));
+    let unit = |name: &str| {
+        series
+            .iter()
+            .find(|series| series.name == name)
+            .map(|it| it.unit.as_str())
+    };
+    assert_eq!(unit("pgroles.reconcile.duration"), Some("ms"));
+    assert_eq!(
+        collector.total("controller_runtime_max_concurrent_reconciles"),
+        Some(8.0),
+        "and with them all others"
+    );
+    let sender = collector.sender();
+    assert_eq!(
+        (
+            sender["service.name"].as_str(),
+            sender["service.version"].as_str()
+        ),
+        ("stanchion", "1.2.3")
+    );
+}
