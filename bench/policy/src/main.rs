@@ -74,7 +74,10 @@ async fn main() -> ExitCode {
             table::print(load, &figures, others.as_ref());
             if !figures.keeps_quiet(load) {
                 kept = false;
-                println!("at rest it must not ask the API: {:#?}", figures.rest.examples);
+                println!(
+                    "at rest it must ask the API nothing and the server little: {:#?}",
+                    figures.rest.examples
+                );
             }
         }
     }

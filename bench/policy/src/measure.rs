@@ -27,12 +27,14 @@ pub(crate) struct Figures {
     pub(crate) ready: Duration,
     /// Until then.
     pub(crate) made: Counted,
+    /// Until then.
+    pub(crate) made_cpu: Duration,
     /// At rest.
     pub(crate) rest: Counted,
     /// So long.
     pub(crate) minutes: f64,
     /// At rest.
-    pub(crate) cpu: Duration,
+    pub(crate) rest_cpu: Duration,
     pub(crate) resident_mib: f64,
     pub(crate) peak_mib: f64,
 }
@@ -67,7 +69,7 @@ pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> 
     let (mark, start) = (bed.mark(), Instant::now());
     let process = operator.start(&bed, &user);
     bed.ready(&policy(0, 0), load.policies).await;
-    let ready = start.elapsed();
+    let (ready, made_cpu) = (start.elapsed(), Usage::of(process.pid()).cpu);
     let made = bed.count_where(&mark, is_its, operator.login()).await;
     sleep(AFTERMATH).await;
 
@@ -77,9 +79,10 @@ pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> 
     Figures {
         ready,
         made,
+        made_cpu,
         rest: bed.count_where(&mark, is_its, operator.login()).await,
         minutes: rest.as_secs_f64() / 60.0,
-        cpu: usage.cpu.saturating_sub(before.cpu),
+        rest_cpu: usage.cpu.saturating_sub(before.cpu),
         resident_mib: usage.resident_mib(),
         peak_mib: usage.peak_mib(),
     }

@@ -4,14 +4,17 @@
 //! of the project:
 //!
 //!     cargo install --locked pgroles-operator@0.15.0 --root ~/.cache/stanchion/rival/0.15.0
-//!     ~/.cache/stanchion/rival/0.15.0/bin/crdgen > crds.json
+//!     ~/.cache/stanchion/rival/0.15.0/bin/crdgen > crds.yaml
 //!     cargo run -p stanchion-bench-policy -- --binary target/release/stanchion \
-//!         --rival ~/.cache/stanchion/rival/0.15.0/bin/pgroles-operator --rival-crds crds.json
+//!         --rival ~/.cache/stanchion/rival/0.15.0/bin/pgroles-operator --rival-crds crds.yaml
 //!
 //! Both get the same policies, and each a cluster and a server of its own, one after the other: both serve the same kinds.
 
+use std::fs;
 use std::path::PathBuf;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_saphyr::from_multiple;
 use stanchion_bench_bed::{Bed, OURS, RIVAL};
 use stanchion_testkit::cluster::User;
 use stanchion_testkit::process::Process;
@@ -23,7 +26,7 @@ pub(crate) enum Operator {
     Ours(PathBuf),
     Rival {
         binary: PathBuf,
-        /// A file, or a folder of files, as `kubectl apply` takes it.
+        /// A file with all its definitions.
         crds: PathBuf,
     },
 }
@@ -43,11 +46,9 @@ impl Operator {
             return Bed::new("ours").await;
         };
         let bed = Bed::bare("rival").await;
-        let crds = crds.to_str().expect("a path");
-        let established = ["wait", "--for=condition=Established", "crd", "--all"];
-        for arguments in [&["apply", "--server-side", "-f", crds][..], &established] {
-            bed.cluster().kubectl(arguments).await.expect("its kinds");
-        }
+        let text = fs::read_to_string(crds).expect("a file with definitions");
+        let crds: Vec<CustomResourceDefinition> = from_multiple(&text).expect("definitions");
+        bed.cluster().install_crds(crds).await;
         bed
     }
 

@@ -5,11 +5,12 @@ use crate::measure::{Figures, Load, number};
 /// A figure by name, with so many decimals.
 type Row = (&'static str, usize, fn(&Figures) -> f64);
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     ("all Ready after, s", 1, |it| it.ready.as_secs_f64()),
     ("  API calls", 0, |it| number(it.made.calls())),
     ("  of which writes", 0, |it| number(it.made.writes)),
     ("  SQL statements", 0, |it| number(it.made.statements)),
+    ("  CPU, ms", 0, |it| it.made_cpu.as_secs_f64() * 1000.0),
     ("  connections at once", 0, |it| number(it.made.connections)),
     ("at rest, API calls a minute", 1, |it| {
         it.a_minute(it.rest.calls())
@@ -19,7 +20,7 @@ const ROWS: [Row; 11] = [
         it.a_minute(it.rest.statements)
     }),
     ("  CPU, ms a minute", 0, |it| {
-        it.cpu.as_secs_f64() * 1000.0 / it.minutes
+        it.rest_cpu.as_secs_f64() * 1000.0 / it.minutes
     }),
     ("memory, MiB", 1, |it| it.resident_mib),
     ("  at most", 1, |it| it.peak_mib),

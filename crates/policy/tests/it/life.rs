@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::bed::{Bed, PATIENCE, condition};
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::extremes;
 use stanchion_testkit::wait;
 
 /// Happy path: the sample of the original, in its shape.
 #[tokio::test]
 async fn a_policy_becomes_roles_and_privileges() {
-    for version in [Version::V15, Version::V18] {
+    for version in extremes() {
         let bed = Bed::on(version).await;
         let _operator = bed.operator().await;
         bed.database_secret().await;

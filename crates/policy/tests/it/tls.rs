@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stanchion_testkit::certificates::Authority;
-use stanchion_testkit::postgres::{Postgres, Tls, Version};
+use stanchion_testkit::postgres::{Postgres, Tls, any};
 
 use super::bed::{Bed, message};
 
@@ -16,7 +16,7 @@ async fn server(names: &[&str]) -> Postgres {
         names,
         required: true,
     };
-    let server = Postgres::builder(Version::V15).tls(tls).start().await;
+    let server = Postgres::builder(any()).tls(tls).start().await;
     let make = format!("CREATE ROLE {LOGIN} LOGIN SUPERUSER PASSWORD '{PASSWORD}'");
     server.execute("postgres", &make).await;
     server

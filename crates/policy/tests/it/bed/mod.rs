@@ -18,7 +18,7 @@ use stanchion_postgres::{PoolSettings, Pools};
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::operator_log::OperatorLog;
-use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::postgres::{Database, Version, any};
 use stanchion_testkit::wait::Wait;
 use stanchion_testkit::{unique, wait};
 use tokio::sync::OnceCell;
@@ -49,8 +49,9 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
+    /// On a server of a version that is always the same for a test.
     pub(crate) async fn new() -> Self {
-        Self::on(Version::V15).await
+        Self::on(any()).await
     }
 
     /// Fresh namespaces, and a fresh database on a server of this version.
