@@ -160,12 +160,37 @@ pub(crate) fn metadata_only(object: &Value) -> Value {
 
 /// The text at a pointer, empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(value, pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What is at a pointer. Every watcher asks each object a few times where it belongs, and the library copies each step
+/// of a pointer twice to look for escapes, of which there are next to none.
+fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return value.pointer(pointer);
+    }
+    pointer
+        .split('/')
+        .skip(1)
+        .try_fold(value, |value, step| match value {
+            Value::Object(map) => map.get(step),
+            Value::Array(list) => list.get(step.parse::<usize>().ok()?),
+            _ => None,
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_found_as_the_library_finds_it() {
+        let value = json!({"a": [{"b/c": "escaped", "b": "plain"}], "": "empty", "n": 1});
+        for pointer in ["/a/0/b~1c", "/a/0/b", "/a/1/b", "/a/x", "/", "", "/n", "/missing"] {
+            let expected = value.pointer(pointer).and_then(Value::as_str);
+            assert_eq!(text(&value, pointer), expected.unwrap_or_default(), "{pointer}");
+        }
+    }
 
     #[test]
     fn the_tail_leaves_out_kind_and_version() {
