@@ -60,6 +60,7 @@ pub(crate) struct Setup {
 /// Runs the operator until a signal comes.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads())
         .enable_all()
         .build()
         .map_err(RunError::from)?;
@@ -73,6 +74,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // What is left behind may not hold up the end.
     runtime.shutdown_background();
     Ok(ended?)
+}
+
+/// One a core, and few on a large machine: the operator mostly waits, and each thread has an arena of memory that it
+/// does not share.
+fn threads() -> usize {
+    const MOST: usize = 4;
+    std::thread::available_parallelism().map_or(MOST, |cores| cores.get().min(MOST))
 }
 
 /// Runs the operator until shutdown, on a cluster that the caller names or that of the environment.
