@@ -61,6 +61,10 @@ pub mod annotation {
     pub const SQL_HASH: &str = "pgroles.io/sql-hash";
     /// On a plan: the hash of its SQL as it is shown.
     pub const REDACTED_SQL_HASH: &str = "pgroles.io/redacted-sql-hash";
+    /// On a plan: how long its SQL is.
+    pub const SQL_ORIGINAL_BYTES: &str = "pgroles.io/sql-original-bytes";
+    /// On a plan: how long it is as it is stored.
+    pub const SQL_STORED_BYTES: &str = "pgroles.io/sql-stored-bytes";
 }
 
 /// Condition types of a `PostgresPolicy`; `Reconciling` and `Stalled` are every kind's.

@@ -168,6 +168,8 @@ impl Pass<'_> {
         let (name, mut status, _) = self.written(plan, changes).await?;
         if let Some(decision) = &decision {
             decide(&mut status, &name, decision, applied);
+            // Somebody waits for it. Of a plan that nobody was asked about, its end is news enough.
+            applied.happened.push(Happening::Started(name.clone()));
         }
         status.phase = PlanPhase::Applying;
         status.applying_since = Some(Timestamp::now());

@@ -71,6 +71,7 @@ pub enum Happening {
     Created(String),
     Approved(String, String),
     Rejected(String, String),
+    Started(String),
     Succeeded(String, usize),
     Failed(String, String),
 }

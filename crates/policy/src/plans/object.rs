@@ -65,37 +65,32 @@ pub fn draft(
         policy.clone(),
         (DATABASE_LABEL.to_owned(), label(identity)),
     ]));
-    object.metadata.annotations = Some(BTreeMap::from([
-        (annotation::SQL_PREVIEW.to_owned(), preview(&script)),
-        (annotation::SUMMARY.to_owned(), one_line(&plan.summary())),
-        (annotation::SQL_HASH.to_owned(), digest.clone()),
-        (annotation::REDACTED_SQL_HASH.to_owned(), hash.clone()),
-    ]));
     let count = |number: usize| Some(i64::try_from(number).unwrap_or(i64::MAX));
     let mut status = PostgresPolicyPlanStatus {
         change_digest: Some(digest.clone()),
         change_summary: Some(summary(&plan.summary())),
         sql_statements: count(script.lines().filter(|line| line.ends_with(';')).count()),
         sql_original_bytes: count(script.len()),
-        sql_hash: Some(digest),
-        redacted_sql_hash: Some(hash),
+        sql_hash: Some(digest.clone()),
+        redacted_sql_hash: Some(hash.clone()),
         computed_at: Some(now),
         ..PostgresPolicyPlanStatus::default()
     };
     let mut sql = None;
-    match storage(&script) {
+    let stored = match storage(&script) {
         Storage::Inline(text) => {
-            status.sql_stored_bytes = count(text.len());
+            let stored = text.len();
             status.sql_inline = Some(text);
+            stored
         }
         Storage::Truncated(text) => {
-            status.sql_stored_bytes = count(text.len());
+            let stored = text.len();
             status.sql_inline = Some(text);
             status.sql_truncated = true;
+            stored
         }
         Storage::Compressed(bytes) => {
-            let map_name = format!("{name}-sql");
-            status.sql_stored_bytes = count(bytes.len());
+            let (stored, map_name) = (bytes.len(), format!("{name}-sql"));
             status.sql_ref = Some(SqlRef {
                 name: map_name.clone(),
                 key: KEY.into(),
@@ -110,8 +105,21 @@ pub fn draft(
                 binary_data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(bytes))])),
                 ..ConfigMap::default()
             });
+            stored
         }
-    }
+    };
+    status.sql_stored_bytes = count(stored);
+    object.metadata.annotations = Some(BTreeMap::from([
+        (annotation::SQL_PREVIEW.to_owned(), preview(&script)),
+        (annotation::SUMMARY.to_owned(), one_line(&plan.summary())),
+        (annotation::SQL_HASH.to_owned(), digest),
+        (annotation::REDACTED_SQL_HASH.to_owned(), hash),
+        (
+            annotation::SQL_ORIGINAL_BYTES.to_owned(),
+            script.len().to_string(),
+        ),
+        (annotation::SQL_STORED_BYTES.to_owned(), stored.to_string()),
+    ]));
     Draft {
         plan: object,
         status,

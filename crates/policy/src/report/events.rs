@@ -92,6 +92,9 @@ fn happened(what: &Happening) -> Notice {
             "Plan",
             format!("plan {plan} was rejected by {who}"),
         ),
+        Happening::Started(plan) => {
+            Notice::normal("ApplyStarted", "Apply", format!("plan {plan} is carried out"))
+        }
         Happening::Succeeded(plan, changes) => Notice::normal(
             "ApplySucceeded",
             "Apply",

@@ -84,7 +84,7 @@ async fn a_plan_is_carried_out_once_it_is_approved() {
     let plan = bed.plan_in("asks", "Applied").await;
     let status = plan.status.unwrap();
     assert_eq!(status.decided_by.unwrap().username, "alice");
-    for reason in ["PlanCreated", "PlanApproved", "ApplySucceeded"] {
+    for reason in ["PlanCreated", "PlanApproved", "ApplyStarted", "ApplySucceeded"] {
         bed.event("asks", reason).await;
     }
 }
@@ -223,6 +223,14 @@ async fn a_long_plan_is_stored_beside_it() {
         .read_to_string(&mut text)
         .unwrap();
     assert_eq!(text.matches("CREATE ROLE").count(), 300);
+    let (written, status) = (plan.annotations(), plan.status.as_ref().unwrap());
+    for (annotation, bytes) in [
+        ("pgroles.io/sql-original-bytes", status.sql_original_bytes),
+        ("pgroles.io/sql-stored-bytes", status.sql_stored_bytes),
+    ] {
+        assert_eq!(written[annotation], bytes.unwrap().to_string());
+    }
+    assert_eq!(status.sql_original_bytes, i64::try_from(text.len()).ok());
 }
 
 /// A plan that was cut off in the middle is found by the next operator and brought to its end.

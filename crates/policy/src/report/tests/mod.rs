@@ -1,0 +1,117 @@
+//! One policy, told of after one pass and the next.
+
+mod events;
+mod status;
+
+use serde_json::{Value, json};
+use stanchion_api::policy::ChangeSummary;
+
+use super::*;
+use crate::validate::{content, validate};
+
+/// A policy with this spec beside its connection and one role, and with the status of an earlier report.
+fn policy(spec: &Value, status: Option<PostgresPolicyStatus>) -> PostgresPolicy {
+    let mut policy: PostgresPolicy = serde_json::from_value(json!({
+        "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy",
+        "metadata": { "name": "shop", "namespace": "ns", "uid": "u", "generation": 7 },
+        "spec": { "connection": { "secretRef": { "name": "db" } }, "roles": [{ "name": "app" }] },
+    }))
+    .unwrap();
+    let mut whole = serde_json::to_value(&policy.spec).unwrap();
+    for (key, value) in spec.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    policy.spec = serde_json::from_value(whole).unwrap();
+    policy.status = status;
+    policy
+}
+
+/// What an engine found that ended like this.
+fn found(end: End, changes: i32) -> Told {
+    Told {
+        summary: ChangeSummary {
+            total: changes,
+            ..ChangeSummary::default()
+        },
+        sql: (changes > 0 && end != End::Applied).then(|| ("CREATE ROLE \"app\";".to_owned(), false)),
+        warnings: Vec::new(),
+        plan: (changes > 0).then(|| "shop-plan-1".to_owned()),
+        end,
+        marks: None,
+    }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000_000 + second).unwrap()
+}
+
+/// Reports a pass that reached the database.
+fn pass(policy: &PostgresPolicy, told: Told, second: i64) -> Report<PostgresPolicyStatus> {
+    let applied = Applied {
+        told: Some(told),
+        happened: Vec::new(),
+    };
+    passed(policy, &applied, None, &[], second)
+}
+
+/// Reports a pass that ended with a problem after it had reached the database.
+fn problem(policy: &PostgresPolicy, problem: &Problem) -> Report<PostgresPolicyStatus> {
+    passed(policy, &Applied::default(), Some(problem), &[], 50)
+}
+
+fn passed(
+    policy: &PostgresPolicy,
+    applied: &Applied,
+    problem: Option<&Problem>,
+    rivals: &[Rival],
+    second: i64,
+) -> Report<PostgresPolicyStatus> {
+    let target = validate(policy).unwrap();
+    let content = content(&policy.spec, std::collections::BTreeMap::new()).unwrap();
+    let known = Known {
+        identity: "4711/5".to_owned(),
+        content: &content,
+        rivals,
+    };
+    let passed = Passed {
+        target: Some(&target),
+        known: Some(known),
+        applied,
+        problem,
+    };
+    told(policy, &passed, at(second))
+}
+
+/// What is reported of an object that no step got beyond `validate` with.
+fn unseen(policy: &PostgresPolicy) -> Report<PostgresPolicyStatus> {
+    let target = validate(policy).unwrap();
+    let passed = Passed {
+        target: Some(&target),
+        known: None,
+        applied: &Applied::default(),
+        problem: None,
+    };
+    told(policy, &passed, at(60))
+}
+
+/// Status and reason.
+fn condition<'a>(report: &'a Report<PostgresPolicyStatus>, kind: &str) -> Option<(&'a str, &'a str)> {
+    find(&report.status.conditions, kind).map(|it| (it.status.as_str(), it.reason.as_str()))
+}
+
+fn events(report: &Report<PostgresPolicyStatus>) -> Vec<&str> {
+    report
+        .notices
+        .iter()
+        .map(|notice| notice.reason.as_str())
+        .collect()
+}
+
+fn message(report: &Report<PostgresPolicyStatus>, kind: &str) -> String {
+    find(&report.status.conditions, kind).unwrap().message.clone()
+}
+
+/// The same policy one report later.
+fn later(spec: &Value, report: Report<PostgresPolicyStatus>) -> PostgresPolicy {
+    policy(spec, Some(report.status))
+}
