@@ -33,7 +33,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     [
         PostgresUser::crd(),
         PostgresInstance::crd(),
-        SupabaseProject::crd(),
+        schema::unseen(SupabaseProject::crd(), &serde_json::json!({ "phase": "Pending" })),
         PostgresPolicy::crd(),
         PostgresPolicyPlan::crd(),
     ]

@@ -1,8 +1,9 @@
 //! What the derived schemas say that Kubernetes does not understand.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use serde_json::Value;
 
 /// Takes away what the API server would warn about with every `kubectl apply`.
 pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
@@ -13,6 +14,21 @@ pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinitio
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
         {
             tidy_schema(schema);
+        }
+    }
+    crd
+}
+
+/// Gives objects that nobody has looked at yet a status: the API server shows it, and nobody has to write it.
+pub(crate) fn unseen(mut crd: CustomResourceDefinition, status: &Value) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        let schema = version.schema.as_mut();
+        let root = schema.and_then(|schema| schema.open_api_v3_schema.as_mut());
+        if let Some(field) = root
+            .and_then(|root| root.properties.as_mut())
+            .and_then(|properties| properties.get_mut("status"))
+        {
+            field.default = Some(JSON(status.clone()));
         }
     }
     crd

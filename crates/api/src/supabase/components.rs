@@ -3,6 +3,7 @@
 //! Each has its image in the schema, so that the stored object shows which one runs, and an upgrade of the operator
 //! alone replaces none.
 
+use kube::KubeSchema;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,6 +22,9 @@ pub mod image {
     pub const META: &str = "supabase/postgres-meta:v0.99.0";
     pub const STUDIO: &str = "supabase/studio:2026.09.07-sha-7996410";
     pub const IMGPROXY: &str = "darthsim/imgproxy:v3.31.4";
+    pub const FUNCTIONS: &str = "supabase/edge-runtime:v1.76.2";
+    pub const POOLER: &str = "supabase/supavisor:2.9.12";
+    pub const ANALYTICS: &str = "supabase/logflare:1.43.1";
 }
 
 fn default_image(schema: &mut Schema, image: &str) {
@@ -109,6 +113,97 @@ impl Default for Studio {
     }
 }
 
+/// Functions that answer requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = |schema: &mut Schema| default_image(schema, image::FUNCTIONS))]
+pub struct Functions {
+    /// How it runs.
+    #[serde(flatten)]
+    pub options: Options,
+    /// Where their code is.
+    pub source: FunctionsSource,
+    /// Whether a request must carry a token of the project's. A function that anybody may call, such as a webhook, needs
+    /// it off, and checks by itself.
+    #[serde(default = "yes", rename = "verifyJWT")]
+    pub verify_jwt: bool,
+}
+
+/// Where the code of functions is: one of the two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.configMap) != has(self.persistentVolumeClaim)",
+    "functions.source is a configMap or a persistentVolumeClaim"
+))]
+pub struct FunctionsSource {
+    /// A `ConfigMap` of functions that are one file each: the key `hello.ts` is the function `hello`. The pods are
+    /// replaced when it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapName>,
+    /// A volume with a folder for each function, and an `index.ts` in it, as below `volumes/functions` of upstream's
+    /// compose file. It is mounted for reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent_volume_claim: Option<ClaimName>,
+}
+
+/// A `ConfigMap` of the project's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigMapName {
+    /// Name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// A claim of the project's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimName {
+    /// Name.
+    #[schemars(length(min = 1, max = 253))]
+    pub claim_name: String,
+}
+
+/// Connections for programs that open many.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = |schema: &mut Schema| default_image(schema, image::POOLER))]
+pub struct Pooler {
+    /// How it runs.
+    #[serde(flatten)]
+    pub options: Options,
+    /// How many connections to the database it opens for each user.
+    #[serde(default = "twenty")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub default_pool_size: u32,
+    /// How many programs may be connected.
+    #[serde(default = "hundred")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_client_connections: u32,
+}
+
+/// Logs, kept in the database and shown by the dashboard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = |schema: &mut Schema| default_image(schema, image::ANALYTICS))]
+pub struct Analytics {
+    /// How it runs.
+    #[serde(flatten)]
+    pub options: Options,
+    /// The Secret of type `kubernetes.io/tls` with which it shows itself to the database. It speaks TLS only with one, and
+    /// with `database.caSecretRef`; `sslMode` `disable` and `prefer` need neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate_secret_ref: Option<SecretReference>,
+}
+
 fn yes() -> bool {
     true
+}
+
+fn twenty() -> u32 {
+    20
+}
+
+fn hundred() -> u32 {
+    100
 }

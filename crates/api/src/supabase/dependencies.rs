@@ -27,10 +27,6 @@ pub struct SecretReference {
     "has(self.secretRef.name) && size(self.secretRef.name) > 0",
     "database.secretRef.name cannot be empty"
 ))]
-#[x_kube(validation = (
-    "!(self.sslMode in ['verify-ca', 'verify-full']) || has(self.caSecretRef)",
-    "sslMode verify-ca and verify-full need database.caSecretRef"
-))]
 pub struct Database {
     /// The Secret with `host`, `port`, `database`, `username` and `password` of an administrator. Only the operator
     /// uses them: each component logs in as a role of its own.
@@ -38,7 +34,8 @@ pub struct Database {
     /// As libpq's `sslmode`, for the operator and for every component.
     #[serde(default = "require")]
     pub ssl_mode: TlsMode,
-    /// The certificate authority that signed the server's certificate.
+    /// The certificate authority that signed the server's certificate. Without it, `verify-ca` and `verify-full` trust
+    /// the authorities that the operator's system and each component's image know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret_ref: Option<CaSecretRef>,
     /// How many connections each component opens at most.

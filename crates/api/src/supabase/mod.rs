@@ -11,7 +11,10 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 pub use access::{DisruptionBudget, Gateway, IngressOptions, NetworkRules, ParentRef};
-pub use components::{Auth, Imgproxy, Kong, Meta, Postgrest, Realtime, StorageApi, Studio, image};
+pub use components::{
+    Analytics, Auth, ClaimName, ConfigMapName, Functions, FunctionsSource, Imgproxy, Kong, Meta, Pooler,
+    Postgrest, Realtime, StorageApi, Studio, image,
+};
 pub use dependencies::{Database, SecretReference, Storage};
 pub use keys::{Jwt, JwtSecretRef};
 pub use options::{Autoscaling, Options};
@@ -112,6 +115,15 @@ pub struct SupabaseProjectSpec {
     /// Images in other sizes; without it they are served as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imgproxy: Option<Imgproxy>,
+    /// Functions that answer requests at `/functions/v1/`; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub functions: Option<Functions>,
+    /// A pooler of connections to the database; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<Pooler>,
+    /// Logs in the dashboard; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analytics: Option<Analytics>,
     /// An Ingress in front of the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress: Option<IngressOptions>,
@@ -176,6 +188,11 @@ mod tests {
     #[test]
     fn the_rules_of_the_schema() {
         validate_cel(&project(|_| {})).unwrap();
+        // Without a CA of its own, the system's are meant.
+        validate_cel(&project(|spec| {
+            spec["database"]["sslMode"] = json!("verify-full");
+        }))
+        .unwrap();
         let refused = [
             (
                 project(|spec| spec["database"]["secretRef"] = json!({"name": ""})),
@@ -184,10 +201,6 @@ mod tests {
             (
                 project(|spec| spec["storage"]["secretRef"] = json!({})),
                 "storage.secretRef.name cannot be empty",
-            ),
-            (
-                project(|spec| spec["database"]["sslMode"] = json!("verify-full")),
-                "need database.caSecretRef",
             ),
         ];
         for (object, words) in refused {

@@ -146,6 +146,10 @@ pub(crate) fn begin(server: &Server, resource: &Resource, object: &mut Value) {
     {
         map.shift_remove("status");
     }
+    if let Some(custom) = &resource.custom {
+        // A status that the schema has a default for is there from the beginning.
+        custom.normalize(object);
+    }
     kinds::begin(resource, object);
 }
 

@@ -2,7 +2,8 @@
 
 use stanchion_api::supabase::{Auth, SecretReference, image};
 
-use super::{Component, Environment, Extras, Port, Probes, Project, Resources};
+use super::kong::routes::{Guard, route};
+use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
 use crate::keys::names as key;
 
@@ -18,12 +19,56 @@ pub(super) const COMPONENT: Component = Component {
         number: 9999,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("64Mi", "50m"),
         limits: ("128Mi", "100m"),
     },
     user: 1000,
     probes: |_| Probes::http("http", "/health", 120),
+    logins: &[Login::Auth],
+    keys: &[],
+    routes: &[
+        route("auth-v1-open", "/verify", "/auth/v1/verify", Guard::Open),
+        route(
+            "auth-v1-open-callback",
+            "/callback",
+            "/auth/v1/callback",
+            Guard::Open,
+        ),
+        route(
+            "auth-v1-open-authorize",
+            "/authorize",
+            "/auth/v1/authorize",
+            Guard::Open,
+        ),
+        route(
+            "auth-v1-open-jwks",
+            "/.well-known/jwks.json",
+            "/auth/v1/.well-known/jwks.json",
+            Guard::Open,
+        ),
+        route(
+            "auth-v1-open-sso-acs",
+            "/sso/saml/acs",
+            "/auth/v1/sso/saml/acs",
+            Guard::Open,
+        ),
+        route(
+            "auth-v1-open-sso-metadata",
+            "/sso/saml/metadata",
+            "/auth/v1/sso/saml/metadata",
+            Guard::Open,
+        ),
+        route(
+            "well-known-oauth",
+            "/.well-known/oauth-authorization-server",
+            "/.well-known/oauth-authorization-server",
+            Guard::Open,
+        ),
+        route("auth-v1", "/", "/auth/v1/", Guard::Key),
+    ],
+    needs: |_| Needs::default(),
     environment,
     extras: |_| Extras::default(),
 };

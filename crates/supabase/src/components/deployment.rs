@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha256};
 use stanchion_api::supabase::Options;
 
 use super::environment::Environment;
-use super::project::CA_FOLDER;
-use super::{Component, Extras, Project, Resources};
+use super::project::{CA_FOLDER, CA_VOLUME};
+use super::{Component, Extras, Needed, Project, Resources};
 use crate::json::put;
 
-/// Replaces pods when one of their files changes.
+/// Replaces pods when one of their files, or a value of a `ConfigMap`, changes.
 const CONFIG_HASH: &str = "supabase.strrl.dev/config-hash";
 /// Replaces pods when one of their Secrets changes.
 const SECRET_HASH: &str = "supabase.strrl.dev/secret-hash";
@@ -44,9 +44,16 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
     for variable in &options.extra_env {
         environment.put(variable.clone());
     }
+    let needs = (component.needs)(project.spec);
     let mut used = environment.secrets();
+    used.extend(needs.secrets.iter().flat_map(each_key));
     let (volumes, mounts) = volumes(project, &extras, &mut used);
-    let annotations = annotations(options, project, &extras, &used);
+    let mut shown = environment.config_maps();
+    shown.extend(needs.config_maps.iter().flat_map(|map| {
+        let keys = project.config.get(&map.name).into_iter().flatten();
+        keys.map(|(key, _)| (map.name.clone(), key.clone()))
+    }));
+    let annotations = annotations(options, project, &extras, &Taken { used, shown });
     let mut container = json!({
         "name": component.name,
         "image": options.image.as_deref().unwrap_or(component.image),
@@ -89,6 +96,22 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
     (annotations, pod)
 }
 
+/// What a pod takes from elsewhere, by name and key.
+struct Taken {
+    /// From Secrets.
+    used: Vec<(String, String)>,
+    /// From `ConfigMaps`.
+    shown: Vec<(String, String)>,
+}
+
+fn each_key(needed: &Needed) -> impl Iterator<Item = (String, String)> {
+    let name = needed.name.clone();
+    needed
+        .keys
+        .iter()
+        .map(move |key| (name.clone(), (*key).to_owned()))
+}
+
 /// Where the pods run, and as whom. What is not stated is not written, so that it can be somebody else's.
 fn schedule(pod: &mut Value, options: &Options, component: &Component, project: &Project<'_>) {
     let mut spread: Vec<Value> = options.topology_spread_constraints.iter().map(plain).collect();
@@ -119,32 +142,34 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
     }
 }
 
-fn annotations(
-    options: &Options,
-    project: &Project<'_>,
-    extras: &Extras,
-    used: &[(String, String)],
-) -> Value {
+fn annotations(options: &Options, project: &Project<'_>, extras: &Extras, taken: &Taken) -> Value {
     let mut all: Map<String, Value> = options
         .pod_annotations
         .iter()
         .map(|(name, value)| (name.clone(), Value::String(value.clone())))
         .collect();
-    if let Some(files) = &extras.files {
+    let files = extras.files.iter().flat_map(|files| &files.data);
+    let files = files.map(|(name, text)| ((*name).to_owned(), text.as_str()));
+    let values = taken.shown.iter().map(|(map, key)| {
+        let value = project.config.get(map).and_then(|values| values.get(key));
+        (format!("{map}/{key}"), value.map_or("", String::as_str))
+    });
+    let configuration: Vec<(String, &str)> = files.chain(values).collect();
+    if !configuration.is_empty() {
         let mut digest = Sha256::new();
-        for (name, text) in &files.data {
+        for (name, text) in configuration {
             digest.update(format!("{}:{name}{}:{text}", name.len(), text.len()));
         }
         let hash = crate::keys::hex_text(digest.finalize().get(..16).unwrap_or_default());
         all.insert(CONFIG_HASH.into(), hash.into());
     }
-    if !used.is_empty() {
-        all.insert(SECRET_HASH.into(), project.mark(used).into());
+    if !taken.used.is_empty() {
+        all.insert(SECRET_HASH.into(), project.mark(&taken.used).into());
     }
     all.into()
 }
 
-/// The files, the directories to write to, and the database's authority.
+/// The files, the directories to write to, the database's authority, and what else is seen.
 fn volumes(
     project: &Project<'_>,
     extras: &Extras,
@@ -165,9 +190,19 @@ fn volumes(
     let speaks = used.iter().any(|(_, key)| key.starts_with("database-password-"));
     if let Some(ca) = project.spec.database.ca_secret_ref.as_ref().filter(|_| speaks) {
         let item = json!({ "key": ca.key, "path": ca.key });
-        volumes.push(json!({ "name": "database-ca", "secret": { "secretName": ca.name, "items": [item] } }));
-        mounts.push(json!({ "name": "database-ca", "mountPath": CA_FOLDER, "readOnly": true }));
+        volumes.push(json!({ "name": CA_VOLUME, "secret": { "secretName": ca.name, "items": [item] } }));
+        mounts.push(json!({ "name": CA_VOLUME, "mountPath": CA_FOLDER, "readOnly": true }));
         used.push((ca.name.clone(), ca.key.clone()));
+    }
+    for mount in &extras.mounts {
+        if let Some(volume) = &mount.volume {
+            volumes.push(over(json!({ "name": mount.name }), Some(volume.clone())));
+        }
+        let mut seen = json!({ "name": mount.name, "mountPath": mount.path, "readOnly": true });
+        if let Some(file) = &mount.file {
+            put(&mut seen, "subPath", file.as_str());
+        }
+        mounts.push(seen);
     }
     (volumes, mounts)
 }

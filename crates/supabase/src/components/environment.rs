@@ -1,6 +1,6 @@
 //! The environment of a container, in order, and without a name twice: Kubernetes merges it by name.
 
-use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector};
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 
 /// Environment variables.
 #[derive(Debug, Default)]
@@ -44,6 +44,21 @@ impl Environment {
         });
     }
 
+    /// A value that is known only where the pod runs.
+    pub fn field(&mut self, name: &str, path: &str) {
+        self.put(EnvVar {
+            name: name.into(),
+            value: None,
+            value_from: Some(EnvVarSource {
+                field_ref: Some(ObjectFieldSelector {
+                    api_version: None,
+                    field_path: path.into(),
+                }),
+                ..EnvVarSource::default()
+            }),
+        });
+    }
+
     /// A variable of the user's. It takes the place of one of ours, so that what refers to it still follows it.
     pub fn put(&mut self, variable: EnvVar) {
         match self.0.iter_mut().find(|known| known.name == variable.name) {
@@ -59,10 +74,27 @@ impl Environment {
 
     /// The Secrets' names and keys that values are taken from.
     pub fn secrets(&self) -> Vec<(String, String)> {
-        self.0
-            .iter()
-            .filter_map(|variable| variable.value_from.as_ref()?.secret_key_ref.as_ref())
-            .map(|selector| (selector.name.clone(), selector.key.clone()))
-            .collect()
+        secrets(&self.0).collect()
     }
+
+    /// The same of `ConfigMaps`.
+    pub fn config_maps(&self) -> Vec<(String, String)> {
+        config_maps(&self.0).collect()
+    }
+}
+
+/// Names and keys of the Secrets that variables take values from.
+pub fn secrets(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
+    let selectors = variables
+        .iter()
+        .filter_map(|variable| variable.value_from.as_ref()?.secret_key_ref.as_ref());
+    selectors.map(|selector| (selector.name.clone(), selector.key.clone()))
+}
+
+/// Names and keys of the `ConfigMaps` that variables take values from.
+pub fn config_maps(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
+    let selectors = variables
+        .iter()
+        .filter_map(|variable| variable.value_from.as_ref()?.config_map_key_ref.as_ref());
+    selectors.map(|selector| (selector.name.clone(), selector.key.clone()))
 }

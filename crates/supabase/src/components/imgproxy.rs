@@ -2,7 +2,7 @@
 
 use stanchion_api::supabase::image;
 
-use super::{Component, Extras, Port, Probes, Resources};
+use super::{Component, Extras, Needs, Port, Probes, Resources};
 
 pub(super) const COMPONENT: Component = Component {
     name: "imgproxy",
@@ -16,12 +16,17 @@ pub(super) const COMPONENT: Component = Component {
         number: 5001,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("128Mi", "100m"),
         limits: ("512Mi", "500m"),
     },
     user: 999,
     probes: |_| Probes::http("http", "/health", 30),
+    logins: &[],
+    keys: &[],
+    routes: &[],
+    needs: |_| Needs::default(),
     environment: |_, env| {
         env.set_all(&[
             ("IMGPROXY_BIND", ":5001"),

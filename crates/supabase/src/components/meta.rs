@@ -2,7 +2,8 @@
 
 use stanchion_api::supabase::image;
 
-use super::{Component, Environment, Extras, Port, Probes, Project, Resources};
+use super::kong::routes::{Guard, route};
+use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
 use crate::keys::names as key;
 
@@ -18,12 +19,18 @@ pub(super) const COMPONENT: Component = Component {
         number: 8080,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("64Mi", "50m"),
         limits: ("128Mi", "100m"),
     },
     user: 1000,
     probes: |_| Probes::http("http", "/health", 60),
+    // Studio reads as the second, by way of this one.
+    logins: &[Login::Meta, Login::ReadOnly],
+    keys: &[],
+    routes: &[route("meta", "/", "/pg/", Guard::AdminOnly)],
+    needs: |_| Needs::default(),
     environment,
     extras: |_| Extras::default(),
 };
@@ -33,10 +40,12 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.set("PG_META_PORT", "8080");
     env.set("PG_META_DB_HOST", database.host.clone());
     env.set("PG_META_DB_PORT", database.port.to_string());
-    env.set("PG_META_DB_NAME", project.database_in_url());
+    // It escapes the name by itself.
+    env.set("PG_META_DB_NAME", database.name.clone());
     env.set("PG_META_DB_USER", project.logins.of(Login::Meta));
     env.secret("PG_META_DB_PASSWORD", &keys, key::password(Login::Meta));
-    env.set("PG_META_DB_SSL_MODE", project.ssl_mode());
+    // It checks a certificate in one mode only, and knows no way back from one that asks for encryption.
+    env.set("PG_META_DB_SSL_MODE", project.node_ssl_mode("require"));
     if let Some(ca) = &project.spec.database.ca_secret_ref {
         env.secret("PG_META_DB_SSL_ROOT_CERT", &ca.name, &ca.key);
     }

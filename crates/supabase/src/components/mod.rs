@@ -1,14 +1,18 @@
 //! The components of a project: each a pure function from the [`Project`] to the objects that it consists of.
 //!
 //! [`ALL`] is the table. A component is one file, which fills in a [`Component`], and one line here: the Deployment,
-//! the Service, probes, scheduling, security, hashes, the condition and the status all follow from the row.
+//! the Service, probes, scheduling, security, hashes, its login to the database, its keys, the way through the gateway,
+//! the condition and the status all follow from the row.
 
+mod analytics;
 mod auth;
 mod deployment;
-mod environment;
+pub mod environment;
+mod functions;
 mod imgproxy;
 pub mod kong;
 mod meta;
+mod pooler;
 mod postgrest;
 mod probes;
 mod project;
@@ -17,14 +21,20 @@ mod service;
 mod storage;
 mod studio;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::supabase::Options;
 
+use crate::database::Login;
+use crate::keys::Generated;
+use kong::routes::Route;
+
 pub use deployment::deployment;
 pub use environment::Environment;
 pub use probes::{Probe, Probes};
-pub use project::{Address, Bucket, Project, Secrets};
+pub use project::{Address, Bucket, ConfigMaps, Project, Secrets};
 pub use service::service;
 
 /// In the order in which they are deployed: whoever is asked comes after whoever leads there, as people expect it.
@@ -37,6 +47,9 @@ pub const ALL: &[Component] = &[
     meta::COMPONENT,
     studio::COMPONENT,
     imgproxy::COMPONENT,
+    functions::COMPONENT,
+    pooler::COMPONENT,
+    analytics::COMPONENT,
 ];
 
 /// One row.
@@ -55,12 +68,22 @@ pub struct Component {
     pub image: &'static str,
     /// Where it listens.
     pub ports: &'static [Port],
+    /// Whether it is reached from outside the project, and not through the gateway only.
+    pub open: bool,
     /// What it gets unless the spec says otherwise.
     pub resources: Resources,
     /// The user that its image is made for: a restricted pod must name one.
     pub user: i64,
     /// How it is asked whether it lives.
     pub probes: fn(&Project<'_>) -> Probes,
+    /// Who it logs in to the database as. What a login needs there is made with the first component that has it.
+    pub logins: &'static [Login],
+    /// What is generated for it, beside the passwords of its logins.
+    pub keys: &'static [Generated],
+    /// What leads to it through the gateway.
+    pub routes: &'static [Route],
+    /// What must be there of the user's, beside what every project names.
+    pub needs: fn(&SupabaseProjectSpec) -> Needs,
     /// Its configuration.
     pub environment: fn(&Project<'_>, &mut Environment),
     /// What else its pod has.
@@ -89,11 +112,44 @@ pub struct Resources {
 #[derive(Default)]
 pub struct Extras {
     /// Instead of the image's own command.
-    pub command: Vec<&'static str>,
+    pub command: Vec<String>,
     /// Files, as a `ConfigMap` with this suffix, and where they are mounted.
     pub files: Option<Files>,
     /// Directories that the container may write to.
     pub scratch: Vec<&'static str>,
+    /// What else it sees, to be read.
+    pub mounts: Vec<Mount>,
+}
+
+/// A volume in a container, or one file of it.
+pub struct Mount {
+    /// The volume's name.
+    pub name: &'static str,
+    /// The volume, as in a pod; `None` where another mount has it.
+    pub volume: Option<Value>,
+    /// Where it is seen.
+    pub path: String,
+    /// The one file that is seen there.
+    pub file: Option<String>,
+}
+
+/// What must be there of the user's. Whatever is in it replaces the pods when it changes.
+#[derive(Default)]
+pub struct Needs {
+    /// Secrets.
+    pub secrets: Vec<Needed>,
+    /// `ConfigMaps`.
+    pub config_maps: Vec<Needed>,
+}
+
+/// A Secret or a `ConfigMap` that must be there.
+pub struct Needed {
+    /// What people call it.
+    pub what: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The keys that it must have.
+    pub keys: &'static [&'static str],
 }
 
 /// Files of a component.
@@ -110,6 +166,19 @@ pub struct Files {
 pub fn wanted(spec: &SupabaseProjectSpec) -> impl Iterator<Item = (&'static Component, &Options)> {
     ALL.iter()
         .filter_map(move |component| Some((component, (component.options)(spec)?)))
+}
+
+/// Who logs in to the database, in order and each once.
+pub fn logins(spec: &SupabaseProjectSpec) -> Vec<Login> {
+    let logins: BTreeSet<Login> = wanted(spec)
+        .flat_map(|(component, _)| component.logins.iter().copied())
+        .collect();
+    logins.into_iter().collect()
+}
+
+/// What is generated for the components, beside the passwords.
+pub fn generated(spec: &SupabaseProjectSpec) -> Vec<&'static Generated> {
+    wanted(spec).flat_map(|(component, _)| component.keys).collect()
 }
 
 impl Component {

@@ -2,7 +2,8 @@
 
 use stanchion_api::supabase::image;
 
-use super::{Component, Environment, Extras, Port, Probe, Probes, Project, Resources};
+use super::kong::routes::{Guard, route};
+use super::{Component, Environment, Extras, Needs, Port, Probe, Probes, Project, Resources};
 use crate::database::Login;
 use crate::keys::names as key;
 
@@ -25,6 +26,7 @@ pub(super) const COMPONENT: Component = Component {
         number: 3000,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("128Mi", "100m"),
         limits: ("256Mi", "200m"),
@@ -36,6 +38,15 @@ pub(super) const COMPONENT: Component = Component {
         liveness: Probe::Tcp("http"),
         start: 60,
     },
+    logins: &[Login::Rest],
+    keys: &[],
+    routes: &[
+        // The description of the whole API, and nothing below it.
+        route("rest-v1-openapi", "/", "~/rest/v1/$", Guard::Admin),
+        route("rest-v1", "/", "/rest/v1/", Guard::Key),
+        route("graphql-v1", "/rpc/graphql", "/graphql/v1", Guard::Graphql),
+    ],
+    needs: |_| Needs::default(),
     environment,
     extras: |_| Extras::default(),
 };
@@ -44,8 +55,12 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let keys = project.key_secret();
     env.secret("DB_PASSWORD", &keys, key::password(Login::Rest));
     let ca = project.ca_file();
-    let mut parameters = vec![("sslmode", project.ssl_mode())];
-    parameters.extend(ca.as_deref().map(|file| ("sslrootcert", file)));
+    let parameters = match &ca {
+        Some(file) => vec![("sslmode", project.ssl_mode()), ("sslrootcert", file)],
+        // libpq looks for a file of its own unless it is told otherwise, and then takes nothing weaker.
+        None if project.trusts_its_image() => vec![("sslmode", "verify-full"), ("sslrootcert", "system")],
+        None => vec![("sslmode", project.ssl_mode())],
+    };
     env.expanded("PGRST_DB_URI", project.database_url(Login::Rest, &parameters));
     env.set("PGRST_DB_POOL", project.spec.database.max_connections.to_string());
     env.secret("PGRST_JWT_SECRET", &keys, key::JWKS);

@@ -16,6 +16,10 @@ use crate::keys::{Keys, names as key};
 
 /// Where the certificate of the database's authority is mounted.
 pub(super) const CA_FOLDER: &str = "/etc/stanchion/database";
+/// The volume that it is mounted from.
+pub(super) const CA_VOLUME: &str = "database-ca";
+/// What need not be escaped anywhere.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
 
 /// A project, resolved.
 pub struct Project<'a> {
@@ -31,7 +35,12 @@ pub struct Project<'a> {
     pub bucket: &'a Bucket,
     /// What the Secrets hold that pods take values from.
     pub secrets: &'a Secrets,
+    /// What the user's `ConfigMaps` hold that pods take values from.
+    pub config: &'a ConfigMaps,
 }
+
+/// `ConfigMaps` by name, with their values.
+pub type ConfigMaps = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Where the database is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,11 +116,7 @@ impl Project<'_> {
     /// escaped, so a database may have any name.
     pub fn database_url(&self, login: Login, parameters: &[(&str, &str)]) -> String {
         let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        let host = if self.database.host.contains(':') {
-            format!("[{}]", self.database.host)
-        } else {
-            self.database.host.clone()
-        };
+        let host = self.host_in_url();
         let parameters: Vec<String> = parameters
             .iter()
             .map(|(name, value)| format!("{name}={}", value.replace(' ', "%20")))
@@ -126,9 +131,29 @@ impl Project<'_> {
         )
     }
 
+    /// The same for the database of analytics and pooler, for drivers of Elixir's: they encrypt or do not.
+    pub fn internal_url(&self, scheme: &str, login: Login) -> String {
+        let plain = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
+        format!(
+            "{scheme}://{}:$(DB_PASSWORD)@{}:{}/{}{}",
+            plain(&self.logins.of(login)),
+            self.host_in_url(),
+            self.database.port,
+            plain(&self.logins.internal_database()),
+            if self.encrypts() { "?ssl=true" } else { "" },
+        )
+    }
+
+    fn host_in_url(&self) -> String {
+        if self.database.host.contains(':') {
+            format!("[{}]", self.database.host)
+        } else {
+            self.database.host.clone()
+        }
+    }
+
     /// The database's name for a component that puts it into a URL as it is.
     pub fn database_in_url(&self) -> String {
-        const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
         utf8_percent_encode(&self.database.name, PLAIN).to_string()
     }
 
@@ -162,6 +187,25 @@ impl Project<'_> {
     /// The same for a driver that knows only whether to encrypt, and whom to trust: `prefer` may be served without.
     pub fn encrypts(&self) -> bool {
         !matches!(self.spec.database.ssl_mode, TlsMode::Disable | TlsMode::Prefer)
+    }
+
+    /// Whether the server's certificate is checked, and by authorities that nobody names: those that the component's
+    /// image knows.
+    pub fn trusts_its_image(&self) -> bool {
+        let database = &self.spec.database;
+        database.ca_secret_ref.is_none()
+            && matches!(database.ssl_mode, TlsMode::VerifyCa | TlsMode::VerifyFull)
+    }
+
+    /// `sslmode` of node-postgres, in whose world there are three: without encryption, with anybody, and with whose
+    /// name and authority are right.
+    pub fn node_ssl_mode(&self, with_anybody: &'static str) -> &'static str {
+        let checked = self.spec.database.ca_secret_ref.is_some() || self.trusts_its_image();
+        match (self.encrypts(), checked) {
+            (false, _) => "disable",
+            (true, false) => with_anybody,
+            (true, true) => "verify-full",
+        }
     }
 
     /// The file with the certificate of the database's authority.
@@ -220,6 +264,7 @@ pub(crate) mod tests {
         database: Address,
         bucket: Bucket,
         logins: Names,
+        pub(crate) config: ConfigMaps,
     }
 
     impl Bed {
@@ -231,6 +276,7 @@ pub(crate) mod tests {
                 logins: &self.logins,
                 bucket: &self.bucket,
                 secrets: &self.secrets,
+                config: &self.config,
             }
         }
     }
@@ -242,11 +288,13 @@ pub(crate) mod tests {
             "storage": {"secretRef": {"name": "s3"}},
         });
         change(&mut spec);
+        let generated: Vec<_> = super::super::ALL.iter().flat_map(|row| row.keys).collect();
         let request = keys::Request {
             own_secret: None,
             rotate: None,
             grace: SignedDuration::ZERO,
             logins: &Login::ALL,
+            generated: &generated,
         };
         let keys = keys::complete(
             Keys::default(),
@@ -272,6 +320,7 @@ pub(crate) mod tests {
                 name: "files".into(),
             },
             logins: Names::default(),
+            config: ConfigMaps::new(),
         }
     }
 

@@ -2,9 +2,13 @@
 
 use stanchion_api::supabase::image;
 
-use super::{Component, Environment, Extras, Port, Probes, Project, Resources};
+use super::kong::routes::{Guard, route};
+use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
 use crate::keys::names as key;
+
+/// The authorities that Debian, which its image is made of, knows.
+const DEBIAN_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 pub(super) const COMPONENT: Component = Component {
     name: "realtime",
@@ -18,12 +22,32 @@ pub(super) const COMPONENT: Component = Component {
         number: 4000,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("128Mi", "100m"),
         limits: ("256Mi", "200m"),
     },
     user: 65534,
     probes: |_| Probes::http("http", "/healthcheck", 300),
+    logins: &[Login::Realtime],
+    keys: &[],
+    routes: &[
+        route("realtime-v1-ws", "/socket", "/realtime/v1/", Guard::WebSocket),
+        route(
+            "realtime-v1-rest-openapi",
+            "/api/openapi",
+            "/realtime/v1/api/openapi",
+            Guard::Closed,
+        ),
+        route(
+            "realtime-v1-rest-tenants",
+            "/api/tenants",
+            "/realtime/v1/api/tenants",
+            Guard::Closed,
+        ),
+        route("realtime-v1-rest", "/api", "/realtime/v1/api", Guard::Key),
+    ],
+    needs: |_| Needs::default(),
     environment,
     extras: |_| Extras::default(),
 };
@@ -38,7 +62,9 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("DB_PASSWORD", &keys, key::password(Login::Realtime));
     env.set("DB_POOL_SIZE", project.spec.database.max_connections.to_string());
     env.set("DB_SSL", project.encrypts().to_string());
-    if let Some(file) = project.ca_file() {
+    // Without a file it would check nothing.
+    let known = project.trusts_its_image().then(|| DEBIAN_AUTHORITIES.to_owned());
+    if let Some(file) = project.ca_file().or(known) {
         env.set("DB_SSL_CA_CERT", file);
     }
     env.set("DB_AFTER_CONNECT_QUERY", "SET search_path TO _realtime");

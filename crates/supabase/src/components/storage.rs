@@ -2,7 +2,8 @@
 
 use stanchion_api::supabase::image;
 
-use super::{Component, Environment, Extras, Port, Probes, Project, Resources};
+use super::kong::routes::{Guard, route};
+use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
 use crate::keys::names as key;
 
@@ -18,12 +19,17 @@ pub(super) const COMPONENT: Component = Component {
         number: 5000,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("256Mi", "100m"),
         limits: ("512Mi", "500m"),
     },
     user: 1000,
     probes: |_| Probes::http("http", "/status", 120),
+    logins: &[Login::Storage],
+    keys: &[],
+    routes: &[route("storage-v1", "/", "/storage/v1/", Guard::Own)],
+    needs: |_| Needs::default(),
     environment,
     extras: |_| Extras::default(),
 };
@@ -36,11 +42,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("JWT_JWKS", &keys, key::JWKS);
     env.secret("DB_PASSWORD", &keys, key::password(Login::Storage));
     // Its driver checks a certificate unless it is told not to.
-    let mode = match (project.encrypts(), &project.spec.database.ca_secret_ref) {
-        (false, _) => "disable",
-        (true, None) => "no-verify",
-        (true, Some(_)) => "verify-full",
-    };
+    let mode = project.node_ssl_mode("no-verify");
     env.expanded(
         "DATABASE_URL",
         project.database_url(Login::Storage, &[("sslmode", mode)]),

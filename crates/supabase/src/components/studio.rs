@@ -2,8 +2,9 @@
 
 use stanchion_api::supabase::image;
 
+use super::kong::routes::{Guard, route};
 use super::postgrest::{MAX_ROWS, SCHEMAS, SEARCH_PATH};
-use super::{Component, Environment, Extras, Port, Probe, Probes, Project, Resources};
+use super::{Component, Environment, Extras, Needs, Port, Probe, Probes, Project, Resources};
 use crate::database::Login;
 use crate::keys::names as key;
 
@@ -19,6 +20,7 @@ pub(super) const COMPONENT: Component = Component {
         number: 3000,
         service: true,
     }],
+    open: false,
     resources: Resources {
         requests: ("256Mi", "100m"),
         limits: ("512Mi", "500m"),
@@ -32,6 +34,14 @@ pub(super) const COMPONENT: Component = Component {
         liveness: Probe::Tcp("http"),
         start: 120,
     },
+    logins: &[],
+    keys: &[],
+    routes: &[
+        route("mcp-blocker", "/api/mcp", "/api/mcp", Guard::Closed),
+        route("mcp", "/api/mcp", "/mcp", Guard::Closed),
+        route("dashboard", "/", "/", Guard::Password),
+    ],
+    needs: |_| Needs::default(),
     environment,
     extras: |_| Extras {
         scratch: vec!["/app/snippets", "/app/edge-functions"],
@@ -61,12 +71,11 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("PGRST_DB_SCHEMAS", SCHEMAS),
         ("PGRST_DB_MAX_ROWS", MAX_ROWS),
         ("PGRST_DB_EXTRA_SEARCH_PATH", SEARCH_PATH),
-        ("NEXT_PUBLIC_ENABLE_LOGS", "false"),
         ("NEXT_ANALYTICS_BACKEND_PROVIDER", "postgres"),
-        ("ENABLED_FEATURES_LOGS_ALL", "false"),
         ("SNIPPETS_MANAGEMENT_FOLDER", "/app/snippets"),
         ("EDGE_FUNCTIONS_MANAGEMENT_FOLDER", "/app/edge-functions"),
     ]);
+    logs(project, env);
     let database = project.database;
     env.set("POSTGRES_HOST", database.host.clone());
     env.set("POSTGRES_PORT", database.port.to_string());
@@ -85,5 +94,22 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("PG_META_CRYPTO_KEY", key::META_CRYPTO),
     ] {
         env.secret(variable, &keys, key);
+    }
+}
+
+/// Logs are shown where they are kept.
+fn logs(project: &Project<'_>, env: &mut Environment) {
+    let kept = project.spec.analytics.is_some();
+    for switch in ["NEXT_PUBLIC_ENABLE_LOGS", "ENABLED_FEATURES_LOGS_ALL"] {
+        env.set(switch, kept.to_string());
+    }
+    if kept {
+        let keys = project.key_secret();
+        env.set(
+            "LOGFLARE_URL",
+            format!("http://{}:4000", project.host("analytics")),
+        );
+        env.secret("LOGFLARE_PUBLIC_ACCESS_TOKEN", &keys, key::LOGS_PUBLIC);
+        env.secret("LOGFLARE_PRIVATE_ACCESS_TOKEN", &keys, key::LOGS_PRIVATE);
     }
 }

@@ -34,7 +34,8 @@ fn environment_of(deployment: &Value) -> Vec<String> {
         .map(|variable| {
             let name = variable["name"].as_str().unwrap();
             let secret = &variable["valueFrom"]["secretKeyRef"];
-            match variable["value"].as_str() {
+            let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
+            match variable["value"].as_str().or(field) {
                 Some(value) => format!("{name}={value}"),
                 None => format!(
                     "{name}={}/{}",
@@ -53,6 +54,9 @@ fn fullest() -> Bed {
         });
         spec["storage"]["forcePathStyle"] = json!(false);
         spec["imgproxy"] = json!({});
+        spec["functions"] = json!({"source": {"configMap": {"name": "code"}}, "verifyJWT": false});
+        spec["pooler"] = json!({"defaultPoolSize": 5});
+        spec["analytics"] = json!({"clientCertificateSecretRef": {"name": "client"}});
         spec["jwt"] = json!({"expiry": "30m"});
         spec["ingress"] = json!({"enabled": true, "host": "shop.example.com", "tlsSecretName": "tls"});
         spec["auth"] = json!({
@@ -89,6 +93,42 @@ fn the_environment_of_each() {
             .collect();
         insta::assert_snapshot!(name, all.join("\n"));
     }
+}
+
+/// Who has no authority named to it asks those that it knows, each in its own words; nobody takes just any server.
+#[test]
+fn a_certificate_is_checked_by_the_authorities_that_the_image_knows() {
+    let variable = |mode: &str, component: &str, name: &str| {
+        let bed = bed(|spec| spec["database"]["sslMode"] = json!(mode));
+        let lines = environment_of(&render(&bed, component));
+        let start = format!("{name}=");
+        let value = lines.iter().find_map(|line| line.strip_prefix(&start));
+        value.unwrap_or_default().to_owned()
+    };
+    for mode in ["verify-ca", "verify-full"] {
+        for (component, name, words) in [
+            ("auth", "GOTRUE_DB_DATABASE_URL", format!("sslmode={mode}")),
+            (
+                "postgrest",
+                "PGRST_DB_URI",
+                "sslmode=verify-full&sslrootcert=system".into(),
+            ),
+            (
+                "realtime",
+                "DB_SSL_CA_CERT",
+                "/etc/ssl/certs/ca-certificates.crt".into(),
+            ),
+            ("storage", "DATABASE_URL", "sslmode=verify-full".into()),
+            ("meta", "PG_META_DB_SSL_MODE", "verify-full".into()),
+        ] {
+            let value = variable(mode, component, name);
+            assert!(value.ends_with(&words), "{mode} {component}: {value}");
+        }
+    }
+    assert_eq!(variable("require", "realtime", "DB_SSL_CA_CERT"), "");
+    assert_eq!(variable("require", "meta", "PG_META_DB_SSL_MODE"), "require");
+    assert_eq!(variable("prefer", "meta", "PG_META_DB_SSL_MODE"), "disable");
+    assert!(variable("require", "storage", "DATABASE_URL").ends_with("sslmode=no-verify"));
 }
 
 #[test]
@@ -135,6 +175,41 @@ fn the_table_of_components() {
         })
         .collect();
     insta::assert_snapshot!(rows.join("\n"));
+}
+
+/// Off by default, and each named by one field; what they need in the database and in the Secret comes with them.
+#[test]
+fn what_is_optional_comes_with_its_field() {
+    let plain = bed(|_| {});
+    let names: Vec<&str> = wanted(&plain.spec).map(|(component, _)| component.name).collect();
+    let optional: Vec<&str> = ALL
+        .iter()
+        .map(|component| component.name)
+        .filter(|name| !names.contains(name))
+        .collect();
+    assert_eq!(optional, ["imgproxy", "functions", "pooler", "analytics"]);
+    assert!(!logins(&plain.spec).contains(&Login::Functions) && generated(&plain.spec).is_empty());
+    let full = fullest();
+    assert_eq!(logins(&full.spec), Login::ALL);
+    assert_eq!(generated(&full.spec).len(), 5);
+}
+
+/// Two components that generate the same, or lead the same path, would be a mistake in the table.
+#[test]
+fn no_two_rows_are_in_each_others_way() {
+    let all = |what: fn(&'static Component) -> Vec<&'static str>| {
+        let mut all: Vec<&str> = ALL.iter().flat_map(what).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count, "{all:?}");
+    };
+    all(|row| vec![row.name]);
+    all(|row| vec![row.field]);
+    all(|row| vec![row.condition]);
+    all(|row| row.keys.iter().map(|key| key.key).collect());
+    all(|row| row.routes.iter().map(|route| route.name).collect());
+    all(|row| row.routes.iter().map(|route| route.path).collect());
 }
 
 /// What the Pod Security Standard `restricted` asks for, and three probes each.

@@ -38,6 +38,26 @@ pub struct Request<'a> {
     pub grace: jiff::SignedDuration,
     /// Who needs a password for the database.
     pub logins: &'a [Login],
+    /// What else components need.
+    pub generated: &'a [&'static Generated],
+}
+
+/// Something random that a component needs.
+#[derive(Debug)]
+pub struct Generated {
+    /// Its place in the Secret.
+    pub key: &'static str,
+    /// What it looks like.
+    pub form: Form,
+}
+
+/// What something random looks like.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// So many bytes, two digits each.
+    Hex(usize),
+    /// So many bytes, in base64.
+    Base64(usize),
 }
 
 /// Every value of the Secret.
@@ -125,6 +145,12 @@ pub fn complete(
     keys.add(key::MARK, || base64(random, 32));
     for login in request.logins {
         keys.add(key::password(*login), || password(random));
+    }
+    for Generated { key, form } in request.generated {
+        keys.add(key, || match form {
+            Form::Hex(count) => hex(random, *count),
+            Form::Base64(count) => base64(random, *count),
+        });
     }
     Ok(keys)
 }

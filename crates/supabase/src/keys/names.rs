@@ -27,6 +27,15 @@ pub const DASHBOARD_PASSWORD: &str = "dashboard-password";
 pub const S3_PROTOCOL_ID: &str = "s3-protocol-access-key-id";
 pub const S3_PROTOCOL_SECRET: &str = "s3-protocol-access-key-secret";
 
+/// Under which the pooler keeps the passwords of its tenants.
+pub const VAULT: &str = "vault-enc-key";
+/// What a pod of the pooler, or of analytics, knows others of its kind by.
+pub const POOLER_COOKIE: &str = "pooler-cookie";
+pub const ANALYTICS_COOKIE: &str = "analytics-cookie";
+/// Who may write logs, and who may also read them and change what is kept.
+pub const LOGS_PUBLIC: &str = "logflare-public-access-token";
+pub const LOGS_PRIVATE: &str = "logflare-private-access-token";
+
 /// Under which the values that a pod uses are hashed, so that the hash in its annotations tells nothing.
 pub const MARK: &str = "mark-key";
 

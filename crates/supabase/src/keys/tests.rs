@@ -17,6 +17,7 @@ fn request(rotate: Option<&str>) -> Request<'_> {
         rotate,
         grace: SignedDuration::from_hours(1),
         logins: LOGINS,
+        generated: &[],
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stanchion_api::supabase::{Gateway, IngressOptions, NetworkRules};
 
 use super::{labels, pods_of};
-use crate::components::Project;
+use crate::components::{self, Project};
 use crate::json::put;
 
 /// The gateway's port.
@@ -58,19 +58,13 @@ pub fn http_route(project: &Project<'_>) -> Option<Value> {
     }))
 }
 
-/// The `NetworkPolicies`, if there shall be any: one for all pods, which lets in the project's own, and one for the
-/// gateway, which lets in whom the spec names.
+/// The `NetworkPolicies`, if there shall be any: one for all pods, which lets in the project's own, and one for each
+/// component that is reached from outside, which lets in whom the spec names.
 pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
     let Some(rules) = &project.spec.network_policy else {
         return Vec::new();
     };
     let NetworkRules { from } = rules;
-    let mut pods_of_kong = pods_of(project);
-    put(&mut pods_of_kong, "app.kubernetes.io/name", "kong");
-    let mut gateway = json!({ "ports": [{ "port": PORT }, { "port": 8443 }] });
-    if !from.is_empty() {
-        put(&mut gateway, "from", json!(from));
-    }
     let own = json!({ "from": [{ "podSelector": { "matchLabels": pods_of(project) } }] });
     let policy = |name: &str, pods: &Value, ingress: &Value| {
         json!({
@@ -80,8 +74,19 @@ pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
             "spec": { "podSelector": { "matchLabels": pods }, "policyTypes": ["Ingress"], "ingress": [ingress] },
         })
     };
-    vec![
-        policy(project.name, &pods_of(project), &own),
-        policy(&project.host("kong"), &pods_of_kong, &gateway),
-    ]
+    let open = components::wanted(project.spec).filter(|(component, _)| component.open);
+    let doors = open.map(|(component, _)| {
+        let mut pods = pods_of(project);
+        put(&mut pods, "app.kubernetes.io/name", component.name);
+        let ports = component.ports.iter().filter(|port| port.service);
+        let ports: Vec<Value> = ports.map(|port| json!({ "port": port.number })).collect();
+        let mut door = json!({ "ports": ports });
+        if !from.is_empty() {
+            put(&mut door, "from", json!(from));
+        }
+        policy(&component.child_name(project.name), &pods, &door)
+    });
+    std::iter::once(policy(project.name, &pods_of(project), &own))
+        .chain(doors)
+        .collect()
 }

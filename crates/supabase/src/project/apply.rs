@@ -83,6 +83,7 @@ pub async fn apply(
         generation: wanted.generation,
         rotate: wanted.rotate.clone(),
         secrets: wanted.secret_names(),
+        config_maps: wanted.config_maps(),
         children,
     });
     memory.settle(&present.subject.key, settled);

@@ -1,7 +1,7 @@
 //! What is remembered between two passes over a project, so that a rollout does not cost a connection each time a pod
 //! becomes ready. Nothing here is needed after a restart.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ pub struct Settled {
     pub rotate: Option<String>,
     /// The Secrets that were read.
     pub secrets: Vec<String>,
+    /// The `ConfigMaps` that were read.
+    pub config_maps: BTreeSet<String>,
     /// The children, as they were left.
     pub children: [u8; 32],
 }

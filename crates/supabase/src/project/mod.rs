@@ -13,7 +13,7 @@ pub mod target;
 pub mod validate;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{FINALIZER, SupabaseProjectStatus, annotation};
 use stanchion_kernel::events::Announcement;
@@ -57,7 +57,7 @@ impl Reconciler for ProjectController {
     const ANNOUNCEMENTS: &'static [Announcement] = report::ANNOUNCEMENTS;
 
     fn watches() -> Vec<Watch> {
-        vec![Watch::referred::<Secret>()]
+        vec![Watch::referred::<Secret>(), Watch::referred::<ConfigMap>()]
     }
 
     fn families() -> Kinds {
@@ -105,6 +105,15 @@ impl Reconciler for ProjectController {
 
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
         plan::plan(target, observed)
+    }
+
+    fn announce(
+        project: &SupabaseProject,
+        _: &Self::Target,
+        _: &Self::Observed,
+        plan: &Self::Plan,
+    ) -> Option<SupabaseProjectStatus> {
+        report::announce(project, plan)
     }
 
     async fn apply(

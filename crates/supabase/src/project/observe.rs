@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::context::Subject;
@@ -23,7 +23,7 @@ use crate::{Setup, dependencies};
 /// How often the database and the bucket are asked although nothing has changed.
 pub const CHECK_EVERY: Duration = Duration::from_mins(2);
 /// How long a rollout may take before its pods are asked what holds them up.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was read.
 pub enum Observed {
@@ -155,7 +155,12 @@ async fn settled(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Op
         .secrets
         .iter()
         .filter(|name| !reader.is_unchanged::<Secret>(name))
-        .count();
+        .count()
+        + before
+            .config_maps
+            .iter()
+            .filter(|name| !reader.is_unchanged::<ConfigMap>(name))
+            .count();
     let now = Timestamp::now();
     let due = wanted.before.previous_until.is_some_and(|until| until <= now);
     if !same || changed > 0 || due {
@@ -196,12 +201,12 @@ async fn present(
     wanted: &Wanted,
 ) -> Result<Present, Problem> {
     let now = Timestamp::now();
-    let read = secrets::read(reader, wanted).await?;
-    let key_secret: Option<Secret> = reader.get(&wanted.key_secret()).await?;
+    let (fetched, route) = tokio::try_join!(secrets::fetch(reader, wanted), route(reader, wanted))?;
+    let read = secrets::read(&fetched, wanted)?;
+    let key_secret = fetched.secret(&wanted.key_secret()).cloned();
     let keys = complete_keys(wanted, &read, key_secret.as_ref(), now)?;
     let request = database_request(wanted, &keys);
     let checked = check(setup, memory, reader, &read, &request).await;
-    let route = route(reader, wanted).await?;
     let look = look(reader, wanted, Children::known(reader), CHECK_EVERY, now).await?;
     Ok(Present {
         subject: reader.subject().clone(),
@@ -249,27 +254,21 @@ fn complete_keys(
         own_secret: read.own_secret.clone(),
         rotate: wanted.rotate.as_deref(),
         grace: wanted.grace,
-        logins: &LOGINS,
+        logins: &components::logins(&wanted.spec),
+        generated: &components::generated(&wanted.spec),
     };
     keys::complete(keys, &request, &mut rand::rng(), now)
         .map_err(|error| Problem::human("BrokenKey", error.to_string()))
 }
 
-/// Who logs in.
-const LOGINS: [Login; 6] = [
-    Login::Rest,
-    Login::Auth,
-    Login::Storage,
-    Login::Realtime,
-    Login::Meta,
-    Login::ReadOnly,
-];
-
 fn database_request(wanted: &Wanted, keys: &Keys) -> database::Request {
     let password = |login: Login| Some((login, keys.get(key::password(login))?.clone()));
     database::Request {
         project: format!("{}/{}", wanted.namespace, wanted.name),
-        passwords: LOGINS.into_iter().filter_map(password).collect(),
+        passwords: components::logins(&wanted.spec)
+            .into_iter()
+            .filter_map(password)
+            .collect(),
     }
 }
 

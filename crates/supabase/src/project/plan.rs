@@ -107,6 +107,7 @@ pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Resu
         logins: &database.names,
         bucket: &present.read.bucket,
         secrets: &present.secrets,
+        config: &present.read.config,
     };
     let objects = objects(&project);
     let mut steps = objects

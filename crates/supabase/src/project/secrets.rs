@@ -1,15 +1,16 @@
-//! The Secrets that a project names: what must be in them, and what they mean.
+//! The Secrets that a project names: what must be in them, and what they mean. And the `ConfigMaps`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Secret;
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_api::instance::TlsMode;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use super::target::Wanted;
-use crate::components::{Address, Bucket};
+use crate::components::{Address, Bucket, ConfigMaps};
 use crate::dependencies::s3::Store;
 
 /// The reason under which people know that something is missing.
@@ -40,18 +41,67 @@ pub struct Read {
     pub own_secret: Option<SecretString>,
     /// The Secrets that pods take values from.
     pub others: BTreeMap<String, Values>,
+    /// The `ConfigMaps` that pods take values from.
+    pub config: ConfigMaps,
 }
 
 type Values = BTreeMap<String, SecretString>;
 
-/// Reads them all.
-pub async fn read(reader: &Reader, wanted: &Wanted) -> Result<Read, Problem> {
+/// What was fetched: the Secrets and the `ConfigMaps` that there are, by name.
+pub struct Fetched {
+    secrets: BTreeMap<String, Option<Secret>>,
+    config: ConfigMaps,
+}
+
+/// Fetches everything that the project names, at once, and remembers that it did.
+pub async fn fetch(reader: &Reader, wanted: &Wanted) -> Result<Fetched, Problem> {
+    let names: BTreeSet<String> = wanted.secret_names().into_iter().collect();
+    let secrets = names.into_iter().map(async |name| {
+        let secret: Option<Secret> = reader.get(&name).await?;
+        Ok::<_, Problem>((name, secret))
+    });
+    let maps = wanted.config_maps().into_iter().map(async |name| {
+        let map: Option<ConfigMap> = reader.get(&name).await?;
+        Ok::<_, Problem>(map.map(|map| (name, map.data.unwrap_or_default())))
+    });
+    let (secrets, maps) = tokio::try_join!(try_join_all(secrets), try_join_all(maps))?;
+    Ok(Fetched {
+        secrets: secrets.into_iter().collect(),
+        config: maps.into_iter().flatten().collect(),
+    })
+}
+
+impl Fetched {
+    /// One Secret.
+    pub fn secret(&self, name: &str) -> Option<&Secret> {
+        self.secrets.get(name)?.as_ref()
+    }
+
+    /// What a Secret holds; every key must have a value.
+    fn values(&self, name: &str, what: &str, keys: &[&str]) -> Result<Values, Problem> {
+        let secret = self.secret(name);
+        let secret = secret.ok_or_else(|| missing(format!("{what} secret '{name}' not found")))?;
+        let values = values_of(secret);
+        let has = |key: &str| {
+            values
+                .get(key)
+                .is_some_and(|value| !value.expose_secret().trim().is_empty())
+        };
+        match lacking(keys, has) {
+            Some(key) => Err(missing(format!("{what} secret missing required key '{key}'"))),
+            None => Ok(values),
+        }
+    }
+}
+
+/// Understands what was fetched.
+pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     let names = &wanted.secrets;
-    let database = one(reader, &names.database, "database", DATABASE_KEYS).await?;
-    let storage = one(reader, &names.storage, "storage", STORAGE_KEYS).await?;
+    let database = fetched.values(&names.database, "database", DATABASE_KEYS)?;
+    let storage = fetched.values(&names.storage, "storage", STORAGE_KEYS)?;
     let ca = match &wanted.spec.database.ca_secret_ref {
         Some(ca) => {
-            let values = one(reader, &ca.name, "database CA", &[ca.key.as_str()]).await?;
+            let values = fetched.values(&ca.name, "database CA", &[ca.key.as_str()])?;
             Some((ca.name.clone(), ca.key.clone(), values))
         }
         None => None,
@@ -61,7 +111,7 @@ pub async fn read(reader: &Reader, wanted: &Wanted) -> Result<Read, Problem> {
     let (bucket, store) = storage_of(wanted, &storage);
     let own_secret = match &wanted.spec.jwt.secret_ref {
         Some(own) => Some(signing_secret(
-            &one(reader, &own.name, "JWT", &[own.key.as_str()]).await?,
+            &fetched.values(&own.name, "JWT", &[own.key.as_str()])?,
             &own.key,
         )?),
         None => None,
@@ -73,11 +123,25 @@ pub async fn read(reader: &Reader, wanted: &Wanted) -> Result<Read, Problem> {
         (&names.dashboard, "dashboard basic auth", DASHBOARD_KEYS),
     ] {
         if let Some(name) = name {
-            others.insert(name.clone(), one(reader, name, what, keys).await?);
+            others.insert(name.clone(), fetched.values(name, what, keys)?);
         }
+    }
+    for needed in wanted.needs().flat_map(|needs| needs.secrets) {
+        let values = fetched.values(&needed.name, needed.what, needed.keys)?;
+        others.insert(needed.name, values);
     }
     if let Some((name, _, values)) = ca {
         others.entry(name).or_insert(values);
+    }
+    // What a pod waits for is the pod's to say; it is replaced when that comes, or changes.
+    for name in wanted.extra_secrets() {
+        let values = fetched.secret(&name).map(values_of).unwrap_or_default();
+        others.entry(name).or_insert(values);
+    }
+    let mut maps = wanted.needs().flat_map(|needs| needs.config_maps);
+    if let Some(needed) = maps.find(|needed| !fetched.config.contains_key(&needed.name)) {
+        let (what, name) = (needed.what, needed.name);
+        return Err(missing(format!("{what} config map '{name}' not found")));
     }
     Ok(Read {
         address,
@@ -86,25 +150,15 @@ pub async fn read(reader: &Reader, wanted: &Wanted) -> Result<Read, Problem> {
         store,
         own_secret,
         others,
+        config: fetched.config.clone(),
     })
 }
 
-async fn one(reader: &Reader, name: &str, what: &str, keys: &[&str]) -> Result<Values, Problem> {
-    let secret: Option<Secret> = reader.get(name).await?;
-    let secret = secret.ok_or_else(|| missing(format!("{what} secret '{name}' not found")))?;
-    let data = secret.data.unwrap_or_default();
-    let values: Values = data
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, SecretString::from(String::from_utf8(value.0).ok()?))))
-        .collect();
-    match lacking(keys, |key| {
-        values
-            .get(key)
-            .is_some_and(|value| !value.expose_secret().trim().is_empty())
-    }) {
-        Some(key) => Err(missing(format!("{what} secret missing required key '{key}'"))),
-        None => Ok(values),
-    }
+fn values_of(secret: &Secret) -> Values {
+    let data = secret.data.iter().flatten();
+    let text = |value: &[u8]| Some(SecretString::from(str::from_utf8(value).ok()?));
+    data.filter_map(|(key, value)| Some((key.clone(), text(&value.0)?)))
+        .collect()
 }
 
 /// The first key that is not there.

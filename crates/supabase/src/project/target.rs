@@ -1,8 +1,12 @@
 //! What shall be there.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::supabase::{Phase, SecretReference};
+
+use crate::components::{self, Needs, environment};
 
 /// What shall become of an object.
 pub enum Target {
@@ -69,6 +73,35 @@ impl Wanted {
             )
             .chain(ca)
             .chain(own)
+            .chain(self.extra_secrets())
+            .chain(
+                self.needs()
+                    .flat_map(|needs| needs.secrets)
+                    .map(|needed| needed.name),
+            )
+            .collect()
+    }
+
+    /// What the components need of the user's.
+    pub fn needs(&self) -> impl Iterator<Item = Needs> {
+        components::wanted(&self.spec).map(|(component, _)| (component.needs)(&self.spec))
+    }
+
+    /// The Secrets that `extraEnv` takes values from.
+    pub fn extra_secrets(&self) -> BTreeSet<String> {
+        let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
+        let named = variables.flat_map(|variables| environment::secrets(variables));
+        named.map(|(name, _)| name).collect()
+    }
+
+    /// The `ConfigMaps` that pods take values from.
+    pub fn config_maps(&self) -> BTreeSet<String> {
+        let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
+        let named = variables.flat_map(|variables| environment::config_maps(variables));
+        let needed = self.needs().flat_map(|needs| needs.config_maps);
+        named
+            .map(|(name, _)| name)
+            .chain(needed.map(|needed| needed.name))
             .collect()
     }
 

@@ -2,7 +2,8 @@
 
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
-use stanchion_api::supabase::{SecretReference, annotation, condition};
+use stanchion_api::instance::TlsMode;
+use stanchion_api::supabase::{Analytics, Functions, SecretReference, annotation, condition};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
 use stanchion_kernel::condition::find;
@@ -26,6 +27,8 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
     let secrets = references(project)?;
     images(spec)?;
     scaling(spec)?;
+    encryption(spec)?;
+    code(spec)?;
     let grace = span(&spec.jwt.rotation_grace_period, "jwt.rotationGracePeriod")?;
     span(&spec.jwt.expiry, "jwt.expiry")?;
     if spec.suspend {
@@ -65,6 +68,12 @@ fn references(project: &SupabaseProject) -> Result<References, Problem> {
         here(project, reference, field)?;
         Ok(name(reference))
     };
+    if let Some(analytics) = &spec.analytics {
+        optional(
+            &analytics.client_certificate_secret_ref,
+            "analytics.clientCertificateSecretRef",
+        )?;
+    }
     Ok(References {
         database: required(&spec.database.secret_ref, "database.secretRef")?,
         storage: required(&spec.storage.secret_ref, "storage.secretRef")?,
@@ -121,6 +130,43 @@ fn scaling(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
                 component.field
             )));
         }
+    }
+    Ok(())
+}
+
+/// What the spec asks of a component that it cannot do is refused: nobody shall believe that a connection is checked
+/// or encrypted which is not.
+fn encryption(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
+    let database = &spec.database;
+    let checked = matches!(database.ssl_mode, TlsMode::VerifyCa | TlsMode::VerifyFull);
+    let authority = database.ca_secret_ref.is_some();
+    if spec.pooler.is_some() && checked && !authority {
+        return Err(invalid(
+            "spec.pooler: the pooler checks certificates with one authority only: name it in spec.database.caSecretRef",
+        ));
+    }
+    let encrypted = checked || database.ssl_mode == TlsMode::Require;
+    let certificate = |analytics: &Analytics| analytics.client_certificate_secret_ref.as_ref().and_then(name);
+    if let Some(analytics) = spec.analytics.as_ref().filter(|_| encrypted)
+        && !(authority && certificate(analytics).is_some())
+    {
+        return Err(invalid(
+            "spec.analytics: it speaks TLS only with a certificate of its own: name spec.database.caSecretRef and \
+             spec.analytics.clientCertificateSecretRef, or use an sslMode of disable or prefer",
+        ));
+    }
+    Ok(())
+}
+
+fn code(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
+    let both = |functions: &Functions| {
+        let source = &functions.source;
+        source.config_map.is_some() == source.persistent_volume_claim.is_some()
+    };
+    if spec.functions.as_ref().is_some_and(both) {
+        return Err(invalid(
+            "functions.source is a configMap or a persistentVolumeClaim",
+        ));
     }
     Ok(())
 }
@@ -200,6 +246,28 @@ mod tests {
                 "at most 53 characters",
             ),
             (|o| o["metadata"]["name"] = json!("a.b"), "no dots"),
+            (
+                |o| {
+                    o["spec"]["pooler"] = json!({});
+                    o["spec"]["database"]["sslMode"] = json!("verify-full");
+                },
+                "one authority only",
+            ),
+            (
+                |o| o["spec"]["analytics"] = json!({}),
+                "speaks TLS only with a certificate",
+            ),
+            (
+                |o| o["spec"]["functions"] = json!({"source": {}}),
+                "functions.source is a configMap or a persistentVolumeClaim",
+            ),
+            (
+                |o| {
+                    o["spec"]["functions"] =
+                        json!({"image": "runtime", "source": {"configMap": {"name": "code"}}});
+                },
+                "spec.functions.image: image must include tag",
+            ),
         ];
         for (change, words) in cases {
             let message = refused(change).unwrap_or_default();
@@ -219,5 +287,20 @@ mod tests {
             None
         );
         assert_eq!(refused(|o| o["metadata"]["name"] = json!("a".repeat(53))), None);
+        assert_eq!(refused(|o| o["spec"]["pooler"] = json!({})), None);
+        assert_eq!(
+            refused(|o| {
+                o["spec"]["database"]["sslMode"] = json!("prefer");
+                o["spec"]["analytics"] = json!({});
+            }),
+            None
+        );
+        assert_eq!(
+            refused(|o| {
+                o["spec"]["database"]["caSecretRef"] = json!({"name": "ca"});
+                o["spec"]["analytics"] = json!({"clientCertificateSecretRef": {"name": "client"}});
+            }),
+            None
+        );
     }
 }

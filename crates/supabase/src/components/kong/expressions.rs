@@ -105,12 +105,23 @@ pub(super) fn authorization(project: &Project<'_>) -> String {
     let mut parts = exchanged(project, "headers.authorization", "Bearer ", "Bearer ");
     parts.push("headers.authorization".into());
     parts.extend(exchanged(project, "headers.apikey", "", "Bearer "));
-    format!("$({})", parts.join(" or "))
+    first_of(parts)
 }
 
-/// The same for a web socket, which has its key in the query.
+/// The token of the key in `apikey`, for those who look at the key beside the user.
+pub(super) fn header_key(project: &Project<'_>) -> String {
+    first_of(exchanged(project, "headers.apikey", "", ""))
+}
+
+/// What a web socket carries, which has its key in the query.
 pub(super) fn query_key(project: &Project<'_>) -> String {
     let mut parts = exchanged(project, "query_params.apikey", "", "");
     parts.push("query_params.apikey".into());
+    first_of(parts)
+}
+
+/// The first that is something, in Lua. None of them is nothing, and not `false`, which would be written out.
+fn first_of(mut parts: Vec<String>) -> String {
+    parts.push("nil".into());
     format!("$({})", parts.join(" or "))
 }

@@ -4,12 +4,12 @@
 //! values in: Kong itself would take them for text.
 
 mod expressions;
-mod routes;
+pub mod routes;
 
 use serde_json::{Value, json};
 use stanchion_api::supabase::image;
 
-use super::{Component, Environment, Extras, Files, Port, Probe, Probes, Project, Resources};
+use super::{Component, Environment, Extras, Files, Needs, Port, Probe, Probes, Project, Resources};
 use crate::keys::names as key;
 use crate::keys::token::Role;
 use expressions::{ApiKey, api_keys};
@@ -38,6 +38,7 @@ pub(super) const COMPONENT: Component = Component {
             service: false,
         },
     ],
+    open: true,
     resources: Resources {
         requests: ("1Gi", "250m"),
         limits: ("2.5Gi", "500m"),
@@ -54,9 +55,15 @@ pub(super) const COMPONENT: Component = Component {
         },
         start: 120,
     },
+    logins: &[],
+    keys: &[],
+    routes: &[],
+    needs: |_| Needs::default(),
     environment,
     extras: |project| Extras {
-        command: vec!["/bin/sh", "/etc/kong/kong-entrypoint.sh"],
+        command: ["/bin/sh", "/etc/kong/kong-entrypoint.sh"]
+            .map(str::to_owned)
+            .into(),
         files: Some(Files {
             suffix: "kong-config",
             path: "/etc/kong",
@@ -66,6 +73,7 @@ pub(super) const COMPONENT: Component = Component {
             ],
         }),
         scratch: vec!["/var/lib/kong-config"],
+        mounts: Vec::new(),
     },
 };
 
@@ -106,10 +114,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
 /// The whole file: who may come in, and where each path leads. A user's own name and password may hold anything, so
 /// they stand in double quotes, for which the container's start escapes them.
 pub fn configuration(project: &Project<'_>) -> String {
-    let services: Vec<Value> = routes::all(project)
-        .iter()
-        .map(|route| route.service(project))
-        .collect();
+    let services = routes::services(project);
     let all = json!({
         "_format_version": "3.0",
         "consumers": consumers(project),

@@ -1,23 +1,28 @@
-//! Where each path leads, and what it takes to go there: one table.
+//! What leads to a component, and what it takes to go there. Each component has its own rows.
 
 use serde_json::{Value, json};
 
-use super::expressions::{authorization, query_key};
-use crate::components::Project;
+use super::expressions::{authorization, header_key, query_key};
+use crate::components::{self, Component, Project};
+use crate::json::put;
 
-/// One service with its one route.
-pub(super) struct Route {
-    name: &'static str,
-    /// The component, its port, and the path there.
-    to: (&'static str, u16, &'static str),
+/// One way to a component, at its first port.
+pub struct Route {
+    /// A name, among all routes of a project.
+    pub name: &'static str,
+    /// The path there.
+    pub to: &'static str,
     /// The path here; what is after it is kept.
-    path: &'static str,
-    guard: Guard,
+    pub path: &'static str,
+    /// Who may pass.
+    pub guard: Guard,
+    /// For how many milliseconds an answer may keep one waiting, where that is longer than usual.
+    pub timeout: Option<u32>,
 }
 
 /// Who may pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Guard {
+pub enum Guard {
     /// Everybody.
     Open,
     /// Whoever has a key.
@@ -32,139 +37,47 @@ enum Guard {
     AdminOnly,
     /// Everybody: the service checks by itself, perhaps a signature of S3.
     Own,
+    /// Everybody: the functions check by themselves. They are told which key was used, and nobody else can tell them.
+    Functions,
     /// Whoever knows the dashboard's password.
     Password,
     /// Nobody.
     Closed,
 }
 
-const fn route(
-    name: &'static str,
-    to: (&'static str, u16, &'static str),
-    path: &'static str,
-    guard: Guard,
-) -> Route {
+/// A route that waits as long as usual.
+pub const fn route(name: &'static str, to: &'static str, path: &'static str, guard: Guard) -> Route {
     Route {
         name,
         to,
         path,
         guard,
+        timeout: None,
     }
 }
 
-const ROUTES: &[Route] = &[
-    route(
-        "auth-v1-open",
-        ("auth", 9999, "/verify"),
-        "/auth/v1/verify",
-        Guard::Open,
-    ),
-    route(
-        "auth-v1-open-callback",
-        ("auth", 9999, "/callback"),
-        "/auth/v1/callback",
-        Guard::Open,
-    ),
-    route(
-        "auth-v1-open-authorize",
-        ("auth", 9999, "/authorize"),
-        "/auth/v1/authorize",
-        Guard::Open,
-    ),
-    route(
-        "auth-v1-open-jwks",
-        ("auth", 9999, "/.well-known/jwks.json"),
-        "/auth/v1/.well-known/jwks.json",
-        Guard::Open,
-    ),
-    route(
-        "auth-v1-open-sso-acs",
-        ("auth", 9999, "/sso/saml/acs"),
-        "/auth/v1/sso/saml/acs",
-        Guard::Open,
-    ),
-    route(
-        "auth-v1-open-sso-metadata",
-        ("auth", 9999, "/sso/saml/metadata"),
-        "/auth/v1/sso/saml/metadata",
-        Guard::Open,
-    ),
-    route("auth-v1", ("auth", 9999, "/"), "/auth/v1/", Guard::Key),
-    // The description of the whole API, and nothing below it.
-    route(
-        "rest-v1-openapi",
-        ("postgrest", 3000, "/"),
-        "~/rest/v1/$",
-        Guard::Admin,
-    ),
-    route("rest-v1", ("postgrest", 3000, "/"), "/rest/v1/", Guard::Key),
-    route(
-        "graphql-v1",
-        ("postgrest", 3000, "/rpc/graphql"),
-        "/graphql/v1",
-        Guard::Graphql,
-    ),
-    route(
-        "realtime-v1-ws",
-        ("realtime", 4000, "/socket"),
-        "/realtime/v1/",
-        Guard::WebSocket,
-    ),
-    route(
-        "realtime-v1-rest-openapi",
-        ("realtime", 4000, "/api/openapi"),
-        "/realtime/v1/api/openapi",
-        Guard::Closed,
-    ),
-    route(
-        "realtime-v1-rest-tenants",
-        ("realtime", 4000, "/api/tenants"),
-        "/realtime/v1/api/tenants",
-        Guard::Closed,
-    ),
-    route(
-        "realtime-v1-rest",
-        ("realtime", 4000, "/api"),
-        "/realtime/v1/api",
-        Guard::Key,
-    ),
-    route("storage-v1", ("storage", 5000, "/"), "/storage/v1/", Guard::Own),
-    route(
-        "well-known-oauth",
-        ("auth", 9999, "/.well-known/oauth-authorization-server"),
-        "/.well-known/oauth-authorization-server",
-        Guard::Open,
-    ),
-    route("meta", ("meta", 8080, "/"), "/pg/", Guard::AdminOnly),
-    route(
-        "mcp-blocker",
-        ("studio", 3000, "/api/mcp"),
-        "/api/mcp",
-        Guard::Closed,
-    ),
-    route("mcp", ("studio", 3000, "/api/mcp"), "/mcp", Guard::Closed),
-    route("dashboard", ("studio", 3000, "/"), "/", Guard::Password),
-];
-
-/// The routes that lead to something.
-pub(super) fn all(project: &Project<'_>) -> Vec<&'static Route> {
-    let studio = project.spec.studio.enabled;
-    ROUTES
-        .iter()
-        .filter(|route| studio || route.to.0 != "studio")
+/// Every service with its route, of the components that are there.
+pub(super) fn services(project: &Project<'_>) -> Vec<Value> {
+    components::wanted(project.spec)
+        .flat_map(|(component, _)| component.routes.iter().map(move |route| (component, route)))
+        .map(|(component, route)| route.service(component, project))
         .collect()
 }
 
 impl Route {
     /// As Kong wants it.
-    pub(super) fn service(&self, project: &Project<'_>) -> Value {
-        let (component, port, path) = self.to;
-        json!({
+    fn service(&self, component: &Component, project: &Project<'_>) -> Value {
+        let port = component.ports.first().map_or(80, |port| port.number);
+        let mut service = json!({
             "name": self.name,
-            "url": format!("http://{}:{port}{path}", project.host(component)),
+            "url": format!("http://{}:{port}{}", project.host(component.name), self.to),
             "routes": [{ "name": self.name, "strip_path": true, "paths": [self.path] }],
             "plugins": self.guard.plugins(project),
-        })
+        });
+        if let Some(timeout) = self.timeout {
+            put(&mut service, "read_timeout", timeout);
+        }
+        service
     }
 }
 
@@ -174,6 +87,18 @@ fn header(headers: &[String]) -> Value {
         "add": { "headers": headers },
         "replace": { "headers": headers },
     }})
+}
+
+/// Takes headers away that have come out empty.
+fn without_empty(headers: &[&str]) -> Value {
+    let clear = |name: &&str| {
+        format!(
+            "if (kong.request.get_header('{name}') or ''):find('^%s*$') then\n  \
+             kong.service.request.clear_header('{name}')\nend\n"
+        )
+    };
+    let clear: String = headers.iter().map(clear).collect();
+    json!({ "name": "post-function", "config": { "access": [clear] } })
 }
 
 impl Guard {
@@ -204,13 +129,17 @@ impl Guard {
                 }});
                 json!([cors, key, exchange, allow(&everybody)])
             }
-            Self::Own => {
-                // A request that is signed as for S3 has neither, and must not get an empty one.
-                let clear = "local it = kong.request.get_header('authorization')\n\
-                             if it == nil or it:find('^%s*$') then\n  \
-                             kong.service.request.clear_header('authorization')\nend\n";
-                let strip = json!({ "name": "post-function", "config": { "access": [clear] } });
-                json!([cors, header(&[token]), strip])
+            // A request that is signed as for S3 has neither key nor token, and must not get an empty one.
+            Self::Own => json!([cors, header(&[token]), without_empty(&["authorization"])]),
+            Self::Functions => {
+                let key = format!("sb-api-key: {}", header_key(project));
+                // What a client says is taken away before ours is put there.
+                let own = json!({ "name": "request-transformer", "config": {
+                    "remove": { "headers": ["sb-api-key"] },
+                    "add": { "headers": [token, key] },
+                    "replace": { "headers": [token] },
+                }});
+                json!([cors, own, without_empty(&["authorization", "sb-api-key"])])
             }
             Self::Password => {
                 json!([cors, { "name": "basic-auth", "config": { "hide_credentials": true } }])

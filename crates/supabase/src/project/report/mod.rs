@@ -11,21 +11,39 @@ use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{
     ComponentPhase, Endpoints, KeysStatus, Phase, SupabaseProjectStatus, condition,
 };
-use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::{Announcement, Notice, Severity};
 use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
 use super::observe::{Look, Observed, Present};
+use super::plan::Plan;
+use super::secrets::DEPENDENCY;
 use super::target::{Target, Wanted};
-use crate::components::Project;
+use crate::components::{ALL, Project};
 use crate::database::Names;
 use crate::keys::names as key;
 
 pub(super) type Seen<'a> = Outcome<'a, ProjectController>;
 
-/// Every condition that is written here.
-pub const CONDITIONS: &[&str] = &[
+/// Every condition that is written here: these, and one for each component.
+#[allow(clippy::indexing_slicing, reason = "it is checked by the compiler")]
+pub const CONDITIONS: &[&str] = &{
+    let mut all = [condition::READY; WHOLE.len() + ALL.len()];
+    let mut index = 0;
+    while index < all.len() {
+        all[index] = if index < WHOLE.len() {
+            WHOLE[index]
+        } else {
+            ALL[index - WHOLE.len()].condition
+        };
+        index += 1;
+    }
+    all
+};
+
+/// The conditions that speak of the whole.
+const WHOLE: &[&str] = &[
     condition::READY,
     condition::PROGRESSING,
     condition::AVAILABLE,
@@ -34,14 +52,6 @@ pub const CONDITIONS: &[&str] = &[
     condition::S3_CONNECTED,
     condition::NETWORK_READY,
     condition::SECRETS_READY,
-    "KongReady",
-    "AuthReady",
-    "PostgRESTReady",
-    "RealtimeReady",
-    "StorageReady",
-    "MetaReady",
-    "StudioReady",
-    "ImgproxyReady",
 ];
 
 /// What is told when it flips.
@@ -60,7 +70,7 @@ const ROLLING: Duration = Duration::from_secs(5);
 /// When to look at one that has failed.
 const STUCK: Duration = Duration::from_secs(15);
 /// For how long a status of a rollout stands: each pod that becomes ready would be a write otherwise.
-const STANDS: SignedDuration = SignedDuration::from_secs(3);
+const STANDS: SignedDuration = SignedDuration::from_secs(10);
 
 /// The status after a pass.
 pub fn report(
@@ -101,6 +111,32 @@ pub fn report(
     };
     settle(project, &mut report, now);
     report
+}
+
+/// The phase of a project that is made for the first time, before what takes long begins. It is said once: one that
+/// has failed at it, or was cut short, has said it, and one that has been up is updated.
+pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
+    let status = project.status.clone().unwrap_or_default();
+    let Plan::Make(work) = plan else { return None };
+    let (phase, message) = match (&work.deeds, &work.keys) {
+        (None, _) => (
+            Phase::InitializingDatabase,
+            "Initializing database schemas and roles",
+        ),
+        (Some(_), Some(_)) => (Phase::DeployingSecrets, "Deploying secrets and credentials"),
+        (Some(_), None) => return None,
+    };
+    let waited = match status.phase {
+        None | Some(Phase::Pending | Phase::ValidatingDependencies) => true,
+        Some(Phase::Failed) => find(&status.conditions, condition::READY)
+            .is_some_and(|ready| [DEPENDENCY, "InvalidSpec"].contains(&ready.reason.as_str())),
+        _ => false,
+    };
+    (waited && status.components.is_empty()).then(|| SupabaseProjectStatus {
+        phase: Some(phase),
+        message: Some(message.into()),
+        ..status
+    })
 }
 
 fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus> {
@@ -217,6 +253,7 @@ fn endpoints(wanted: &Wanted, present: &Present) -> Endpoints {
         logins: &names,
         bucket: &present.read.bucket,
         secrets: &present.secrets,
+        config: &present.read.config,
     };
     let at = |component: &str, port: u16| Some(format!("http://{}:{port}", project.host(component)));
     Endpoints {
@@ -309,17 +346,13 @@ fn settle(project: &SupabaseProject, report: &mut Report<SupabaseProjectStatus>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::ALL;
 
     #[test]
     fn every_component_has_its_condition() {
+        assert_eq!(CONDITIONS.first(), Some(&condition::READY));
         for component in ALL {
-            assert!(
-                CONDITIONS.contains(&component.condition),
-                "{}",
-                component.condition
-            );
+            let said = CONDITIONS.iter().filter(|known| **known == component.condition);
+            assert_eq!(said.count(), 1, "{}", component.condition);
         }
-        assert_eq!(CONDITIONS.len(), 8 + ALL.len());
     }
 }

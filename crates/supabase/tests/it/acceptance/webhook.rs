@@ -17,6 +17,7 @@ struct Answer {
 async fn apply(stage: &Stage, object: &Value, dry_run: bool) -> Answer {
     let (group, plural) = match object["kind"].as_str() {
         Some("Secret") => ("api/v1", "secrets"),
+        Some("ConfigMap") => ("api/v1", "configmaps"),
         Some("SupabaseProject") => ("apis/supabase.strrl.dev/v1alpha1", "supabaseprojects"),
         other => panic!("{other:?}"),
     };

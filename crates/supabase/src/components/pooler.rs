@@ -1,0 +1,117 @@
+//! Supavisor: connections to the database for programs that open many. It keeps its own books in the internal database,
+//! and asks the project's for the verifiers of those who log in through it.
+
+use stanchion_api::supabase::image;
+
+use super::{Component, Environment, Extras, Files, Needs, Port, Probe, Probes, Project, Resources};
+use crate::database::Login;
+use crate::keys::{Form, Generated, names as key};
+
+/// Migrates, writes the tenant down, and becomes the server.
+const START: &str =
+    r#"/app/bin/migrate && /app/bin/supavisor eval "$(cat /etc/pooler/tenant.exs)" && exec /app/bin/server"#;
+
+pub(super) const COMPONENT: Component = Component {
+    name: "pooler",
+    field: "pooler",
+    label: "connection-pooler",
+    condition: "PoolerReady",
+    options: |spec| spec.pooler.as_ref().map(|pooler| &pooler.options),
+    image: image::POOLER,
+    ports: &[
+        Port {
+            name: "session",
+            number: 5432,
+            service: true,
+        },
+        Port {
+            name: "transaction",
+            number: 6543,
+            service: true,
+        },
+        Port {
+            name: "http",
+            number: 4000,
+            service: false,
+        },
+    ],
+    open: true,
+    resources: Resources {
+        requests: ("256Mi", "100m"),
+        limits: ("512Mi", "500m"),
+    },
+    user: 65534,
+    probes: |_| Probes {
+        readiness: Probe::Http {
+            port: "http",
+            path: "/api/health",
+        },
+        liveness: Probe::Tcp("transaction"),
+        start: 300,
+    },
+    logins: &[Login::Pooler, Login::PoolerAuth],
+    keys: &[
+        Generated {
+            key: key::VAULT,
+            form: Form::Hex(16),
+        },
+        Generated {
+            key: key::POOLER_COOKIE,
+            form: Form::Hex(32),
+        },
+    ],
+    routes: &[],
+    needs: |_| Needs::default(),
+    environment,
+    extras: |_| Extras {
+        command: ["/usr/bin/tini", "-s", "-g", "--", "/bin/sh", "-c", START]
+            .map(str::to_owned)
+            .into(),
+        files: Some(Files {
+            suffix: "pooler-config",
+            path: "/etc/pooler",
+            data: vec![("tenant.exs", include_str!("pooler/tenant.exs").to_owned())],
+        }),
+        ..Extras::default()
+    },
+};
+
+fn environment(project: &Project<'_>, env: &mut Environment) {
+    let (keys, database) = (project.key_secret(), project.database);
+    env.set("PORT", "4000");
+    env.set("POSTGRES_HOST", database.host.clone());
+    env.set("POSTGRES_PORT", database.port.to_string());
+    env.set("POSTGRES_DB", database.name.clone());
+    env.secret("DB_PASSWORD", &keys, key::password(Login::Pooler));
+    env.expanded("DATABASE_URL", project.internal_url("ecto", Login::Pooler));
+    env.set("CLUSTER_POSTGRES", "true");
+    // Pods find each other by their addresses, and trust whoever knows the word.
+    env.field("NODE_IP", "status.podIP");
+    env.secret("RELEASE_COOKIE", &keys, key::POOLER_COOKIE);
+    env.secret("SECRET_KEY_BASE", &keys, key::SECRET_KEY_BASE);
+    env.secret("VAULT_ENC_KEY", &keys, key::VAULT);
+    env.secret("API_JWT_SECRET", &keys, key::JWT_SECRET);
+    env.secret("METRICS_JWT_SECRET", &keys, key::JWT_SECRET);
+    env.set_all(&[("REGION", "local"), ("ERL_AFLAGS", "-proto_dist inet_tcp")]);
+    env.set("POOLER_TENANT_ID", project.spec.project_id.clone());
+    env.set("POOLER_USER", project.logins.of(Login::PoolerAuth));
+    env.secret("POOLER_PASSWORD", &keys, key::password(Login::PoolerAuth));
+    if let Some(pooler) = &project.spec.pooler {
+        env.set("POOLER_DEFAULT_POOL_SIZE", pooler.default_pool_size.to_string());
+        env.set(
+            "POOLER_MAX_CLIENT_CONN",
+            pooler.max_client_connections.to_string(),
+        );
+    }
+    env.set_all(&[("POOLER_POOL_MODE", "transaction"), ("DB_POOL_SIZE", "5")]);
+    let ca = project.ca_file();
+    let verify = match (project.encrypts(), &ca) {
+        (false, _) => "",
+        (true, None) => "none",
+        (true, Some(_)) => "peer",
+    };
+    env.set("POOLER_UPSTREAM_VERIFY", verify);
+    if let Some(file) = ca {
+        env.set("GLOBAL_UPSTREAM_CA_PATH", file);
+    }
+}

@@ -1,0 +1,80 @@
+//! What a project is said to be before it is anything: each phase held, and looked at.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::PostParams;
+use serde_json::json;
+use stanchion_api::SupabaseProject;
+use stanchion_api::supabase::Phase;
+use stanchion_testkit::faults::{Call, CutPoint, Fault, Rule};
+
+use crate::stage::{Running, Stage};
+
+fn phase(project: &SupabaseProject) -> Option<Phase> {
+    project.status.as_ref().and_then(|status| status.phase)
+}
+
+/// Whether a request writes the Secret with the keys.
+fn writes_keys(call: &Call) -> bool {
+    call.write.is_some() && call.target.resource == "secrets"
+}
+
+/// The project in the moment in which its keys are about to be written.
+async fn held_at_the_keys(stage: &Stage, operator: &Running) -> SupabaseProject {
+    let rule = Rule::when(writes_keys, Fault::Cut(CutPoint::Before));
+    operator.faults.script(rule);
+    stage.project("shop", json!({})).await;
+    operator.faults.cut().await;
+    stage.api::<SupabaseProject>().get("shop").await.unwrap()
+}
+
+#[tokio::test]
+async fn before_anybody_looks_it_is_pending() {
+    let stage = Stage::new().await;
+    stage.project("shop", json!({})).await;
+    let project = stage.api::<SupabaseProject>().get("shop").await.unwrap();
+    assert_eq!(phase(&project), Some(Phase::Pending));
+}
+
+#[tokio::test]
+async fn a_first_initialisation_is_announced_and_goes_on_where_it_was_cut_short() {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    let held = held_at_the_keys(&stage, &operator).await;
+    assert_eq!(phase(&held), Some(Phase::InitializingDatabase));
+    assert_eq!(
+        held.status.unwrap().message.as_deref(),
+        Some("Initializing database schemas and roles")
+    );
+    drop(operator);
+    let second = stage.operator().await;
+    stage.running("shop").await;
+    let statuses = second.faults.writes();
+    let statuses = statuses.iter().filter(|call| call.target.subresource == "status");
+    // What was announced is not announced again; pods come up one after the other.
+    assert!(statuses.count() <= 3);
+}
+
+/// The keys come back from a backup that knows fewer of them.
+#[tokio::test]
+async fn keys_that_are_completed_are_announced_where_the_database_has_everything() {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let secrets = stage.api::<Secret>();
+    let mut data = secrets.get("shop-jwt").await.unwrap().data.unwrap();
+    stage.delete::<SupabaseProject>("shop").await;
+    let projects = stage.api::<SupabaseProject>();
+    Box::pin(stage.wait().gone(&projects, "shop")).await;
+    stage.wait().gone(&secrets, "shop-jwt").await;
+    drop(operator);
+    data.remove("publishable-key");
+    let restored: Secret = serde_json::from_value(json!({
+        "metadata": { "name": "shop-jwt" }, "data": data,
+    }))
+    .unwrap();
+    secrets.create(&PostParams::default(), &restored).await.unwrap();
+    let operator = stage.operator().await;
+    let held = held_at_the_keys(&stage, &operator).await;
+    assert_eq!(phase(&held), Some(Phase::DeployingSecrets));
+}
