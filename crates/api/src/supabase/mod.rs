@@ -4,6 +4,7 @@ mod access;
 mod components;
 mod dependencies;
 mod keys;
+mod lifecycle;
 mod options;
 mod status;
 
@@ -17,6 +18,7 @@ pub use components::{
 };
 pub use dependencies::{Database, SecretReference, Storage};
 pub use keys::{Jwt, JwtSecretRef};
+pub use lifecycle::DeletionPolicy;
 pub use options::{Autoscaling, Options};
 pub use status::{
     ComponentPhase, ComponentStatus, Dependencies, DependencyStatus, Endpoints, KeysStatus, Phase,
@@ -139,6 +141,10 @@ pub struct SupabaseProjectSpec {
     /// Tokens and the keys that sign them.
     #[serde(default)]
     pub jwt: Jwt,
+    /// What becomes of what was made in the database when the project is deleted: `Retain` leaves it. `Delete` takes it
+    /// away, users and files of the services included, but for what others use. The bucket is left in either case.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
     /// Leaves everything as it is; a deletion is still honoured.
     #[serde(default)]
     pub suspend: bool,

@@ -6,6 +6,7 @@ use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{Begin, Error, Kind, Pools, Session, Statement, Target, lock};
 
 use super::catalog::{self, Catalog, Source};
+use super::made;
 use super::plan::{self, Plan};
 use super::request::{Outcome, Request};
 use super::steps::Step;
@@ -125,7 +126,12 @@ async fn create_database(session: &mut Session, name: &str) -> Result<(), Proble
         Err(error) => {
             Err(Problem::from(error).while_doing("cannot create the database of analytics and pooler"))
         }
-        Ok(_) => Ok(()),
+        // Killed before this, it is somebody else's for ever: it stays when the project goes.
+        Ok(_) => session
+            .execute(&made::database(name))
+            .await
+            .map(|_| ())
+            .map_err(Problem::from),
     }
 }
 

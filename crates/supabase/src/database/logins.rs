@@ -21,6 +21,8 @@ pub(super) struct Changes {
     pub(super) verifiers: Vec<(String, SecretString)>,
     /// What a role lacks and we cannot give.
     pub(super) notes: Vec<Note>,
+    /// Whether a role is made that was not there.
+    pub(super) creates: bool,
 }
 
 /// Compares all roles.
@@ -102,6 +104,7 @@ impl One<'_> {
                 .secret(&self.verifier(password, changes)?);
         }
         changes.statements.push(create);
+        changes.creates = true;
         self.mark("", changes);
         self.join(changes);
         Ok(())

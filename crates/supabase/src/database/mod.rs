@@ -8,6 +8,8 @@
 //! | `catalog` | what is there |
 //! | `rights`, `logins`, `plan` | what is left to do; pure |
 //! | `initialise` | doing it |
+//! | `made` | what came of it, written down |
+//! | `remove`, `removal.sql` | taking that away again |
 //!
 //! Every step runs once and is recorded, with the hash of its text, in the table `_stanchion.steps` of the database
 //! itself. Nothing that is there is dropped or replaced. All of it is one transaction, but for the database of
@@ -16,14 +18,17 @@
 mod catalog;
 mod initialise;
 mod logins;
+mod made;
 mod mark;
 mod plan;
+mod remove;
 mod request;
 mod rights;
 mod roles;
 mod steps;
 
 pub use initialise::{initialise, inspect};
+pub use remove::remove;
 pub use request::{Note, Outcome, Request};
 pub(crate) use rights::check_version;
 pub use roles::{Login, Names};

@@ -6,6 +6,7 @@ use stanchion_postgres::{Level, Statement};
 
 use super::catalog::Catalog;
 use super::logins;
+use super::made;
 use super::request::{Note, Request};
 use super::rights;
 use super::roles::{Login, Names};
@@ -94,6 +95,10 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     if catalog.installation.is_none() {
         plan.push(record(&request.project, plan.names.suffix()), None);
     }
+    let makes = roles.creates || !steps.is_empty();
+    if makes {
+        plan.push(made::before(), None);
+    }
     plan.push(roles.statements, None);
     if !catalog.database.reads_verifiers {
         plan.push(roles.verifiers.iter().map(remember), None);
@@ -103,6 +108,9 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     }
     for step in steps {
         plan.push(step.statements(&seen), Some(step));
+    }
+    if makes {
+        plan.push([made::after(&plan.names)], None);
     }
     Ok(plan)
 }

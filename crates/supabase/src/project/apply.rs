@@ -1,7 +1,9 @@
 //! Makes it so. Every step may be repeated; the process can be killed between any two.
 
 use k8s_openapi::api::core::v1::Secret;
+use serde_json::Value;
 use stanchion_kernel::{Problem, Writer};
+use stanchion_postgres as pg;
 
 use super::children::Children;
 use super::memory::{Memory, Settled};
@@ -55,6 +57,9 @@ pub async fn apply(
     if matches!(observed, Observed::Settled(_)) {
         applied.stage = Stage::Done;
     }
+    if let (Plan::Remove(database), Target::Leaving(Some(departure))) = (&plan, target) {
+        return remove(setup, write, database, &departure.wanted).await;
+    }
     let (Plan::Make(work), Target::Project(wanted), Observed::Project(present)) = (plan, target, observed)
     else {
         return Ok(());
@@ -73,12 +78,13 @@ pub async fn apply(
     };
     applied.stage = Stage::Components;
     memory.settle(&present.subject.key, None);
-    components(write, deeds, applied).await?;
+    let objects = components(write, deeds, applied).await?;
     applied.stage = Stage::Done;
     // A route is watched by nobody, so a project with one is looked at as a whole each time.
-    let fingerprint = Children::left_by(write)
+    let left = Children::left_by(write);
+    let fingerprint = left
         .fingerprint()
-        .filter(|_| wanted.spec.gateway.is_none());
+        .filter(|_| wanted.spec.gateway.is_none() && left.are(&objects, &present.subject));
     let settled = fingerprint.map(|children| Settled {
         generation: wanted.generation,
         rotate: wanted.rotate.clone(),
@@ -88,6 +94,30 @@ pub async fn apply(
     });
     memory.settle(&present.subject.key, settled);
     Ok(())
+}
+
+/// Takes away what was made in the database. What had to be left is told as a problem, once, because whoever leaves
+/// without one says nothing; the next pass finds nothing to do.
+async fn remove(
+    setup: &Setup,
+    write: &Writer,
+    database: &pg::Target,
+    wanted: &Wanted,
+) -> Result<(), Problem> {
+    write.may_write()?;
+    let is_gone = |problem: &Problem| {
+        let cause = std::error::Error::source(problem).and_then(|cause| cause.downcast_ref::<pg::Error>());
+        cause.is_some_and(|error| error.sqlstate() == Some("3D000"))
+    };
+    let left = match database::remove(&setup.pools, database, &wanted.mark()).await {
+        Err(problem) if is_gone(&problem) => return Ok(()),
+        left => left?,
+    };
+    if left.is_empty() {
+        return Ok(());
+    }
+    let message = format!("left in the database, because others use it: {}", left.join("; "));
+    Err(Problem::transient("ObjectsLeft", message))
 }
 
 async fn initialise(
@@ -112,7 +142,8 @@ async fn initialise(
     Ok(deeds)
 }
 
-async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Result<(), Problem> {
+/// Writes the children, and gives back what they shall be.
+async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Result<Vec<Value>, Problem> {
     for deed in deeds.steps {
         let deployment = deed.deployment().map(str::to_owned);
         if deed.carry_out(write).await? {
@@ -125,5 +156,5 @@ async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Resu
     if let Some(stale) = &deeds.stale_route {
         write.delete::<HTTPRoute>(stale).await?;
     }
-    Ok(())
+    Ok(deeds.objects)
 }

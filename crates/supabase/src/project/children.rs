@@ -143,6 +143,12 @@ kinds! {
 }
 
 impl Children {
+    /// Whether there is nothing to do: somebody may have changed or deleted one while others were written.
+    pub fn are(&self, wanted: &[Value], subject: &Subject) -> bool {
+        let is_done = |object| self.step(object, subject).is_ok_and(|deed| deed.is_nothing());
+        wanted.iter().all(is_done) && self.left_over(wanted).is_empty()
+    }
+
     /// How far a Deployment is rolled out.
     pub fn rollout(&self, name: &str) -> Option<&Rollout> {
         let child = self.deployments.iter().find(|child| child.name == name)?;

@@ -15,7 +15,7 @@ pub mod validate;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use stanchion_api::SupabaseProject;
-use stanchion_api::supabase::{FINALIZER, SupabaseProjectStatus, annotation};
+use stanchion_api::supabase::{DeletionPolicy, FINALIZER, SupabaseProjectStatus, annotation};
 use stanchion_kernel::events::Announcement;
 use stanchion_kernel::family::Kinds;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
@@ -88,15 +88,16 @@ impl Reconciler for ProjectController {
         validate::validate(project)
     }
 
-    /// Children go with their owner, and nothing outside is taken away: there is nothing to do.
-    fn farewell(_: &SupabaseProject) -> Self::Target {
-        target::Target::Leaving
+    /// Children go with their owner, and nothing outside is taken away unless that is asked for.
+    fn farewell(project: &SupabaseProject) -> Self::Target {
+        validate::farewell(project)
     }
 
-    /// Nothing has to be cleaned up, so nothing holds a project, or its namespace, up. The finalizer is known for the
-    /// sake of projects that a predecessor has put it on.
-    fn holds(_: &Self::Target) -> bool {
-        false
+    /// Only a project that takes something away holds its own end up. The finalizer is also known for the sake of
+    /// projects that a predecessor has put it on.
+    fn holds(target: &Self::Target) -> bool {
+        matches!(target, target::Target::Project(wanted)
+            if wanted.spec.deletion_policy == DeletionPolicy::Delete)
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {

@@ -1,20 +1,22 @@
 //! What is there: the Secrets, the database, the bucket, the children. Reads only.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::{Class, Problem, Reader};
+use stanchion_postgres as pg;
 
 use super::children::Children;
 use super::memory::{Checked, Memory};
 use super::pods;
 use super::route::HTTPRoute;
 use super::secrets::{self, Read};
-use super::target::{Target, Wanted};
+use super::target::{Departure, Target, Wanted};
 use crate::components::{self, Secrets};
 use crate::database::{self, Login, Names, Note};
 use crate::keys::{self, Keys, names as key};
@@ -25,12 +27,17 @@ pub const CHECK_EVERY: Duration = Duration::from_mins(2);
 /// How long a rollout may take before its pods are asked what holds them up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// For how long a project that is deleted waits for its database.
+const HOLD: SignedDuration = SignedDuration::from_mins(5);
+
 /// What was read.
 pub enum Observed {
     /// For a project that shall be there.
     Project(Box<Present>),
     /// For one that was brought in order and has not changed since: its pods come and go.
     Settled(Box<Look>),
+    /// For one that is being deleted: the way to its database, if there is one and it shall be gone.
+    Leaving(Option<Box<pg::Target>>),
     /// Nothing was looked at.
     Nothing,
 }
@@ -131,14 +138,38 @@ pub async fn observe(
     read: &Reader,
     target: &Target,
 ) -> Result<Observed, Problem> {
-    let Target::Project(wanted) = target else {
-        return Ok(Observed::Nothing);
+    let wanted = match target {
+        Target::Project(wanted) => wanted,
+        Target::Leaving(Some(departure)) => return way_back(read, departure).await.map(Observed::Leaving),
+        Target::Leaving(None) | Target::Suspended => return Ok(Observed::Nothing),
     };
     if let Some(look) = settled(memory, read, wanted).await? {
         return Ok(Observed::Settled(Box::new(look)));
     }
     let present = Box::pin(present(setup, memory, read, wanted)).await?;
     Ok(Observed::Project(Box::new(present)))
+}
+
+/// The way to the database of a project that is being deleted. Without its Secrets there is none: they may go first,
+/// with their namespace, and nothing holds that up. Nor does a database that does not answer, for ever.
+async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<pg::Target>>, Problem> {
+    let held = departure
+        .since
+        .map(|since| Timestamp::now().duration_since(since))
+        .is_some_and(|held| held > HOLD);
+    if held {
+        tracing::warn!("the database did not let itself be cleaned up; what was made there is left");
+        return Ok(None);
+    }
+    let wanted = &departure.wanted;
+    let fetched = secrets::fetch(reader, wanted.administrator_secrets(), BTreeSet::new()).await?;
+    match secrets::administrator(&fetched, wanted) {
+        Ok((_, target)) => Ok(Some(Box::new(target))),
+        Err(problem) => {
+            tracing::warn!(problem = ?problem, "nobody knows the database any more; what was made there is left");
+            Ok(None)
+        }
+    }
 }
 
 /// A project that was brought in order, if nothing has changed that it was brought in order by.
@@ -201,7 +232,9 @@ async fn present(
     wanted: &Wanted,
 ) -> Result<Present, Problem> {
     let now = Timestamp::now();
-    let (fetched, route) = tokio::try_join!(secrets::fetch(reader, wanted), route(reader, wanted))?;
+    let named = wanted.secret_names().into_iter().collect();
+    let fetch = secrets::fetch(reader, named, wanted.config_maps());
+    let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
     let read = secrets::read(&fetched, wanted)?;
     let key_secret = fetched.secret(&wanted.key_secret()).cloned();
     let keys = complete_keys(wanted, &read, key_secret.as_ref(), now)?;
@@ -264,7 +297,7 @@ fn complete_keys(
 fn database_request(wanted: &Wanted, keys: &Keys) -> database::Request {
     let password = |login: Login| Some((login, keys.get(key::password(login))?.clone()));
     database::Request {
-        project: format!("{}/{}", wanted.namespace, wanted.name),
+        project: wanted.mark(),
         passwords: components::logins(&wanted.spec)
             .into_iter()
             .filter_map(password)
@@ -349,7 +382,7 @@ fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
 fn is_overdue(wanted: &Wanted, children: &Children, now: Timestamp) -> bool {
     let waiting = wanted.before.said.is_some_and(|said| {
         let since = now.duration_since(said);
-        since >= jiff::SignedDuration::try_from(PATIENCE).unwrap_or_default()
+        since >= SignedDuration::try_from(PATIENCE).unwrap_or_default()
     });
     let incomplete = components::wanted(&wanted.spec).any(|(component, _)| {
         children

@@ -7,6 +7,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_postgres as pg;
 
 use super::children::Deed;
 use super::observe::{Initialised, Observed, Present};
@@ -21,6 +22,8 @@ pub enum Plan {
     Nothing,
     /// Make it so.
     Make(Box<Work>),
+    /// Take away what was made in the database.
+    Remove(Box<pg::Target>),
 }
 
 /// What has to be made so.
@@ -37,6 +40,8 @@ pub struct Work {
 pub struct Deeds {
     /// In order.
     pub steps: Vec<Deed>,
+    /// Every object that shall be there, but for the route.
+    pub objects: Vec<Value>,
     /// The route, where it differs.
     pub route: Option<Intent>,
     /// The route that is no longer wanted.
@@ -45,6 +50,9 @@ pub struct Deeds {
 
 /// Decides what to do.
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+    if let Observed::Leaving(Some(database)) = observed {
+        return Ok(Plan::Remove(database.clone()));
+    }
     let (Target::Project(wanted), Observed::Project(present)) = (target, observed) else {
         return Ok(Plan::Nothing);
     };
@@ -119,6 +127,7 @@ pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Resu
     let wish = network::http_route(&project);
     Ok(Deeds {
         steps,
+        objects,
         stale_route: stale_route(wish.as_ref(), present),
         route: wish.map(|wish| route(&wish, present)).transpose()?.flatten(),
     })

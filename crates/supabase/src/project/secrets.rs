@@ -53,14 +53,17 @@ pub struct Fetched {
     config: ConfigMaps,
 }
 
-/// Fetches everything that the project names, at once, and remembers that it did.
-pub async fn fetch(reader: &Reader, wanted: &Wanted) -> Result<Fetched, Problem> {
-    let names: BTreeSet<String> = wanted.secret_names().into_iter().collect();
-    let secrets = names.into_iter().map(async |name| {
+/// Fetches everything that is named, at once, and remembers that it did.
+pub async fn fetch(
+    reader: &Reader,
+    secrets: BTreeSet<String>,
+    maps: BTreeSet<String>,
+) -> Result<Fetched, Problem> {
+    let secrets = secrets.into_iter().map(async |name| {
         let secret: Option<Secret> = reader.get(&name).await?;
         Ok::<_, Problem>((name, secret))
     });
-    let maps = wanted.config_maps().into_iter().map(async |name| {
+    let maps = maps.into_iter().map(async |name| {
         let map: Option<ConfigMap> = reader.get(&name).await?;
         Ok::<_, Problem>(map.map(|map| (name, map.data.unwrap_or_default())))
     });
@@ -97,17 +100,8 @@ impl Fetched {
 /// Understands what was fetched.
 pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     let names = &wanted.secrets;
-    let database = fetched.values(&names.database, "database", DATABASE_KEYS)?;
+    let (address, target) = administrator(fetched, wanted)?;
     let storage = fetched.values(&names.storage, "storage", STORAGE_KEYS)?;
-    let ca = match &wanted.spec.database.ca_secret_ref {
-        Some(ca) => {
-            let values = fetched.values(&ca.name, "database CA", &[ca.key.as_str()])?;
-            Some((ca.name.clone(), ca.key.clone(), values))
-        }
-        None => None,
-    };
-    let pem = ca.as_ref().map(|(_, key, values)| text(values, key));
-    let (address, target) = database_of(wanted, &database, pem)?;
     let (bucket, store) = storage_of(wanted, &storage);
     let own_secret = match &wanted.spec.jwt.secret_ref {
         Some(own) => Some(signing_secret(
@@ -130,8 +124,9 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
         let values = fetched.values(&needed.name, needed.what, needed.keys)?;
         others.insert(needed.name, values);
     }
-    if let Some((name, _, values)) = ca {
-        others.entry(name).or_insert(values);
+    if let Some(ca) = &wanted.spec.database.ca_secret_ref {
+        let values = fetched.values(&ca.name, "database CA", &[ca.key.as_str()])?;
+        others.entry(ca.name.clone()).or_insert(values);
     }
     // What a pod waits for is the pod's to say; it is replaced when that comes, or changes.
     for name in wanted.extra_secrets() {
@@ -152,6 +147,19 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
         others,
         config: fetched.config.clone(),
     })
+}
+
+/// Where the database is, and how the administrator gets there.
+pub fn administrator(fetched: &Fetched, wanted: &Wanted) -> Result<(Address, pg::Target), Problem> {
+    let database = fetched.values(&wanted.secrets.database, "database", DATABASE_KEYS)?;
+    let pem = match &wanted.spec.database.ca_secret_ref {
+        Some(ca) => {
+            let values = fetched.values(&ca.name, "database CA", &[ca.key.as_str()])?;
+            Some(text(&values, &ca.key))
+        }
+        None => None,
+    };
+    database_of(wanted, &database, pem)
 }
 
 fn values_of(secret: &Secret) -> Values {

@@ -14,8 +14,16 @@ pub enum Target {
     Project(Box<Wanted>),
     /// Nothing is to be touched.
     Suspended,
-    /// The object is being deleted; its children go with it.
-    Leaving,
+    /// The object is being deleted; its children go with it, and what it made in the database where it asks for that.
+    Leaving(Option<Box<Departure>>),
+}
+
+/// A project that takes away what it made.
+pub struct Departure {
+    /// The project that it was.
+    pub wanted: Wanted,
+    /// When it was deleted.
+    pub since: Option<Timestamp>,
 }
 
 /// A project that shall be there.
@@ -102,6 +110,20 @@ impl Wanted {
         named
             .map(|(name, _)| name)
             .chain(needed.map(|needed| needed.name))
+            .collect()
+    }
+
+    /// What it is called in its database.
+    pub fn mark(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The Secrets that the administrator is known by.
+    pub fn administrator_secrets(&self) -> BTreeSet<String> {
+        let ca = self.spec.database.ca_secret_ref.as_ref();
+        ca.map(|ca| ca.name.clone())
+            .into_iter()
+            .chain([self.secrets.database.clone()])
             .collect()
     }
 

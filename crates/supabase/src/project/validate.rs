@@ -3,13 +3,13 @@
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use stanchion_api::instance::TlsMode;
-use stanchion_api::supabase::{Analytics, Functions, SecretReference, annotation, condition};
+use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretReference, annotation, condition};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
 use stanchion_kernel::condition::find;
 
 use super::report::ROUTED;
-use super::target::{Before, References, Target, Wanted, name};
+use super::target::{Before, Departure, References, Target, Wanted, name};
 use crate::components;
 
 /// The longest name that leaves room for the longest component's in the name of a Service.
@@ -17,6 +17,23 @@ const NAME_LIMIT: usize = 63 - "-postgrest".len();
 
 /// The target of a living object.
 pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
+    let wanted = wanted(project)?;
+    Ok(if project.spec.suspend {
+        Target::Suspended
+    } else {
+        Target::Project(Box::new(wanted))
+    })
+}
+
+/// The target of an object that is being deleted. One that could not be made has made nothing.
+pub fn farewell(project: &SupabaseProject) -> Target {
+    let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
+    let wanted = asked.then(|| wanted(project).ok()).flatten();
+    let since = project.metadata.deletion_timestamp.as_ref().map(|since| since.0);
+    Target::Leaving(wanted.map(|wanted| Box::new(Departure { wanted, since })))
+}
+
+fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let spec = &project.spec;
     if project.name_any().len() > NAME_LIMIT || project.name_any().contains('.') {
         return Err(invalid(format!(
@@ -31,11 +48,8 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
     code(spec)?;
     let grace = span(&spec.jwt.rotation_grace_period, "jwt.rotationGracePeriod")?;
     span(&spec.jwt.expiry, "jwt.expiry")?;
-    if spec.suspend {
-        return Ok(Target::Suspended);
-    }
     let status = project.status.as_ref();
-    Ok(Target::Project(Box::new(Wanted {
+    Ok(Wanted {
         name: project.name_any(),
         namespace: project.namespace().unwrap_or_default(),
         spec: spec.clone(),
@@ -52,7 +66,7 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
             said: status.and_then(|status| status.last_reconcile_time),
             previous_until: status.and_then(|status| status.keys.as_ref()?.previous_until),
         },
-    })))
+    })
 }
 
 fn references(project: &SupabaseProject) -> Result<References, Problem> {
@@ -273,6 +287,35 @@ mod tests {
             let message = refused(change).unwrap_or_default();
             assert!(message.contains(words), "{words}: {message}");
         }
+    }
+
+    /// Nothing is taken away unless that is asked for, and what could not be made has made nothing.
+    #[test]
+    fn a_project_leaves_as_it_asks_to() {
+        let leaves = |spec: Value| {
+            let mut object = json!({
+                "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
+                "metadata": {"name": "it", "namespace": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {
+                    "projectId": "it", "suspend": true,
+                    "database": {"secretRef": {"name": "db"}}, "storage": {"secretRef": {"name": "s3"}},
+                },
+            });
+            for (field, value) in spec.as_object().unwrap() {
+                object["spec"][field] = value.clone();
+            }
+            let Target::Leaving(departure) = farewell(&serde_json::from_value(object).unwrap()) else {
+                panic!("it stays")
+            };
+            departure.map(|departure| (departure.wanted.mark(), departure.since.is_some()))
+        };
+        assert_eq!(leaves(json!({})), None);
+        assert_eq!(
+            leaves(json!({"deletionPolicy": "Delete"})),
+            Some(("ns/it".to_owned(), true))
+        );
+        let invalid = json!({"deletionPolicy": "Delete", "kong": {"image": "kong"}});
+        assert_eq!(leaves(invalid), None);
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub fn report(
 ) -> Report<SupabaseProjectStatus> {
     let before = project.status.clone().unwrap_or_default();
     let mut report = match (outcome.target, outcome.observed) {
-        (Some(Target::Leaving), _) => return Report::new(before),
+        (Some(Target::Leaving(_)), _) => return leaving(before, outcome),
         (Some(Target::Suspended), _) => suspended(before),
         (Some(Target::Project(wanted)), Some(Observed::Project(present))) => {
             let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
@@ -137,6 +137,22 @@ pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjec
         message: Some(message.into()),
         ..status
     })
+}
+
+/// What holds the end of a project up, or was left behind.
+fn leaving(mut status: SupabaseProjectStatus, outcome: &Seen<'_>) -> Report<SupabaseProjectStatus> {
+    let Some(problem) = outcome.problem else {
+        return Report::new(status);
+    };
+    let message = format!("Terminating resources: {problem}");
+    let is_news = status.message.as_deref() != Some(&message);
+    status.phase = Some(Phase::Terminating);
+    status.message = Some(message.clone());
+    let mut report = Report::new(status);
+    if is_news {
+        report.notices = vec![Notice::warning("CleanupIncomplete", "Delete", message)];
+    }
+    report
 }
 
 fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus> {

@@ -1,0 +1,269 @@
+//! A project goes: what it made in the database stays, or goes with it, and what is others' always stays.
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+use stanchion_api::SupabaseProject;
+use stanchion_supabase::database::{self, Login};
+use stanchion_testkit::postgres::Version;
+
+use crate::bed::{Bed, full_request, pools, request_of, target};
+use crate::stage::Stage;
+use crate::state;
+
+async fn remove(bed: &Bed) -> Vec<String> {
+    database::remove(&pools(), &bed.target(), "default/shop")
+        .await
+        .unwrap()
+}
+
+/// The database as text, but for privileges that mean nothing: those of which an explicit list says the same as none,
+/// and those that the administrator was given on what is his.
+async fn described(bed: &Bed) -> String {
+    let text = state::without_record(bed).await;
+    let parts = text
+        .split("# ")
+        .filter(|part| !part.starts_with("databases") && !part.starts_with("parameters"));
+    let text: String = parts.collect();
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("postgres in public"));
+    let lines: Vec<&str> = lines.collect();
+    lines.join("\n").replace(" postgres=U/pg_database_owner", "")
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_what_was_made() {
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        let before = described(&bed).await;
+        bed.initialise(&full_request()).await.unwrap();
+        // What the services make is theirs, and goes.
+        let auth = bed.connect(Login::Auth).await;
+        auth.batch_execute("CREATE TABLE users (id uuid PRIMARY KEY)")
+            .await
+            .unwrap();
+        let storage = bed.connect(Login::Storage).await;
+        storage
+            .batch_execute(
+                "CREATE TABLE objects (owner uuid); ALTER TABLE objects ENABLE ROW LEVEL SECURITY; \
+                            CREATE POLICY own ON objects TO anon USING (owner = auth.uid())",
+            )
+            .await
+            .unwrap();
+        assert_eq!(remove(&bed).await, [""; 0], "{version}");
+        assert_eq!(described(&bed).await, before, "{version}");
+        assert_eq!(
+            bed.scalar("SELECT count(*) FROM pg_database WHERE datname = '_supabase'")
+                .await,
+            "0"
+        );
+        // Once more there is nothing to do, and a new beginning is one.
+        assert_eq!(remove(&bed).await, [""; 0]);
+        bed.initialise(&full_request()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_others_use_stays_and_is_named() {
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        bed.initialise(&full_request()).await.unwrap();
+        let auth = bed.connect(Login::Auth).await;
+        auth.batch_execute("CREATE TABLE users (id uuid PRIMARY KEY)")
+            .await
+            .unwrap();
+        bed.execute(
+            "CREATE TABLE public.profiles (id uuid DEFAULT extensions.uuid_generate_v4() REFERENCES auth.users, note text); \
+             INSERT INTO auth.users VALUES ('00000000-0000-0000-0000-000000000001'); \
+             INSERT INTO public.profiles VALUES ('00000000-0000-0000-0000-000000000001', 'kept'); \
+             CREATE POLICY own ON public.profiles TO anon USING (true); \
+             CREATE TABLE storage.of_mine (id int)",
+        )
+        .await;
+        let studio = bed.connect(Login::Meta).await;
+        studio
+            .batch_execute("CREATE TABLE public.drawn (id int); INSERT INTO public.drawn VALUES (1)")
+            .await
+            .unwrap();
+        let left = remove(&bed).await;
+        for (what, why) in [
+            ("schema auth", "constraint profiles_id_fkey"),
+            ("schema storage", "of_mine"),
+            ("extension uuid-ossp", "default value"),
+            ("role anon", "policy own"),
+        ] {
+            let said = left.iter().find(|left| left.starts_with(what));
+            assert!(
+                said.is_some_and(|said| said.contains(why)),
+                "{version} {what}: {left:#?}"
+            );
+        }
+        assert_eq!(
+            bed.scalar("SELECT note FROM public.profiles JOIN auth.users USING (id)")
+                .await,
+            "kept"
+        );
+        assert_eq!(bed.scalar("SELECT count(*) FROM pg_policy").await, "1");
+        assert_eq!(bed.scalar("SELECT id FROM public.drawn").await, "1");
+        assert_eq!(
+            bed.scalar("SELECT tableowner FROM pg_tables WHERE tablename = 'drawn'")
+                .await,
+            "postgres"
+        );
+        // The logins are gone, and so is the record.
+        let logins = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND rolname <> 'postgres'";
+        assert_eq!(bed.column(logins).await, [""; 0]);
+        assert_eq!(
+            bed.scalar("SELECT count(*) FROM pg_namespace WHERE nspname = '_stanchion'")
+                .await,
+            "0"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_there_before_is_not_taken_away() {
+    let bed = Bed::new(Version::V18).await;
+    bed.execute("CREATE SCHEMA auth; CREATE ROLE anon; CREATE ROLE authenticator LOGIN")
+        .await;
+    bed.server.execute("postgres", "CREATE DATABASE _supabase").await;
+    bed.initialise(&full_request()).await.unwrap();
+    // In a database that was there before, two have something.
+    let left = remove(&bed).await;
+    let roles = ["role supabase_analytics_admin: ", "role supabase_pooler_admin: "];
+    assert_eq!(left.len(), roles.len(), "{left:#?}");
+    assert!(
+        left.iter().zip(roles).all(|(left, role)| left.starts_with(role)),
+        "{left:#?}"
+    );
+    let logins = "SELECT count(*) FROM pg_roles WHERE rolcanlogin AND rolname LIKE 'supabase%'";
+    assert_eq!(bed.scalar(logins).await, "0");
+    let there = "SELECT nspname FROM pg_namespace WHERE nspname IN ('auth', 'storage') UNION ALL \
+                 SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticator', 'service_role') UNION ALL \
+                 SELECT datname FROM pg_database WHERE datname = '_supabase' ORDER BY 1";
+    assert_eq!(
+        bed.column(there).await,
+        ["_supabase", "anon", "auth", "authenticator"]
+    );
+}
+
+#[tokio::test]
+async fn a_neighbour_goes_on() {
+    let bed = Bed::new(Version::V15).await;
+    bed.initialise(&full_request()).await.unwrap();
+    bed.server.execute("postgres", "CREATE DATABASE other").await;
+    let other = target(&bed.server.url("other"));
+    database::initialise(&pools(), &other, &request_of("default/other"))
+        .await
+        .unwrap();
+    let left = remove(&bed).await;
+    assert!(left.iter().all(|left| left.starts_with("role ")), "{left:#?}");
+    assert!(left.iter().any(|left| left.starts_with("role anon")), "{left:#?}");
+    let again = database::initialise(&pools(), &other, &request_of("default/other"))
+        .await
+        .unwrap();
+    assert_eq!(again.ran, [""; 0]);
+    // Somebody else's database is not touched, whatever is asked.
+    assert_eq!(
+        database::remove(&pools(), &other, "default/shop").await.unwrap(),
+        [""; 0]
+    );
+    assert_eq!(
+        bed.server
+            .scalar("other", "SELECT count(*) FROM _stanchion.installation")
+            .await
+            .as_deref(),
+        Some("1")
+    );
+}
+
+/// An administrator who is no superuser takes away what he has made.
+#[tokio::test]
+async fn a_plain_administrator_can_do_it() {
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        bed.execute(
+            "CREATE ROLE boss LOGIN PASSWORD 'boss' CREATEROLE CREATEDB; ALTER DATABASE shop OWNER TO boss",
+        )
+        .await;
+        let boss = target(&bed.server.url_of("boss", "boss", "shop"));
+        database::initialise(&pools(), &boss, &full_request())
+            .await
+            .unwrap();
+        let left = database::remove(&pools(), &boss, "default/shop").await.unwrap();
+        assert_eq!(left, [""; 0], "{version}");
+        let roles = "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY 1";
+        assert_eq!(bed.column(roles).await, ["boss", "postgres"], "{version}");
+    }
+}
+
+fn policy(policy: &str) -> Value {
+    json!({ "deletionPolicy": policy })
+}
+
+async fn go(stage: &Stage) {
+    stage.delete::<SupabaseProject>("shop").await;
+    let projects = stage.api::<SupabaseProject>();
+    Box::pin(stage.wait().gone(&projects, "shop")).await;
+}
+
+const SCHEMAS: &str = "SELECT count(*) FROM pg_namespace WHERE nspname IN ('auth', 'storage', '_stanchion')";
+
+#[tokio::test]
+async fn the_policy_decides_and_holds_nothing_up_unless_it_must() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    let project = stage.running("shop").await;
+    assert_eq!(project.finalizers(), [""; 0]);
+    go(&stage).await;
+    assert_eq!(stage.bed.scalar(SCHEMAS).await, "3");
+
+    stage.project("shop", policy("Delete")).await;
+    let project = stage.running("shop").await;
+    assert_eq!(project.finalizers(), ["supabase.strrl.dev/finalizer"]);
+    go(&stage).await;
+    assert_eq!(stage.bed.scalar(SCHEMAS).await, "0");
+}
+
+#[tokio::test]
+async fn a_namespace_ends_although_the_secrets_went_first() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage.project("shop", policy("Delete")).await;
+    stage.running("shop").await;
+    stage.delete::<Secret>("db").await;
+    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+    namespaces
+        .delete(&stage.namespace, &DeleteParams::default())
+        .await
+        .unwrap();
+    let projects = stage.api::<SupabaseProject>();
+    Box::pin(stage.wait().gone(&projects, "shop")).await;
+    stage.wait().gone(&namespaces, &stage.namespace).await;
+    assert_eq!(stage.bed.scalar(SCHEMAS).await, "3");
+}
+
+#[tokio::test]
+async fn what_is_left_is_told() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage.project("shop", policy("Delete")).await;
+    stage.running("shop").await;
+    stage.bed.execute("CREATE TABLE storage.of_mine (id int)").await;
+    go(&stage).await;
+    let events: Api<k8s_openapi::api::events::v1::Event> = stage.api();
+    let told = async || {
+        let events = events.list(&kube::api::ListParams::default()).await.unwrap();
+        let said = events.iter().filter_map(|event| event.note.clone());
+        said.filter(|note| note.contains("schema storage")).count() == 1
+    };
+    stage.wait().eventually("an event", told).await;
+    assert_eq!(
+        stage.bed.scalar("SELECT count(*) FROM storage.of_mine").await,
+        "0"
+    );
+}
