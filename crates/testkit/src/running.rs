@@ -33,22 +33,18 @@ impl Running {
 
     /// How many passes have ended.
     pub fn passes(&self) -> u64 {
-        self.total(&self.of_controller("controller_runtime_reconcile_total"))
+        passes(&self.numbers(), self.controller)
     }
 
     /// Waits until no pass is running.
     pub async fn idle(&self) {
-        let workers = self.of_controller("controller_runtime_active_workers");
+        let workers = of_controller("controller_runtime_active_workers", self.controller);
         wait::eventually(PATIENCE, "all passes to end", async || self.total(&workers) == 0).await;
     }
 
     /// The sum of all numbers whose name and labels begin like this.
     pub fn total(&self, start: &str) -> u64 {
-        let text = self.numbers();
-        let lines = text.lines().filter(|line| line.starts_with(start));
-        lines
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
-            .sum()
+        total(&self.numbers(), start)
     }
 
     /// All numbers, as `/metrics` would say them.
@@ -60,10 +56,6 @@ impl Running {
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
-    }
-
-    fn of_controller(&self, name: &str) -> String {
-        format!("{name}{{controller=\"{}\"", self.controller)
     }
 }
 
@@ -77,6 +69,25 @@ impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an operator with the controller {}", self.controller)
     }
+}
+
+/// How many passes of a controller have ended, by what `/metrics` would say.
+pub fn passes(numbers: &str, controller: &str) -> u64 {
+    total(
+        numbers,
+        &of_controller("controller_runtime_reconcile_total", controller),
+    )
+}
+
+fn of_controller(name: &str, controller: &str) -> String {
+    format!("{name}{{controller=\"{controller}\"")
+}
+
+fn total(numbers: &str, start: &str) -> u64 {
+    let lines = numbers.lines().filter(|line| line.starts_with(start));
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod auth;
 mod bed;
 mod contact_postgres;
 mod contact_s3;
+mod crash;
 mod departure;
 mod existing;
 mod extensions;

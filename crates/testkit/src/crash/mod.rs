@@ -4,8 +4,10 @@
 //! write, once with its answer and once without; the operator is dropped with all that it knows, a new
 //! one is started, and the end state and the number of objects created and deleted are compared with the
 //! reference. Enumerating finds what chance does not: the window between two writes is a millisecond.
+//! [`crash_at_every_statement`] is the same for what an operator does to a database.
 
 mod normal;
+mod statements;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -13,6 +15,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
 pub use normal::{normalise, objects};
+pub use statements::{SqlScenario, crash_at_every_statement};
 
 use crate::faults::{Call, CutPoint, Fault, Faults, Rule, Target};
 
@@ -63,7 +66,7 @@ pub trait Scenario: 'static {
 /// What a crash test has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Writes of the reference run.
+    /// Writes of the reference run, or statements.
     pub writes: usize,
     /// Runs with a crash.
     pub crashes: usize,
@@ -106,19 +109,22 @@ pub async fn crash_at_every_write<S: Scenario>(scenario: &S) -> Report {
         .iter()
         .filter_map(|(crash, end)| compare(*crash, &reference, end))
         .collect();
-    assert!(
-        failures.is_empty(),
-        "{} of {} runs with a crash ended differently:\n{}",
-        failures.len(),
-        ends.len(),
-        failures[..failures.len().min(SHOWN_FAILURES)].join("\n")
-    );
+    fail_if_any(&failures, ends.len());
     let unreached = ends.iter().filter(|(_, end)| !end.crashed).count();
     Report {
         writes,
         crashes: ends.len() - unreached,
         unreached,
     }
+}
+
+fn fail_if_any(failures: &[String], runs: usize) {
+    assert!(
+        failures.is_empty(),
+        "{} of {runs} runs with a crash ended differently:\n{}",
+        failures.len(),
+        failures[..failures.len().min(SHOWN_FAILURES)].join("\n")
+    );
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,12 +148,12 @@ async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
     if let Some(Crash { write, point }) = crash {
         first.script(Rule::write(write, Fault::Cut(point)));
     }
-    drive(scenario, &run, &first).await;
+    drive(scenario, &run, &first, async {}).await;
     let crashed = first.is_cut();
     let mut log = first.writes();
     if crashed {
         let second = Faults::counting(S::counts);
-        drive(scenario, &run, &second).await;
+        drive(scenario, &run, &second, async {}).await;
         log.extend(second.writes());
     }
     let mask = |text: &str| scenario.mask(&run, text);
@@ -169,11 +175,12 @@ async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
     }
 }
 
-/// Runs one operator until it is cut off, or has reached the end and come to rest there; then drops it.
-async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults) {
+/// Runs one operator until it is cut off, or has looked, reached the end and come to rest there; then drops it.
+async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults, looks: impl Future<Output = ()>) {
     // An operator that is started at the end, after a crash at the last write, may still undo it. And the
     // end may be seen before the answer to the write that brought it about. So it must be quiet, too.
     let at_rest = async {
+        looks.await;
         loop {
             scenario.converge(run).await;
             let writes = faults.writes().len();

@@ -10,7 +10,7 @@ impl Scenario for Story {
     type Run = Told;
 
     async fn set_up(&self) -> Told {
-        Self::set_up(*self, None).await
+        Self::set_up(*self).await
     }
 
     async fn operate(&self, told: &Told, faults: Faults) {

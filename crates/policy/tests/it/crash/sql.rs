@@ -1,128 +1,32 @@
 //! Killed at every statement, and cut off at every statement.
-//!
-//! What is stopped at is a message that can change something: a simple query, which may hold a whole transaction and
-//! is then done by the server from its first word to its last. Queries with bound values only read.
 
-use std::time::Duration;
+use stanchion_testkit::crash::{SqlScenario, crash_at_every_statement};
+use stanchion_testkit::proxy::Proxy;
 
-use futures::{StreamExt, stream};
-use stanchion_testkit::faults::Faults;
-use stanchion_testkit::proxy::{Kind, Message, Point, Proxy, Stop};
+use super::story::{Story, Told};
 
-use super::story::Story;
-use crate::bed::Bed;
-
-/// How long an operator must not write to be at rest.
-const QUIET: Duration = Duration::from_millis(300);
-const SIDE_BY_SIDE: usize = 4;
-
-fn is_statement(message: &Message) -> bool {
-    message.kind == Kind::Typed('Q')
+impl SqlScenario for Story {
+    fn proxy(told: &Told) -> &Proxy {
+        &told.proxy
+    }
 }
 
-/// What happens at a statement.
-#[derive(Clone, Copy, Debug)]
-enum Ending {
-    /// The server never hears of it, and the operator is killed.
-    KilledBefore,
-    /// The server has done it, and the operator is killed before it knows.
-    KilledAfter,
-    /// The server has done it, and the answer is lost; the operator lives.
-    Unanswered,
-}
-
-/// Tells the story with this ending at the nth statement. Returns how many there were, and the end.
-async fn tell(story: Story, at: Option<(usize, Ending)>) -> (usize, String) {
-    let bed = Bed::new().await;
-    let server = bed.database.server();
-    let proxy = Proxy::postgres(server.address()).await;
-    let direct = format!("127.0.0.1:{}", server.port());
-    // Through TLS the proxy would see nothing.
-    let url = format!("{}&sslmode=disable", bed.url()).replace(&direct, &proxy.address().to_string());
-    let told = story.set_up_in(bed, Some(&url)).await;
-    let before = proxy
-        .seen()
-        .messages
-        .iter()
-        .filter(|message| is_statement(message))
-        .count();
-    let start = async || {
-        let faults = Faults::new();
-        (told.bed.operator_with(&faults).await, faults)
-    };
-    if let Some((nth, ending)) = at {
-        let (point, stays) = match ending {
-            Ending::KilledBefore => (Point::Before, true),
-            Ending::KilledAfter => (Point::After, true),
-            Ending::Unanswered => (Point::After, false),
-        };
-        let stop = Stop::at(nth, point).counting(is_statement);
-        proxy.stop(if stays { stop.and_stay_cut() } else { stop });
-    }
-    let (mut operator, mut faults) = start().await;
-    if let Some((_, Ending::KilledBefore | Ending::KilledAfter)) = at {
-        tokio::select! {
-            _ = proxy.stopped() => {}
-            () = story.converge(&told) => {}
-        }
-        operator.kill().await;
-        // Also where it was not reached.
-        proxy.stop(Stop::at(1, Point::After).counting(|_| false));
-        proxy.restore().await;
-        (operator, faults) = start().await;
-    }
-    loop {
-        story.converge(&told).await;
-        let writes = faults.writes().len();
-        faults.quiet(QUIET).await;
-        if faults.writes().len() == writes {
-            break;
-        }
-    }
-    let statements = proxy
-        .seen()
-        .messages
-        .iter()
-        .filter(|message| is_statement(message))
-        .count()
-        - before;
-    let state = story.end_state(&told).await;
-    operator.kill().await;
-    let text = Story::mask(&told, &serde_json::to_string_pretty(&state).unwrap());
-    (statements, text.replace(&proxy.address().to_string(), "<server>"))
-}
-
-/// Tells the story with every ending at every statement.
-async fn tell_all(story: Story) {
-    let (statements, expected) = tell(story, None).await;
-    assert!(statements > 2, "{statements}");
-    let endings = (1..=statements).flat_map(|n| [(n, Ending::KilledAfter), (n, Ending::Unanswered)]);
-    let endings = std::iter::once((1, Ending::KilledBefore)).chain(endings);
-    stream::iter(endings)
-        .map(async |at| (at, tell(story, Some(at)).await.1))
-        .buffer_unordered(SIDE_BY_SIDE)
-        .for_each(async |(at, state)| {
-            let lines = state.lines().zip(expected.lines());
-            let differing: Vec<_> = lines.filter(|(found, expected)| found != expected).collect();
-            assert!(
-                state == expected,
-                "{story:?} {at:?} of {statements}: {differing:#?}"
-            );
-        })
-        .await;
+async fn crash(story: Story) {
+    let report = Box::pin(crash_at_every_statement(&story)).await;
+    assert!(report.writes > 2, "{report}");
 }
 
 #[tokio::test]
 async fn a_creation_stopped_at_any_statement_is_finished() {
-    Box::pin(tell_all(Story::Create)).await;
+    crash(Story::Create).await;
 }
 
 #[tokio::test]
 async fn a_change_stopped_at_any_statement_is_finished() {
-    Box::pin(tell_all(Story::Update)).await;
+    crash(Story::Update).await;
 }
 
 #[tokio::test]
 async fn a_deletion_stopped_at_any_statement_is_finished() {
-    Box::pin(tell_all(Story::Delete)).await;
+    crash(Story::Delete).await;
 }

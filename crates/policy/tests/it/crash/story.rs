@@ -5,6 +5,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
 use stanchion_testkit::crash::objects;
+use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::wait;
 
 use crate::bed::{Bed, PATIENCE};
@@ -23,11 +24,12 @@ pub(super) enum Story {
 /// One telling of a story, with a namespace and a database to itself.
 pub(super) struct Told {
     pub(super) bed: Bed,
+    /// Between the operator and the server.
+    pub(super) proxy: Proxy,
 }
 
 impl Told {
     fn spec(&self, changed: bool) -> Value {
-        let Bed { .. } = &self.bed;
         let (app, old, new, schema) = (
             self.bed.role("app"),
             self.bed.role("old"),
@@ -54,16 +56,16 @@ impl Told {
 
 impl Story {
     /// Everything up to the moment that matters; the operator that brought it about is gone.
-    pub(super) async fn set_up(self, url: Option<&str>) -> Told {
-        self.set_up_in(Bed::new().await, url).await
-    }
-
-    pub(super) async fn set_up_in(self, bed: Bed, url: Option<&str>) -> Told {
-        let told = Told { bed };
+    pub(super) async fn set_up(self) -> Told {
+        let bed = Bed::new().await;
+        let server = bed.database.server();
+        let proxy = Proxy::postgres(server.address()).await;
+        let direct = format!("127.0.0.1:{}", server.port());
+        // Through TLS the proxy would see nothing.
+        let url = format!("{}&sslmode=disable", bed.url()).replace(&direct, &proxy.address().to_string());
+        let told = Told { bed, proxy };
         let bed = &told.bed;
-        let direct = bed.url();
-        bed.secret("db", json!({ "DATABASE_URL": url.unwrap_or(&direct) }))
-            .await;
+        bed.secret("db", json!({ "DATABASE_URL": url })).await;
         bed.secret("password", json!({ "value": "first" })).await;
         bed.policy("hero", told.spec(false)).await;
         if matches!(self, Self::Create) {
@@ -167,5 +169,6 @@ impl Story {
             .replace(&bed.prefix, "<role>")
             .replace(&bed.prefix.replace('_', "-"), "<role>")
             .replace(bed.database.name(), "<database>")
+            .replace(&told.proxy.address().to_string(), "<server>")
     }
 }

@@ -2,23 +2,19 @@
 
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_testkit::faults::{Call, Faults};
-use stanchion_testkit::wait;
+use stanchion_testkit::running;
 use tokio::task::JoinHandle;
-
-use super::PATIENCE;
 
 /// An operator that runs; dropped, it is killed where it stands.
 pub(crate) struct Running {
-    task: JoinHandle<()>,
-    metrics: Metrics,
+    operator: running::Running,
     pub(crate) faults: Faults,
 }
 
 impl Running {
     pub(super) fn new(task: JoinHandle<()>, faults: Faults, metrics: Metrics) -> Self {
         Self {
-            task,
-            metrics,
+            operator: running::Running::new("supabase", task, move || metrics.encode()),
             faults,
         }
     }
@@ -37,28 +33,17 @@ impl Running {
 
     /// How many passes have ended.
     pub(crate) fn passes(&self) -> u64 {
-        passes(&self.metrics)
+        self.operator.passes()
     }
 
     /// Waits until no pass is running.
     pub(crate) async fn idle(&self) {
-        let workers = "controller_runtime_active_workers{controller=\"supabase\"";
-        wait::eventually(PATIENCE, "all passes to end", async || {
-            total(&self.metrics, workers) == 0
-        })
-        .await;
+        self.operator.idle().await;
     }
 
     /// Kills it, as SIGKILL would: nothing of it goes on.
-    pub(crate) async fn kill(mut self) {
-        self.task.abort();
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.task.abort();
+    pub(crate) async fn kill(self) {
+        self.operator.kill().await;
     }
 }
 
@@ -72,21 +57,4 @@ fn of_objects(calls: &[Call]) -> Vec<String> {
     };
     let of_objects = calls.iter().filter(|call| !call.target.name.is_empty());
     of_objects.map(text).collect()
-}
-
-/// How many passes have ended.
-pub(crate) fn passes(metrics: &Metrics) -> u64 {
-    total(
-        metrics,
-        "controller_runtime_reconcile_total{controller=\"supabase\"",
-    )
-}
-
-/// The sum of all numbers whose name and labels begin like this.
-fn total(metrics: &Metrics, start: &str) -> u64 {
-    let text = metrics.encode();
-    let lines = text.lines().filter(|line| line.starts_with(start));
-    lines
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
-        .sum()
 }

@@ -16,11 +16,14 @@ impl Scenario for Story {
 
     async fn operate(&self, told: &Told, faults: Faults) {
         let how = How {
+            admin: told.admin.clone(),
             faults,
             backoff: quick(),
             ..told.bed.how().await
         };
-        told.bed.build(how).0.run().await;
+        let (operator, metrics) = told.bed.build(how);
+        told.watch(metrics);
+        operator.run().await;
     }
 
     async fn converge(&self, told: &Told) {

@@ -1,12 +1,17 @@
 //! What an operator may be in the middle of, and what must be so in the end.
 
+use std::sync::Mutex;
+
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::FINALIZER;
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_postgres::Target;
 use stanchion_testkit::crash::objects;
 use stanchion_testkit::postgres::versions;
-use stanchion_testkit::{unique, wait};
+use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::{running, unique, wait};
 
 use crate::bed::{Bed, PATIENCE, role_name};
 
@@ -32,8 +37,29 @@ pub(super) enum Story {
 /// One telling of a story, with a namespace and two databases to itself.
 pub(super) struct Told {
     pub(super) bed: Bed,
+    /// Between the operator and the server.
+    pub(super) proxy: Proxy,
+    /// How the operator gets through it.
+    pub(super) admin: Target,
     role: String,
     other: String,
+    /// Of the operator that runs.
+    metrics: Mutex<Option<Metrics>>,
+}
+
+impl Told {
+    /// How many passes the operator that runs has ended.
+    pub(super) fn passes(&self) -> u64 {
+        let metrics = self.metrics.lock().unwrap();
+        metrics
+            .as_ref()
+            .map_or(0, |metrics| running::passes(&metrics.encode(), "user"))
+    }
+
+    /// Another operator runs.
+    pub(super) fn watch(&self, metrics: Metrics) {
+        *self.metrics.lock().unwrap() = Some(metrics);
+    }
 }
 
 impl Story {
@@ -52,12 +78,17 @@ impl Story {
 
     /// Everything up to the moment that matters; the operator that brought it about is gone.
     pub(super) async fn set_up(self) -> Told {
+        let bed = self.bed().await;
+        let (proxy, admin) = bed.proxy().await;
         let told = Told {
-            bed: self.bed().await,
+            bed,
+            proxy,
+            admin,
             role: role_name(),
             other: unique::name("other"),
+            metrics: Mutex::default(),
         };
-        let Told { bed, role, other } = &told;
+        let Told { bed, role, other, .. } = &told;
         let server = bed.database.server();
         server
             .execute(
@@ -128,7 +159,7 @@ impl Story {
     }
 
     async fn state(self, told: &Told) -> Value {
-        let Told { bed, role, other } = told;
+        let Told { bed, role, other, .. } = told;
         let client = bed.client.clone();
         let mut users = objects::<PostgresUser>(client.clone(), &bed.namespace).await;
         if let Some(hero) = users.get_mut("hero") {
@@ -172,11 +203,12 @@ impl Story {
 
     /// Without the names that differ from telling to telling.
     pub(super) fn mask(told: &Told, text: &str) -> String {
-        let Told { bed, role, other } = told;
+        let Told { bed, role, other, .. } = told;
         text.replace(&bed.namespace, "<namespace>")
             .replace(role, "<role>")
             .replace(bed.database.name(), "<here>")
             .replace(other, "<there>")
             .replace(bed.admin().user(), "<admin>")
+            .replace(&told.proxy.address().to_string(), "<server>")
     }
 }

@@ -1,0 +1,5 @@
+//! Killed anywhere, the operator ends up where it would have ended up anyway.
+
+mod api;
+mod sql;
+mod story;

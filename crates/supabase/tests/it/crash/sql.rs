@@ -1,0 +1,31 @@
+//! Killed at every statement, and cut off at every statement.
+
+use stanchion_testkit::crash::{SqlScenario, crash_at_every_statement};
+use stanchion_testkit::proxy::Proxy;
+
+use super::story::{Story, Told};
+
+impl SqlScenario for Story {
+    fn proxy(told: &Told) -> &Proxy {
+        &told.proxy
+    }
+
+    async fn has_looked(&self, told: &Told) -> bool {
+        told.passes() > 0
+    }
+}
+
+async fn crash(story: Story) {
+    let report = Box::pin(crash_at_every_statement(&story)).await;
+    assert!(report.writes > 1, "{report}");
+}
+
+#[tokio::test]
+async fn a_creation_stopped_at_any_statement_is_finished() {
+    crash(Story::Create).await;
+}
+
+#[tokio::test]
+async fn a_change_stopped_at_any_statement_is_finished() {
+    crash(Story::Change).await;
+}

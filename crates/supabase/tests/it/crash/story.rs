@@ -1,0 +1,171 @@
+//! What an operator may be in the middle of, and what must be so in the end.
+
+use std::sync::Mutex;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::networking::v1::Ingress;
+use serde_json::{Value, json};
+use stanchion_api::SupabaseProject;
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_testkit::crash::objects;
+use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::running;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::stage::{Stage, is_running};
+use crate::state;
+
+/// What is going on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Story {
+    /// A project is made, and its database prepared.
+    Create,
+    /// One component gets another image, one goes, one gets a new password, and there is an Ingress now.
+    Change,
+}
+
+/// Each has a server and a whole project to itself: more at a time would only wait for each other.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
+/// One telling of a story, with a namespace and a server to itself.
+pub(super) struct Told {
+    pub(super) stage: Stage,
+    /// Between the operator and the server.
+    pub(super) proxy: Proxy,
+    /// Of the operator that runs.
+    metrics: Mutex<Option<Metrics>>,
+    _turn: SemaphorePermit<'static>,
+}
+
+impl Told {
+    /// How many passes the operator that runs has ended.
+    pub(super) fn passes(&self) -> u64 {
+        let metrics = self.metrics.lock().unwrap();
+        metrics
+            .as_ref()
+            .map_or(0, |metrics| running::passes(&metrics.encode(), "supabase"))
+    }
+
+    /// Another operator runs.
+    pub(super) fn watch(&self, metrics: Metrics) {
+        *self.metrics.lock().unwrap() = Some(metrics);
+    }
+
+    /// Whether everybody can log in with what the pods were given.
+    async fn logs_in(&self) -> Value {
+        let mut all = serde_json::Map::new();
+        for (child, variable) in [
+            ("shop-auth", "GOTRUE_DB_DATABASE_URL"),
+            ("shop-postgrest", "PGRST_DB_URI"),
+            ("shop-storage", "DATABASE_URL"),
+        ] {
+            let pod = self.stage.pod(child).await;
+            let config = pod.value(variable);
+            let connected = tokio_postgres::connect(config, tokio_postgres::NoTls).await;
+            all.insert(child.to_owned(), json!(connected.is_ok()));
+        }
+        all.into()
+    }
+}
+
+impl Story {
+    /// Everything up to the moment that matters; the operator that brought it about is gone.
+    pub(super) async fn set_up(self) -> Told {
+        let turn = TURNS.acquire().await.unwrap();
+        let stage = Stage::new().await;
+        let proxy = Proxy::postgres(stage.bed.server.address()).await;
+        let mut secret = stage.database_secret();
+        secret["port"] = json!(proxy.port().to_string());
+        stage.secret("db", secret).await;
+        stage.project("shop", json!({})).await;
+        if matches!(self, Self::Change) {
+            let operator = stage.operator().await;
+            stage.running("shop").await;
+            operator.kill().await;
+            let password = json!({ "data": { "database-password-storage": null } });
+            stage.patch::<Secret>("shop-jwt", password).await;
+            let spec = json!({
+                "auth": { "image": "supabase/gotrue:v9" }, "studio": { "enabled": false },
+                "ingress": { "enabled": true, "host": "shop.example.com" },
+            });
+            stage.project("shop", spec).await;
+        }
+        Told {
+            stage,
+            proxy,
+            metrics: Mutex::default(),
+            _turn: turn,
+        }
+    }
+
+    /// Returns when the story has come to its end.
+    pub(super) async fn converge(self, told: &Told) {
+        let stage = &told.stage;
+        stage.until("shop", is_running).await;
+        if matches!(self, Self::Change) {
+            let has_password = |secret: &Secret| {
+                let data = secret.data.as_ref();
+                data.is_some_and(|data| data.contains_key("database-password-storage"))
+            };
+            stage
+                .wait()
+                .until(&stage.api::<Secret>(), "shop-jwt", has_password)
+                .await;
+        }
+    }
+
+    /// All there is in the end.
+    pub(super) async fn end_state(told: &Told) -> Value {
+        let stage = &told.stage;
+        let (client, namespace) = (|| stage.client.clone(), &stage.namespace);
+        let mut projects = objects::<SupabaseProject>(client(), namespace).await;
+        for dependency in ["postgresql", "s3"] {
+            projects["shop"]["status"]["dependencies"][dependency]["latencyMs"] = Value::Null;
+        }
+        let mut deployments = objects::<Deployment>(client(), namespace).await;
+        for deployment in deployments.as_object_mut().unwrap().values_mut() {
+            deployment["status"] = Value::Null;
+        }
+        let mut services = objects::<Service>(client(), namespace).await;
+        for service in services.as_object_mut().unwrap().values_mut() {
+            service["spec"]["clusterIP"] = Value::Null;
+            service["spec"]["clusterIPs"] = Value::Null;
+        }
+        let mut all = json!({
+            "projects": projects, "deployments": deployments, "services": services,
+            "maps": objects::<ConfigMap>(client(), namespace).await.get("shop-kong-config"),
+            "ingresses": objects::<Ingress>(client(), namespace).await,
+            "keys": stage.values("shop-jwt").await.keys().collect::<Vec<_>>(),
+            "database": state::of(&stage.bed).await.lines().collect::<Vec<_>>(),
+            "logs in": told.logs_in().await,
+        });
+        without_hashes(&mut all);
+        all
+    }
+
+    /// Without what differs from telling to telling.
+    pub(super) fn mask(told: &Told, text: &str) -> String {
+        let Told { stage, proxy, .. } = told;
+        text.replace(&stage.namespace, "<namespace>")
+            .replace(&proxy.port().to_string(), "<port>")
+            .replace(&stage.s3.endpoint(), "<s3>")
+            .replace(stage.s3.bucket(), "<bucket>")
+    }
+}
+
+/// Hashes are of other ports and other keys each time.
+fn without_hashes(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if name.ends_with("-hash") || name == "stanchion.dev/intent" {
+                    *field = Value::Null;
+                }
+                without_hashes(field);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_hashes),
+        _ => {}
+    }
+}

@@ -1,0 +1,155 @@
+//! The same at every SQL statement: the server never hears of it, or has done it and nobody knows.
+//!
+//! The operator reaches its server through a proxy that stops at a chosen message. Being killed before a message is the
+//! same as having been killed after the one before, so only the first has a "before".
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+
+use super::{Report, SIDE_BY_SIDE, Scenario, drive, fail_if_any, normal};
+use crate::faults::Faults;
+use crate::proxy::{Kind, Message, Point, Proxy, Stop};
+use crate::wait;
+
+/// How long a new operator may take to look at what is there.
+const LOOKED_WITHIN: Duration = Duration::from_mins(1);
+
+/// A scenario whose operator reaches its server through a proxy, without TLS, or the proxy would see nothing.
+#[allow(async_fn_in_trait, reason = "as in Scenario")]
+pub trait SqlScenario: Scenario {
+    /// The proxy of a run.
+    fn proxy(run: &Self::Run) -> &Proxy;
+
+    /// Whether to stop at a message: one that can change something. By default a simple query, which may hold a whole
+    /// transaction and is then done by the server from its first word to its last; queries with bound values only read.
+    fn stops_at(message: &Message) -> bool {
+        message.kind == Kind::Typed('Q')
+    }
+
+    /// Whether the operator that runs now has looked at its object, or has none to look at: what another did before
+    /// it was killed may be all there is to see.
+    async fn has_looked(&self, run: &Self::Run) -> bool {
+        let _ = run;
+        true
+    }
+}
+
+/// What happens at a statement.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// The server never hears of it, and the operator is killed.
+    KilledBefore,
+    /// The server has done it, and the operator is killed before it knows.
+    KilledAfter,
+    /// The server has done it, and the answer is lost; the operator lives.
+    Unanswered,
+}
+
+impl Ending {
+    fn arm<S: SqlScenario>(self, proxy: &Proxy, nth: usize) {
+        let point = match self {
+            Self::KilledBefore => Point::Before,
+            Self::KilledAfter | Self::Unanswered => Point::After,
+        };
+        let stop = Stop::at(nth, point).counting(S::stops_at);
+        proxy.stop(if self.kills() { stop.and_stay_cut() } else { stop });
+    }
+
+    fn kills(self) -> bool {
+        !matches!(self, Self::Unanswered)
+    }
+}
+
+struct Told {
+    statements: usize,
+    reached: bool,
+    state: Value,
+}
+
+/// Runs `scenario` with every ending at every statement; panics if any of the ends differs from the reference.
+pub async fn crash_at_every_statement<S: SqlScenario>(scenario: &S) -> Report {
+    let reference = tell(scenario, None).await;
+    let statements = reference.statements;
+    assert!(
+        statements > 0,
+        "the reference run asked for nothing: there is nothing to crash at"
+    );
+    let endings = (1..=statements).flat_map(|nth| [(nth, Ending::KilledAfter), (nth, Ending::Unanswered)]);
+    let endings = std::iter::once((1, Ending::KilledBefore)).chain(endings);
+    let ends: Vec<((usize, Ending), Told)> = stream::iter(endings)
+        .map(async |at| (at, tell(scenario, Some(at)).await))
+        .buffer_unordered(SIDE_BY_SIDE)
+        .collect()
+        .await;
+    let failures = ends.iter().filter_map(|((nth, ending), told)| {
+        let lines = normal::differences(&reference.state, &told.state);
+        let place = format!("{ending:?} at statement {nth} of {statements}");
+        (!lines.is_empty()).then(|| format!("{place}:\n  {}", lines.join("\n  ")))
+    });
+    fail_if_any(&failures.collect::<Vec<_>>(), ends.len());
+    let unreached = ends.iter().filter(|(_, told)| !told.reached).count();
+    Report {
+        writes: statements,
+        crashes: ends.len() - unreached,
+        unreached,
+    }
+}
+
+async fn tell<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> Told {
+    let run = scenario.set_up().await;
+    let proxy = S::proxy(&run);
+    proxy.forget();
+    if let Some((nth, ending)) = at {
+        ending.arm::<S>(proxy, nth);
+    }
+    let mut reached = true;
+    if at.is_some_and(|(_, ending)| ending.kills()) {
+        reached = kill_when_stopped(scenario, &run).await;
+        // Also where it was not reached.
+        proxy.stop(Stop::at(1, Point::After).counting(|_| false));
+    }
+    // The proxy may cut once more, for a message of the one that was killed.
+    let restored = async {
+        loop {
+            if at.is_some_and(|(_, ending)| ending.kills()) {
+                proxy.restore().await;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    };
+    let looks = async {
+        wait::eventually(LOOKED_WITHIN, "the operator to look", || {
+            scenario.has_looked(&run)
+        })
+        .await;
+    };
+    let faults = Faults::counting(S::counts);
+    tokio::select! {
+        () = restored => {}
+        () = drive(scenario, &run, &faults, looks) => {}
+    }
+    let seen = proxy.seen().messages;
+    let statements = seen.iter().filter(|message| S::stops_at(message));
+    Told {
+        statements: statements.count(),
+        reached,
+        state: normal::map_strings(scenario.end_state(&run).await, &|text| scenario.mask(&run, text)),
+    }
+}
+
+/// Runs an operator until the proxy has stopped it, or it has come to its end without; says which.
+async fn kill_when_stopped<S: SqlScenario>(scenario: &S, run: &S::Run) -> bool {
+    let faults = Faults::counting(S::counts);
+    let stopped = async {
+        tokio::select! {
+            _ = S::proxy(run).stopped() => true,
+            () = scenario.converge(run) => false,
+        }
+    };
+    tokio::select! {
+        () = scenario.operate(run, faults) => panic!("the operator ended by itself"),
+        stopped = stopped => stopped,
+    }
+}
