@@ -37,6 +37,23 @@ pub struct Child<Kept> {
     pub(super) verified: Option<Digest>,
 }
 
+impl<Kept> Child<Kept> {
+    /// A child that is there, and of which nothing else is known: for tests of what is made of children.
+    pub fn named(name: &str, kept: Kept) -> Self {
+        Self {
+            name: name.to_owned(),
+            uid: String::new(),
+            owner: String::new(),
+            leaving: false,
+            kept,
+            version: 0,
+            intent: None,
+            owned: None,
+            verified: None,
+        }
+    }
+}
+
 impl<Kept: Clone + PartialEq> Child<Kept> {
     /// What is ours of it, as it is now: it stays the same until somebody changes that.
     pub fn fingerprint(&self) -> Option<[u8; 16]> {

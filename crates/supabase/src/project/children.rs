@@ -156,6 +156,18 @@ impl Children {
     }
 }
 
+#[cfg(test)]
+impl Children {
+    /// Deployments that are so far, and nothing else.
+    pub(super) fn rolled(deployments: impl IntoIterator<Item = (String, Rollout)>) -> Self {
+        let child = |(name, rollout): (String, Rollout)| Child::named(&name, rollout);
+        Self {
+            deployments: deployments.into_iter().map(child).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 impl Deed {
     /// The name of the Deployment that this writes.
     pub fn deployment(&self) -> Option<&str> {

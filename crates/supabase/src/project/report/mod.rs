@@ -1,5 +1,7 @@
 //! How it went, as a status. True is only what was seen in this pass.
 
+#[cfg(test)]
+mod cases;
 mod components;
 mod contacts;
 mod failure;
