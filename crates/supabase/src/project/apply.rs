@@ -6,8 +6,9 @@ use stanchion_kernel::{Problem, Writer};
 use stanchion_postgres as pg;
 
 use super::children::Children;
+use super::contact::Initialised;
 use super::memory::{Memory, Settled};
-use super::observe::{Initialised, Observed, Present};
+use super::observe::{Observed, Present};
 use super::plan::{self, Deeds, Plan};
 use super::route::HTTPRoute;
 use super::target::{Target, Wanted};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stanchion_kernel::watch::references::Key;
 
-use super::observe::{Contact, Initialised};
+use super::contact::{Contact, Initialised};
 
 /// Whoever is still there is looked at more often.
 const FORGOTTEN: Duration = Duration::from_mins(10);

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod children;
+pub mod contact;
 pub mod memory;
 pub mod observe;
 pub mod plan;

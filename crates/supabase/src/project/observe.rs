@@ -1,29 +1,26 @@
 //! What is there: the Secrets, the database, the bucket, the children. Reads only.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use secrecy::{ExposeSecret as _, SecretString};
-use sha2::{Digest as _, Sha256};
 use stanchion_kernel::context::Subject;
-use stanchion_kernel::{Class, Problem, Reader};
+use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use super::children::Children;
-use super::memory::{Checked, Memory};
+use super::contact::{CHECK_EVERY, Contact, Initialised, check};
+use super::memory::Memory;
 use super::pods;
 use super::route::HTTPRoute;
 use super::secrets::{self, Read};
 use super::target::{Departure, Target, Wanted};
+use crate::Setup;
 use crate::components::{self, Secrets};
-use crate::database::{self, Login, Names, Note};
+use crate::database::{self, Login};
 use crate::keys::{self, Keys, names as key};
-use crate::{Setup, dependencies};
 
-/// How often the database and the bucket are asked although nothing has changed.
-pub const CHECK_EVERY: Duration = Duration::from_mins(2);
 /// How long a rollout may take before its pods are asked what holds them up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -74,61 +71,6 @@ pub struct Look {
     pub troubles: Vec<pods::Trouble>,
     /// After how long the dependencies are to be asked.
     pub next: Duration,
-}
-
-/// A database that has everything.
-#[derive(Clone)]
-pub struct Initialised {
-    /// The role that each service logs in as.
-    pub names: Names,
-    /// What the server does not allow.
-    pub notes: Vec<Note>,
-}
-
-/// How a dependency was reached.
-#[derive(Clone)]
-pub enum Contact {
-    /// It answered, this fast.
-    Answered(Duration),
-    /// It did not.
-    Failed {
-        /// Who has to move.
-        class: Class,
-        /// One word.
-        reason: &'static str,
-        /// A sentence.
-        message: String,
-    },
-}
-
-impl Contact {
-    fn of(result: Result<Duration, Problem>) -> Self {
-        match result {
-            Ok(latency) => Self::Answered(latency),
-            Err(problem) => Self::Failed {
-                class: problem.class,
-                reason: problem.reason,
-                message: problem.message,
-            },
-        }
-    }
-
-    /// Whether it answered.
-    pub fn answered(&self) -> bool {
-        matches!(self, Self::Answered(_))
-    }
-
-    /// The problem that it is not.
-    pub fn problem(&self, what: &str) -> Option<Problem> {
-        match self {
-            Self::Failed {
-                class,
-                reason,
-                message,
-            } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
-            Self::Answered(_) => None,
-        }
-    }
 }
 
 /// Reads everything that the plan needs.
@@ -303,79 +245,6 @@ fn database_request(wanted: &Wanted, keys: &Keys) -> database::Request {
             .filter_map(password)
             .collect(),
     }
-}
-
-/// Asks the database and the bucket, unless they answered a short while ago and nothing has changed since.
-async fn check(
-    setup: &Setup,
-    memory: &Memory,
-    reader: &Reader,
-    read: &Read,
-    request: &database::Request,
-) -> Checked {
-    let inputs = inputs(read, request);
-    let known = memory.checked(&reader.subject().key);
-    if let Some(known) = known.filter(|known| known.holds(&inputs, CHECK_EVERY)) {
-        return known;
-    }
-    let (postgres, s3) = tokio::join!(
-        dependencies::postgres::contact(&setup.pools, &read.target),
-        dependencies::s3::contact(&read.store),
-    );
-    let mut postgres = Contact::of(postgres);
-    let s3 = Contact::of(s3);
-    let mut initialised = None;
-    if postgres.answered() {
-        match inspect(setup, read, request).await {
-            Ok(found) => initialised = found,
-            Err(problem) => postgres = Contact::of(Err(problem)),
-        }
-    }
-    let checked = Checked {
-        inputs,
-        at: Instant::now(),
-        postgres,
-        s3,
-        database: initialised,
-    };
-    memory.check(&reader.subject().key, checked.clone());
-    checked
-}
-
-async fn inspect(
-    setup: &Setup,
-    read: &Read,
-    request: &database::Request,
-) -> Result<Option<Initialised>, Problem> {
-    let session = setup.pools.get(&read.target).await?;
-    let outcome = database::inspect(&session, request).await?;
-    Ok(outcome.map(|outcome| Initialised {
-        names: outcome.names,
-        notes: outcome.notes,
-    }))
-}
-
-/// A digest of everything that is asked with. It stays in memory, and is compared with itself only.
-fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    let mut add = |text: &str| {
-        digest.update(text.len().to_be_bytes());
-        digest.update(text);
-    };
-    add(&format!("{:?}", read.target.fingerprint()));
-    let store = &read.store;
-    for text in [&store.endpoint, &store.region, &store.bucket] {
-        add(text);
-    }
-    let secret = |value: &SecretString| value.expose_secret().to_owned();
-    add(&secret(&store.access_key_id));
-    add(&secret(&store.secret_access_key));
-    add(if store.force_path_style { "path" } else { "host" });
-    for (login, password) in &request.passwords {
-        add(login.role());
-        add(&secret(password));
-    }
-    digest.finalize().into()
 }
 
 /// Whether a rollout takes so long that its pods should be asked.

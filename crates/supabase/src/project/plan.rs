@@ -10,7 +10,8 @@ use stanchion_kernel::apply::{self, Intent, Takeover};
 use stanchion_postgres as pg;
 
 use super::children::Deed;
-use super::observe::{Initialised, Observed, Present};
+use super::contact::Initialised;
+use super::observe::{Observed, Present};
 use super::route::HTTPRoute;
 use super::target::{Target, Wanted};
 use crate::components::{self, MANAGED_BY, Project};

@@ -19,6 +19,7 @@ mod extra_env;
 mod hostile;
 mod interrupted;
 mod jwt;
+mod meanwhile;
 mod meta;
 mod neighbours;
 mod objects;

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use stanchion_api::supabase::{DependencyStatus, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 
-use super::super::observe::{Contact, Present};
+use super::super::contact::Contact;
+use super::super::observe::Present;
 use super::Seen;
 
 /// States both contacts. A latency that changes is no news; a contact that is lost or found is.

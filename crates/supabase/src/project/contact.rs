@@ -1,0 +1,143 @@
+//! The database and the bucket: asked, and what they answered.
+
+use std::time::{Duration, Instant};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use stanchion_kernel::{Class, Problem, Reader};
+
+use super::memory::{Checked, Memory};
+use super::secrets::Read;
+use crate::database::{self, Names, Note};
+use crate::{Setup, dependencies};
+
+/// How often the database and the bucket are asked although nothing has changed.
+pub const CHECK_EVERY: Duration = Duration::from_mins(2);
+
+/// A database that has everything.
+#[derive(Clone)]
+pub struct Initialised {
+    /// The role that each service logs in as.
+    pub names: Names,
+    /// What the server does not allow.
+    pub notes: Vec<Note>,
+}
+
+/// How a dependency was reached.
+#[derive(Clone)]
+pub enum Contact {
+    /// It answered, this fast.
+    Answered(Duration),
+    /// It did not.
+    Failed {
+        /// Who has to move.
+        class: Class,
+        /// One word.
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+    },
+}
+
+impl Contact {
+    fn of(result: Result<Duration, Problem>) -> Self {
+        match result {
+            Ok(latency) => Self::Answered(latency),
+            Err(problem) => Self::Failed {
+                class: problem.class,
+                reason: problem.reason,
+                message: problem.message,
+            },
+        }
+    }
+
+    /// Whether it answered.
+    pub fn answered(&self) -> bool {
+        matches!(self, Self::Answered(_))
+    }
+
+    /// The problem that it is not.
+    pub fn problem(&self, what: &str) -> Option<Problem> {
+        match self {
+            Self::Failed {
+                class,
+                reason,
+                message,
+            } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
+            Self::Answered(_) => None,
+        }
+    }
+}
+
+/// Asks the database and the bucket, unless they answered a short while ago and nothing has changed since.
+pub async fn check(
+    setup: &Setup,
+    memory: &Memory,
+    reader: &Reader,
+    read: &Read,
+    request: &database::Request,
+) -> Checked {
+    let inputs = inputs(read, request);
+    let known = memory.checked(&reader.subject().key);
+    if let Some(known) = known.filter(|known| known.holds(&inputs, CHECK_EVERY)) {
+        return known;
+    }
+    let (postgres, s3) = tokio::join!(
+        dependencies::postgres::contact(&setup.pools, &read.target),
+        dependencies::s3::contact(&read.store),
+    );
+    let mut postgres = Contact::of(postgres);
+    let s3 = Contact::of(s3);
+    let mut initialised = None;
+    if postgres.answered() {
+        match inspect(setup, read, request).await {
+            Ok(found) => initialised = found,
+            Err(problem) => postgres = Contact::of(Err(problem)),
+        }
+    }
+    let checked = Checked {
+        inputs,
+        at: Instant::now(),
+        postgres,
+        s3,
+        database: initialised,
+    };
+    memory.check(&reader.subject().key, checked.clone());
+    checked
+}
+
+async fn inspect(
+    setup: &Setup,
+    read: &Read,
+    request: &database::Request,
+) -> Result<Option<Initialised>, Problem> {
+    let session = setup.pools.get(&read.target).await?;
+    let outcome = database::inspect(&session, request).await?;
+    Ok(outcome.map(|outcome| Initialised {
+        names: outcome.names,
+        notes: outcome.notes,
+    }))
+}
+
+/// A digest of everything that is asked with. It stays in memory, and is compared with itself only.
+fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update(text.len().to_be_bytes());
+        digest.update(text);
+    };
+    add(&format!("{:?}", read.target.fingerprint()));
+    let store = &read.store;
+    for text in [&store.endpoint, &store.region, &store.bucket] {
+        add(text);
+    }
+    let secret = |value: &SecretString| value.expose_secret().to_owned();
+    add(&secret(&store.access_key_id));
+    add(&secret(&store.secret_access_key));
+    add(if store.force_path_style { "path" } else { "host" });
+    for (login, password) in &request.passwords {
+        add(login.role());
+        add(&secret(password));
+    }
+    digest.finalize().into()
+}

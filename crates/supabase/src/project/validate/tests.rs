@@ -1,0 +1,152 @@
+//! What is refused, in which words, and what is not.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn refused(change: impl FnOnce(&mut Value)) -> Option<String> {
+    let mut object = json!({
+        "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
+        "metadata": {"name": "it", "namespace": "ns"},
+        "spec": {
+            "projectId": "it",
+            "database": {"secretRef": {"name": "db"}},
+            "storage": {"secretRef": {"name": "s3"}},
+        },
+    });
+    change(&mut object);
+    let project = serde_json::from_value(object).unwrap();
+    validate(&project).err().map(|problem| problem.message)
+}
+
+#[test]
+fn what_cannot_work_is_refused_in_known_words() {
+    type Change = fn(&mut Value);
+    let cases: &[(Change, &str)] = &[
+        (
+            |o| o["spec"]["database"]["secretRef"] = json!({}),
+            "database.secretRef.name cannot be empty",
+        ),
+        (
+            |o| o["spec"]["storage"]["secretRef"] = json!({"name": ""}),
+            "storage.secretRef.name cannot be empty",
+        ),
+        (
+            |o| o["spec"]["kong"] = json!({"image": "kong"}),
+            "image must include tag",
+        ),
+        (
+            |o| o["spec"]["studio"] = json!({"image": "studio"}),
+            "image must include tag",
+        ),
+        (
+            |o| o["spec"]["kong"] = json!({"image": "registry:5000/kong"}),
+            "image must include tag",
+        ),
+        (
+            |o| o["spec"]["kong"] = json!({"image": "a b:c"}),
+            "invalid image reference format",
+        ),
+        (
+            |o| o["spec"]["database"]["secretRef"]["namespace"] = json!("other"),
+            "database.secretRef.namespace must be the project's own",
+        ),
+        (
+            |o| o["spec"]["kong"] = json!({"autoscaling": {"minReplicas": 3, "maxReplicas": 2}}),
+            "minReplicas must not be more",
+        ),
+        (
+            |o| o["spec"]["jwt"] = json!({"expiry": "soon"}),
+            "must be a duration",
+        ),
+        (
+            |o| o["metadata"]["name"] = json!("a".repeat(54)),
+            "at most 53 characters",
+        ),
+        (|o| o["metadata"]["name"] = json!("a.b"), "no dots"),
+        (
+            |o| {
+                o["spec"]["pooler"] = json!({});
+                o["spec"]["database"]["sslMode"] = json!("verify-full");
+            },
+            "one authority only",
+        ),
+        (
+            |o| o["spec"]["analytics"] = json!({}),
+            "speaks TLS only with a certificate",
+        ),
+        (
+            |o| o["spec"]["functions"] = json!({"source": {}}),
+            "functions.source is a configMap or a persistentVolumeClaim",
+        ),
+        (
+            |o| {
+                o["spec"]["functions"] =
+                    json!({"image": "runtime", "source": {"configMap": {"name": "code"}}});
+            },
+            "spec.functions.image: image must include tag",
+        ),
+    ];
+    for (change, words) in cases {
+        let message = refused(change).unwrap_or_default();
+        assert!(message.contains(words), "{words}: {message}");
+    }
+}
+
+/// Nothing is taken away unless that is asked for, and what could not be made has made nothing.
+#[test]
+fn a_project_leaves_as_it_asks_to() {
+    let leaves = |spec: Value| {
+        let mut object = json!({
+            "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
+            "metadata": {"name": "it", "namespace": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {
+                "projectId": "it", "suspend": true,
+                "database": {"secretRef": {"name": "db"}}, "storage": {"secretRef": {"name": "s3"}},
+            },
+        });
+        for (field, value) in spec.as_object().unwrap() {
+            object["spec"][field] = value.clone();
+        }
+        let Target::Leaving(departure) = farewell(&serde_json::from_value(object).unwrap()) else {
+            panic!("it stays")
+        };
+        departure.map(|departure| (departure.wanted.mark(), departure.since.is_some()))
+    };
+    assert_eq!(leaves(json!({})), None);
+    assert_eq!(
+        leaves(json!({"deletionPolicy": "Delete"})),
+        Some(("ns/it".to_owned(), true))
+    );
+    let invalid = json!({"deletionPolicy": "Delete", "kong": {"image": "kong"}});
+    assert_eq!(leaves(invalid), None);
+}
+
+#[test]
+fn what_works_is_not() {
+    assert_eq!(refused(|_| {}), None);
+    assert_eq!(
+        refused(|o| o["spec"]["kong"] = json!({"image": "registry:5000/kong@sha256:0"})),
+        None
+    );
+    assert_eq!(
+        refused(|o| o["spec"]["database"]["secretRef"]["namespace"] = json!("ns")),
+        None
+    );
+    assert_eq!(refused(|o| o["metadata"]["name"] = json!("a".repeat(53))), None);
+    assert_eq!(refused(|o| o["spec"]["pooler"] = json!({})), None);
+    assert_eq!(
+        refused(|o| {
+            o["spec"]["database"]["sslMode"] = json!("prefer");
+            o["spec"]["analytics"] = json!({});
+        }),
+        None
+    );
+    assert_eq!(
+        refused(|o| {
+            o["spec"]["database"]["caSecretRef"] = json!({"name": "ca"});
+            o["spec"]["analytics"] = json!({"clientCertificateSecretRef": {"name": "client"}});
+        }),
+        None
+    );
+}
