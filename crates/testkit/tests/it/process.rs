@@ -27,12 +27,17 @@ fn is_running(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
+/// Until a process is the program that it shall be it has no command line, either.
+async fn begins(pid: u32) {
+    eventually(DEADLINE, "the child to begin", || async { is_running(pid) }).await;
+}
+
 #[tokio::test]
 async fn a_child_ends_with_its_handle() {
     let scratch = Scratch::new("testkit-").unwrap();
     let child = sleeper(&scratch);
     let pid = child.pid();
-    assert!(is_running(pid));
+    begins(pid).await;
     drop(child);
     assert!(!is_running(pid));
     let path = scratch.path().to_owned();
@@ -79,7 +84,7 @@ async fn children_and_directories_go_when_the_test_process_is_killed() {
             Some((pid.parse::<u32>().ok()?, PathBuf::from(path)))
         })
         .expect("the victim says what it started");
-    assert!(is_running(pid));
+    begins(pid).await;
     assert!(Path::new(&directory).exists());
     victim.kill().unwrap();
     victim.wait().unwrap();

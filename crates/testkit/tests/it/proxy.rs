@@ -5,8 +5,11 @@ use std::time::Duration;
 use stanchion_testkit::{
     postgres::{ADMIN, ADMIN_PASSWORD, Database, Version},
     proxy::{Cut, Kind, Message, Point, Proxy, Stop},
+    wait::eventually,
 };
 use tokio_postgres::{Client, NoTls};
+
+use crate::DEADLINE;
 
 async fn proxied() -> (Database<'static>, Proxy) {
     let database = Database::of(Version::V15).await;
@@ -139,6 +142,11 @@ async fn every_message_of_a_session_can_be_the_last() {
         client.query("SELECT $1::int", &[&1]).await.map(drop)
     };
     session().await.unwrap();
+    // Its goodbye comes late, and would be the first message to count.
+    eventually(DEADLINE, "the session to be gone", || async {
+        proxy.seen().open == 0
+    })
+    .await;
     let messages: Vec<_> = proxy.seen().messages.iter().map(|message| message.kind).collect();
     assert_eq!(messages[0], Kind::Startup);
     // The last messages say goodbye (close and terminate): losing them fails nobody.
