@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::Secret;
 use regex::Regex;
 use serde_json::{Value, json};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
-use stanchion_testkit::crash::objects;
+use stanchion_testkit::crash::{Scenario, objects};
+use stanchion_testkit::faults::Faults;
 use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::wait;
 
@@ -23,7 +24,7 @@ pub(super) enum Story {
 
 /// One telling of a story, with a namespace and a database to itself.
 pub(super) struct Told {
-    pub(super) bed: Bed,
+    bed: Bed,
     /// Between the operator and the server.
     pub(super) proxy: Proxy,
 }
@@ -55,8 +56,21 @@ impl Told {
 }
 
 impl Story {
+    /// Whether the password that an application would read logs in.
+    async fn generated(self, told: &Told) -> Option<bool> {
+        let bed = &told.bed;
+        let name = format!("hero-pgr-{}", bed.role("app").replace('_', "-"));
+        let secret = bed.secrets().get_opt(&name).await.unwrap()?;
+        let password = String::from_utf8(secret.data?.get("password")?.0.clone()).ok()?;
+        Some(bed.logs_in(&bed.role("app"), &password).await)
+    }
+}
+
+impl Scenario for Story {
+    type Run = Told;
+
     /// Everything up to the moment that matters; the operator that brought it about is gone.
-    pub(super) async fn set_up(self) -> Told {
+    async fn set_up(&self) -> Told {
         let bed = Bed::new().await;
         let server = bed.database.server();
         let proxy = Proxy::postgres(server.address()).await;
@@ -88,8 +102,13 @@ impl Story {
         told
     }
 
+    async fn operate(&self, told: &Told, faults: Faults) {
+        let config = told.bed.cluster.config().await;
+        told.bed.build(config, faults).0.run().await;
+    }
+
     /// Returns when the story has come to its end.
-    pub(super) async fn converge(self, told: &Told) {
+    async fn converge(&self, told: &Told) {
         let bed = &told.bed;
         match self {
             Self::Create => drop(bed.ready("hero").await),
@@ -103,7 +122,7 @@ impl Story {
     }
 
     /// All there is in the end. The database is given back then: there are many tellings.
-    pub(super) async fn end_state(self, told: &Told) -> Value {
+    async fn end_state(&self, told: &Told) -> Value {
         let bed = &told.bed;
         let mut policies = objects::<PostgresPolicy>(bed.client.clone(), &bed.namespace).await;
         if let Some(hero) = policies.get_mut("hero") {
@@ -151,17 +170,8 @@ impl Story {
         state
     }
 
-    /// Whether the password that an application would read logs in.
-    async fn generated(self, told: &Told) -> Option<bool> {
-        let bed = &told.bed;
-        let name = format!("hero-pgr-{}", bed.role("app").replace('_', "-"));
-        let secret = bed.secrets().get_opt(&name).await.unwrap()?;
-        let password = String::from_utf8(secret.data?.get("password")?.0.clone()).ok()?;
-        Some(bed.logs_in(&bed.role("app"), &password).await)
-    }
-
     /// Without the names that differ from telling to telling.
-    pub(super) fn mask(told: &Told, text: &str) -> String {
+    fn mask(&self, told: &Told, text: &str) -> String {
         let bed = &told.bed;
         let plan = Regex::new("-plan-[0-9]{8}-[0-9]{6}-[0-9a-f]{12}").unwrap();
         let text = plan.replace_all(text, "-plan-<n>");

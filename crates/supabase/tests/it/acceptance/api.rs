@@ -6,6 +6,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 
+use super::FIELDS;
 use crate::stage::Stage;
 
 /// Objects as the server has them, without what our own types would add.
@@ -140,15 +141,7 @@ async fn a02_defaults_are_in_the_stored_object() {
     assert_eq!(spec["database"]["sslMode"], "require");
     assert_eq!(spec["database"]["maxConnections"], 20);
     assert_eq!(spec["storage"]["forcePathStyle"], true);
-    for field in [
-        "kong",
-        "auth",
-        "realtime",
-        "postgrest",
-        "storageApi",
-        "meta",
-        "studio",
-    ] {
+    for field in FIELDS {
         assert_eq!(spec[field]["replicas"], 1, "{field}");
         let image = spec[field]["image"].as_str().unwrap_or_default();
         assert!(image.contains('/') && image.contains(':'), "{field}: {image}");

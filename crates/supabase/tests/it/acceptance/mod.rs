@@ -32,6 +32,17 @@ const COMPONENTS: [(&str, &str); 7] = [
     ("studio", "studio"),
 ];
 
+/// The fields of the spec that these seven have.
+const FIELDS: [&str; 7] = [
+    "kong",
+    "auth",
+    "realtime",
+    "postgrest",
+    "storageApi",
+    "meta",
+    "studio",
+];
+
 /// The five labels of everything that belongs to a component; its pods are selected by them.
 fn labels(project: &str, name: &str, component: &str) -> Value {
     serde_json::json!({

@@ -3,6 +3,7 @@
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
+use super::FIELDS;
 use crate::stage::{Stage, serve};
 
 /// What the API server answers: its code, its words, and its warnings.
@@ -140,16 +141,7 @@ async fn a06_a_secret_that_is_not_there_is_warned_about() {
 #[tokio::test]
 async fn a07_an_image_needs_a_tag_and_no_blanks() {
     let (stage, _served) = guarded().await;
-    let fields = [
-        "kong",
-        "auth",
-        "realtime",
-        "postgrest",
-        "storageApi",
-        "meta",
-        "studio",
-    ];
-    for field in fields {
+    for field in FIELDS {
         for (image, words) in [
             ("kong", "image must include tag (e.g., 'kong/kong:3.9.1')"),
             ("registry.example.com:5000/kong", "image must include tag"),

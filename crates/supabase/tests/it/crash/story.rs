@@ -8,7 +8,8 @@ use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_kernel::telemetry::Metrics;
-use stanchion_testkit::crash::objects;
+use stanchion_testkit::crash::{Scenario, objects};
+use stanchion_testkit::faults::Faults;
 use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::running;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -30,7 +31,7 @@ static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// One telling of a story, with a namespace and a server to itself.
 pub(super) struct Told {
-    pub(super) stage: Stage,
+    stage: Stage,
     /// Between the operator and the server.
     pub(super) proxy: Proxy,
     /// Of the operator that runs.
@@ -48,7 +49,7 @@ impl Told {
     }
 
     /// Another operator runs.
-    pub(super) fn watch(&self, metrics: Metrics) {
+    fn watch(&self, metrics: Metrics) {
         *self.metrics.lock().unwrap() = Some(metrics);
     }
 
@@ -69,9 +70,11 @@ impl Told {
     }
 }
 
-impl Story {
+impl Scenario for Story {
+    type Run = Told;
+
     /// Everything up to the moment that matters; the operator that brought it about is gone.
-    pub(super) async fn set_up(self) -> Told {
+    async fn set_up(&self) -> Told {
         let turn = TURNS.acquire().await.unwrap();
         let stage = Stage::new().await;
         let proxy = Proxy::postgres(stage.bed.server.address()).await;
@@ -99,8 +102,14 @@ impl Story {
         }
     }
 
+    async fn operate(&self, told: &Told, faults: Faults) {
+        let (operator, metrics) = told.stage.build(&faults).await;
+        told.watch(metrics);
+        operator.run().await;
+    }
+
     /// Returns when the story has come to its end.
-    pub(super) async fn converge(self, told: &Told) {
+    async fn converge(&self, told: &Told) {
         let stage = &told.stage;
         stage.until("shop", is_running).await;
         if matches!(self, Self::Change) {
@@ -116,7 +125,7 @@ impl Story {
     }
 
     /// All there is in the end.
-    pub(super) async fn end_state(told: &Told) -> Value {
+    async fn end_state(&self, told: &Told) -> Value {
         let stage = &told.stage;
         let (client, namespace) = (|| stage.client.clone(), &stage.namespace);
         let mut projects = objects::<SupabaseProject>(client(), namespace).await;
@@ -145,7 +154,7 @@ impl Story {
     }
 
     /// Without what differs from telling to telling.
-    pub(super) fn mask(told: &Told, text: &str) -> String {
+    fn mask(&self, told: &Told, text: &str) -> String {
         let Told { stage, proxy, .. } = told;
         text.replace(&stage.namespace, "<namespace>")
             .replace(&proxy.port().to_string(), "<port>")

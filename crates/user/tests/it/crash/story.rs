@@ -8,12 +8,13 @@ use stanchion_api::PostgresUser;
 use stanchion_api::user::FINALIZER;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::Target;
-use stanchion_testkit::crash::objects;
+use stanchion_testkit::crash::{Scenario, objects};
+use stanchion_testkit::faults::Faults;
 use stanchion_testkit::postgres::versions;
 use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::{running, unique, wait};
 
-use crate::bed::{Bed, PATIENCE, role_name};
+use crate::bed::{Bed, How, PATIENCE, quick, role_name};
 
 /// What is going on.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ pub(super) struct Told {
     /// Between the operator and the server.
     pub(super) proxy: Proxy,
     /// How the operator gets through it.
-    pub(super) admin: Target,
+    admin: Target,
     role: String,
     other: String,
     /// Of the operator that runs.
@@ -57,7 +58,7 @@ impl Told {
     }
 
     /// Another operator runs.
-    pub(super) fn watch(&self, metrics: Metrics) {
+    fn watch(&self, metrics: Metrics) {
         *self.metrics.lock().unwrap() = Some(metrics);
     }
 }
@@ -76,8 +77,55 @@ impl Story {
         }
     }
 
+    async fn state(self, told: &Told) -> Value {
+        let Told { bed, role, other, .. } = told;
+        let client = bed.client.clone();
+        let mut users = objects::<PostgresUser>(client.clone(), &bed.namespace).await;
+        if let Some(hero) = users.get_mut("hero") {
+            assert_eq!(hero["metadata"]["finalizers"], json!([FINALIZER]));
+            // These are other ones each time.
+            hero["status"]["roleOID"] = Value::Null;
+            hero["status"]["appliedSecretHash"] = Value::Null;
+        }
+        let secrets = objects::<Secret>(client, &bed.namespace).await;
+        let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
+        let server = bed.database.server();
+        let attributes = format!(
+            "SELECT concat_ws(' ', rolcanlogin, rolsuper, rolconnlimit, split_part(shobj_description(oid, 'pg_authid'), ' ', 5)) \
+             FROM pg_roles WHERE rolname = '{role}'"
+        );
+        let inside = format!(
+            "SELECT concat_ws(' ', (SELECT string_agg(nspacl::text, ',') FROM pg_namespace WHERE nspacl::text LIKE '%{role}%'), \
+             (SELECT string_agg(defaclacl::text, ',' ORDER BY 1) FROM pg_default_acl WHERE defaclacl::text LIKE '%{role}%'), \
+             (SELECT tableowner FROM pg_tables WHERE tablename = 'kept'))"
+        );
+        json!({
+            "users": users,
+            "secrets": names,
+            "roles": bed.server_one(&format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'")).await,
+            "role": bed.server_one(&attributes).await,
+            "here": [bed.words(role, bed.database.name()).await, bed.one(&inside).await],
+            "there": [bed.words(role, other).await, server.scalar(other, &inside).await],
+            "made": bed.server_one(&format!("SELECT datdba::regrole FROM pg_database WHERE datname = '{role}_db'")).await,
+            "first": bed.logs_in(role, "first").await,
+            "second": bed.logs_in(role, "second").await,
+            "generated": self.generated(told).await,
+        })
+    }
+
+    /// Whether the password that the application would read logs in.
+    async fn generated(self, told: &Told) -> Option<bool> {
+        let secret = told.bed.secrets().get_opt("hero-credentials").await.unwrap()?;
+        let password = String::from_utf8(secret.data?.get("password")?.0.clone()).ok()?;
+        Some(told.bed.logs_in(&told.role, &password).await)
+    }
+}
+
+impl Scenario for Story {
+    type Run = Told;
+
     /// Everything up to the moment that matters; the operator that brought it about is gone.
-    pub(super) async fn set_up(self) -> Told {
+    async fn set_up(&self) -> Told {
         let bed = self.bed().await;
         let (proxy, admin) = bed.proxy().await;
         let told = Told {
@@ -134,8 +182,20 @@ impl Story {
         told
     }
 
+    async fn operate(&self, told: &Told, faults: Faults) {
+        let how = How {
+            admin: told.admin.clone(),
+            faults,
+            backoff: quick(),
+            ..told.bed.how().await
+        };
+        let (operator, metrics) = told.bed.build(how);
+        told.watch(metrics);
+        operator.run().await;
+    }
+
     /// Returns when the story has come to its end.
-    pub(super) async fn converge(self, told: &Told) {
+    async fn converge(&self, told: &Told) {
         let Told { bed, role, .. } = told;
         match self {
             Self::Create | Self::Generate | Self::Update | Self::Database => drop(bed.ready("hero").await),
@@ -148,7 +208,7 @@ impl Story {
     }
 
     /// All there is in the end. The databases are given back then: there are many tellings.
-    pub(super) async fn end_state(self, told: &Told) -> Value {
+    async fn end_state(&self, told: &Told) -> Value {
         let state = self.state(told).await;
         let made = format!("{}_db", told.role);
         for name in [told.bed.database.name(), &told.other, &made] {
@@ -158,51 +218,8 @@ impl Story {
         state
     }
 
-    async fn state(self, told: &Told) -> Value {
-        let Told { bed, role, other, .. } = told;
-        let client = bed.client.clone();
-        let mut users = objects::<PostgresUser>(client.clone(), &bed.namespace).await;
-        if let Some(hero) = users.get_mut("hero") {
-            assert_eq!(hero["metadata"]["finalizers"], json!([FINALIZER]));
-            // These are other ones each time.
-            hero["status"]["roleOID"] = Value::Null;
-            hero["status"]["appliedSecretHash"] = Value::Null;
-        }
-        let secrets = objects::<Secret>(client, &bed.namespace).await;
-        let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
-        let server = bed.database.server();
-        let attributes = format!(
-            "SELECT concat_ws(' ', rolcanlogin, rolsuper, rolconnlimit, split_part(shobj_description(oid, 'pg_authid'), ' ', 5)) \
-             FROM pg_roles WHERE rolname = '{role}'"
-        );
-        let inside = format!(
-            "SELECT concat_ws(' ', (SELECT string_agg(nspacl::text, ',') FROM pg_namespace WHERE nspacl::text LIKE '%{role}%'), \
-             (SELECT string_agg(defaclacl::text, ',' ORDER BY 1) FROM pg_default_acl WHERE defaclacl::text LIKE '%{role}%'), \
-             (SELECT tableowner FROM pg_tables WHERE tablename = 'kept'))"
-        );
-        json!({
-            "users": users,
-            "secrets": names,
-            "roles": bed.server_one(&format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'")).await,
-            "role": bed.server_one(&attributes).await,
-            "here": [bed.words(role, bed.database.name()).await, bed.one(&inside).await],
-            "there": [bed.words(role, other).await, server.scalar(other, &inside).await],
-            "made": bed.server_one(&format!("SELECT datdba::regrole FROM pg_database WHERE datname = '{role}_db'")).await,
-            "first": bed.logs_in(role, "first").await,
-            "second": bed.logs_in(role, "second").await,
-            "generated": self.generated(told).await,
-        })
-    }
-
-    /// Whether the password that the application would read logs in.
-    async fn generated(self, told: &Told) -> Option<bool> {
-        let secret = told.bed.secrets().get_opt("hero-credentials").await.unwrap()?;
-        let password = String::from_utf8(secret.data?.get("password")?.0.clone()).ok()?;
-        Some(told.bed.logs_in(&told.role, &password).await)
-    }
-
     /// Without the names that differ from telling to telling.
-    pub(super) fn mask(told: &Told, text: &str) -> String {
+    fn mask(&self, told: &Told, text: &str) -> String {
         let Told { bed, role, other, .. } = told;
         text.replace(&bed.namespace, "<namespace>")
             .replace(role, "<role>")
