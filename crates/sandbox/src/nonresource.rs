@@ -55,12 +55,13 @@ pub(crate) fn answer(
         ["api", version] => discovery::resources(server, "", version),
         ["apis", group] => discovery::group(server, group),
         ["apis", group, version] => discovery::resources(server, group, version),
+        ["openapi", "v2"] => Ok(openapi::second(accept)),
         ["openapi", "v3"] => Ok(openapi::index(server)),
         ["openapi", "v3", rest @ ..] => openapi::document(server, &rest.join("/")),
         [""] => Ok(answer::json(
             200,
             &serde_json::json!({
-                "paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"],
+                "paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"],
             }),
         )),
         _ => Err(ApiError::page_not_found()),

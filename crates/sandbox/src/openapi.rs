@@ -1,4 +1,5 @@
-//! `OpenAPI` v3: the original's documents for the built-in groups, and one of our own for each group of CRDs.
+//! `OpenAPI` v3: the original's documents for the built-in groups, and one of our own for each group of CRDs. Of v2 there
+//! is the frame, because kubectl asks for it before it sends a `List`.
 
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,28 @@ const COMMON: [&str; 8] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions",
 ];
+
+/// `OpenAPI` v2 that defines nothing. A client that validates by it, as kubectl does with a `List`, leaves that to the server.
+pub(crate) fn second(accept: &str) -> Answer {
+    if !accept.contains("protobuf") {
+        let info = json!({"title": "Kubernetes", "version": data::version()["gitVersion"]});
+        let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
+        return answer::json(200, &document);
+    }
+    // The same in protobuf: `swagger` is field 1, `info` is field 2 and holds `title` and `version`.
+    let version = crate::store::text(data::version(), "/gitVersion");
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).unwrap_or_default();
+        [&[(number << 3) | 2, length], content].concat()
+    };
+    let info = [field(1, b"Kubernetes"), field(2, version.as_bytes())].concat();
+    let document = [field(1, b"2.0"), field(2, &info)].concat();
+    answer::bytes(
+        200,
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        document,
+    )
+}
 
 pub(crate) fn index(server: &Server) -> Answer {
     let mut names: Vec<String> = data::documents().keys().cloned().collect();

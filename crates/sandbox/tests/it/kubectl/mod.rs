@@ -3,6 +3,7 @@
 
 mod custom;
 mod events;
+mod lists;
 mod small;
 mod workloads;
 
