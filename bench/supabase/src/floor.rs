@@ -18,8 +18,8 @@ use crate::stage::Stage;
 
 /// How many are made at a time.
 const AT_A_TIME: usize = 16;
-/// How often it is looked whether all are ready.
-const GLANCE: Duration = Duration::from_millis(100);
+/// How often it is looked whether all are ready: seldom, because to list all of them is work for the server that is measured.
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// Makes the projects' Services and Deployments once more, in a namespace of their own, and waits for them.
 pub(crate) async fn measure(stage: &Stage) -> bool {
