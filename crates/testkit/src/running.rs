@@ -1,6 +1,7 @@
 //! An operator in the process of the test, and what its numbers say.
 
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -10,11 +11,14 @@ use crate::wait;
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// What `/metrics` would say.
+type Numbers = Box<dyn Fn() -> String + Send + Sync>;
+
 /// An operator that runs; dropped, it is killed where it stands.
 pub struct Running {
     controller: &'static str,
     task: JoinHandle<()>,
-    numbers: Box<dyn Fn() -> String + Send + Sync>,
+    numbers: Numbers,
 }
 
 impl Running {
@@ -38,8 +42,10 @@ impl Running {
 
     /// Waits until no pass is running.
     pub async fn idle(&self) {
-        let workers = of_controller("controller_runtime_active_workers", self.controller);
-        wait::eventually(PATIENCE, "all passes to end", async || self.total(&workers) == 0).await;
+        wait::eventually(PATIENCE, "all passes to end", async || {
+            running_passes(&self.numbers(), self.controller) == 0
+        })
+        .await;
     }
 
     /// The sum of all numbers whose name and labels begin like this.
@@ -71,8 +77,63 @@ impl fmt::Debug for Running {
     }
 }
 
-/// How many passes of a controller have ended, by what `/metrics` would say.
-pub fn passes(numbers: &str, controller: &str) -> u64 {
+/// The operator that runs now, where one comes after another.
+pub struct Latest {
+    controller: &'static str,
+    numbers: Mutex<Option<Numbers>>,
+}
+
+impl Latest {
+    /// None yet; its controller of this name will be watched.
+    pub fn new(controller: &'static str) -> Self {
+        Self {
+            controller,
+            numbers: Mutex::default(),
+        }
+    }
+
+    /// Another operator runs, until what this returns is dropped.
+    #[must_use]
+    pub fn runs(&self, numbers: impl Fn() -> String + Send + Sync + 'static) -> impl Drop {
+        *self.numbers.lock().unwrap() = Some(Box::new(numbers));
+        Now(self)
+    }
+
+    /// Whether it has ended a pass, and none runs or waits.
+    pub fn has_looked(&self) -> bool {
+        let numbers = self.numbers.lock().unwrap().as_ref().map(|numbers| numbers());
+        numbers.is_some_and(|numbers| {
+            let waiting = format!("workqueue_depth{{name=\"{}\"", self.controller);
+            passes(&numbers, self.controller) > 0
+                && running_passes(&numbers, self.controller) + total(&numbers, &waiting) == 0
+        })
+    }
+}
+
+/// As long as it runs.
+struct Now<'a>(&'a Latest);
+
+impl Drop for Now<'_> {
+    fn drop(&mut self) {
+        *self.0.numbers.lock().unwrap() = None;
+    }
+}
+
+impl fmt::Debug for Latest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the latest operator with the controller {}", self.controller)
+    }
+}
+
+fn running_passes(numbers: &str, controller: &str) -> u64 {
+    total(
+        numbers,
+        &of_controller("controller_runtime_active_workers", controller),
+    )
+}
+
+/// How many passes of a controller have ended.
+fn passes(numbers: &str, controller: &str) -> u64 {
     total(
         numbers,
         &of_controller("controller_runtime_reconcile_total", controller),
@@ -106,5 +167,28 @@ mod tests {
         assert_eq!(running.total("controller_runtime_reconcile_total"), 13);
         running.idle().await;
         running.kill().await;
+    }
+
+    #[test]
+    fn an_operator_has_looked_when_nothing_is_left_to_look_at() {
+        let say = |passes: u64, running: u64, waiting: u64| {
+            format!(
+                "controller_runtime_reconcile_total{{controller=\"user\",result=\"success\"}} {passes}\n\
+                 controller_runtime_active_workers{{controller=\"user\"}} {running}\n\
+                 workqueue_depth{{name=\"user\",controller=\"user\"}} {waiting}\n"
+            )
+        };
+        let latest = Latest::new("user");
+        for (numbers, looked) in [
+            ([0, 0, 0], false),
+            ([1, 1, 0], false),
+            ([1, 0, 1], false),
+            ([1, 0, 0], true),
+        ] {
+            let [passes, running, waiting] = numbers;
+            let _now = latest.runs(move || say(passes, running, waiting));
+            assert_eq!(latest.has_looked(), looked, "{numbers:?}");
+        }
+        assert!(!latest.has_looked(), "it has ended");
     }
 }

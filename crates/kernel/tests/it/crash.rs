@@ -9,6 +9,7 @@ use stanchion_kernel::client::{self, Options};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_testkit::crash::{Scenario, crash_at_every_write, objects};
 use stanchion_testkit::faults::Faults;
+use stanchion_testkit::running::Latest;
 use stanchion_testkit::wait;
 
 use crate::toy::{Bed, DEADLINE, Widget, WidgetSpec, environment, settings};
@@ -17,10 +18,16 @@ use crate::toy::{Bed, DEADLINE, Widget, WidgetSpec, environment, settings};
 /// it when the operator starts.
 struct Life;
 
-impl Scenario for Life {
-    type Run = Bed;
+/// One telling of it.
+struct Told {
+    bed: Bed,
+    operator: Latest,
+}
 
-    async fn set_up(&self) -> Bed {
+impl Scenario for Life {
+    type Run = Told;
+
+    async fn set_up(&self) -> Told {
         let bed = Bed::new("crash").await;
         bed.secret("mine", "one").await;
         let spec = |size| WidgetSpec {
@@ -41,19 +48,26 @@ impl Scenario for Life {
         bed.respec("changed", json!({ "size": 2 })).await;
         let api: Api<Widget> = bed.api();
         api.delete("deleted", &DeleteParams::default()).await.unwrap();
-        bed
+        Told {
+            bed,
+            operator: Latest::new("toy"),
+        }
     }
 
-    async fn operate(&self, bed: &Bed, faults: Faults) {
+    async fn operate(&self, Told { bed, operator }: &Told, faults: Faults) {
         let metrics = Metrics::new("test");
         let options = Options::new("toy").with_layer(faults);
         let client = client::build(bed.cluster.config().await, &metrics, &options).unwrap();
-        bed.assemble(environment(client, &metrics, settings()))
-            .run()
-            .await;
+        let toy = bed.assemble(environment(client, &metrics, settings()));
+        let _now = operator.runs(move || metrics.encode());
+        toy.run().await;
     }
 
-    async fn converge(&self, bed: &Bed) {
+    async fn has_looked(&self, told: &Told) -> bool {
+        told.operator.has_looked()
+    }
+
+    async fn converge(&self, Told { bed, .. }: &Told) {
         let api: Api<Widget> = bed.api();
         wait::until(&api, "made", DEADLINE, Widget::is_ready).await;
         wait::until(&api, "changed", DEADLINE, Widget::is_ready).await;
@@ -62,7 +76,7 @@ impl Scenario for Life {
         wait::gone(&bed.api::<ConfigMap>(), "deleted", DEADLINE).await;
     }
 
-    async fn end_state(&self, bed: &Bed) -> Value {
+    async fn end_state(&self, Told { bed, .. }: &Told) -> Value {
         let things: Value = bed
             .world
             .things()
@@ -81,8 +95,8 @@ impl Scenario for Life {
         })
     }
 
-    fn mask(&self, bed: &Bed, text: &str) -> String {
-        text.replace(&bed.namespace, "<namespace>")
+    fn mask(&self, told: &Told, text: &str) -> String {
+        text.replace(&told.bed.namespace, "<namespace>")
     }
 }
 

@@ -47,6 +47,19 @@ impl Bed {
 
     /// The same server as if it were new, with an empty database of this name.
     pub(crate) async fn renew(&mut self, database: &str) {
+        self.forget().await;
+        database.clone_into(&mut self.database);
+        self.create_database().await;
+    }
+
+    /// The same server as if it were new, with an empty database of the same name.
+    pub(crate) async fn empty(&self) {
+        self.forget().await;
+        self.create_database().await;
+    }
+
+    /// Takes away all databases and roles.
+    async fn forget(&self) {
         for old in [&self.database, "_supabase"] {
             let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quoted(old));
             self.server.execute("postgres", &drop).await;
@@ -55,8 +68,6 @@ impl Bed {
                     FOR role IN SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND rolname <> 'postgres' \
                     LOOP EXECUTE 'DROP OWNED BY ' || role; EXECUTE 'DROP ROLE ' || role; END LOOP; END $$";
         self.server.execute("postgres", ours).await;
-        database.clone_into(&mut self.database);
-        self.create_database().await;
     }
 
     pub(crate) fn target(&self) -> Target {

@@ -52,7 +52,7 @@ const QUICK: Backoff = Backoff {
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) namespace: String,
-    pub(crate) bed: Bed,
+    pub(crate) bed: Arc<Bed>,
     pub(crate) s3: S3,
     pub(crate) cluster: &'static Cluster,
     log: OperatorLog,
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// The same on a server that is there already.
-    pub(crate) async fn on(bed: Bed) -> Self {
+    pub(crate) async fn on(bed: impl Into<Arc<Bed>>) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
         let cluster = Cluster::shared().await;
         CRDS.get_or_init(async || cluster.install_crds(stanchion_api::crds()).await)
@@ -73,7 +73,7 @@ impl Stage {
         let stage = Self {
             client: cluster.client().await,
             namespace: cluster.namespace("supabase").await,
-            bed,
+            bed: bed.into(),
             s3: S3::start().await,
             cluster,
             log: OperatorLog::in_memory(),

@@ -18,12 +18,17 @@ pub use normal::{normalise, objects};
 pub use statements::{SqlScenario, crash_at_every_statement};
 
 use crate::faults::{Call, CutPoint, Fault, Faults, Rule, Target};
+use crate::wait;
 
 /// Runs on at a time; more would only wait for the same two cores.
 const SIDE_BY_SIDE: usize = 4;
 
-/// How long an operator must not write to be at rest.
-const QUIET: Duration = Duration::from_millis(400);
+/// How long an operator must not write to be at rest: what it has just written comes back to it as an event, and could
+/// make it write again.
+const QUIET: Duration = Duration::from_millis(150);
+
+/// How long a new operator may take to look at what is there.
+const LOOKED_WITHIN: Duration = Duration::from_mins(1);
 
 /// How many failed runs are shown in full.
 const SHOWN_FAILURES: usize = 5;
@@ -46,6 +51,13 @@ pub trait Scenario: 'static {
 
     /// Returns when the end is reached; panics if it is not in time (see [`crate::wait`]).
     async fn converge(&self, run: &Self::Run);
+
+    /// Whether the operator that runs now has looked at its object, or has none to look at: what another did before it
+    /// was killed may be all there is to see. See [`crate::running::Latest`].
+    async fn has_looked(&self, run: &Self::Run) -> bool {
+        let _ = run;
+        true
+    }
 
     /// The end state, normalised ([`objects`]), also of what is outside the cluster.
     async fn end_state(&self, run: &Self::Run) -> Value;
@@ -148,12 +160,12 @@ async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
     if let Some(Crash { write, point }) = crash {
         first.script(Rule::write(write, Fault::Cut(point)));
     }
-    drive(scenario, &run, &first, async {}).await;
+    drive(scenario, &run, &first).await;
     let crashed = first.is_cut();
     let mut log = first.writes();
     if crashed {
         let second = Faults::counting(S::counts);
-        drive(scenario, &run, &second, async {}).await;
+        drive(scenario, &run, &second).await;
         log.extend(second.writes());
     }
     let mask = |text: &str| scenario.mask(&run, text);
@@ -176,12 +188,12 @@ async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
 }
 
 /// Runs one operator until it is cut off, or has looked, reached the end and come to rest there; then drops it.
-async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults, looks: impl Future<Output = ()>) {
+async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults) {
     // An operator that is started at the end, after a crash at the last write, may still undo it. And the
     // end may be seen before the answer to the write that brought it about. So it must be quiet, too.
     let at_rest = async {
-        looks.await;
         loop {
+            wait::eventually(LOOKED_WITHIN, "the operator to look", || scenario.has_looked(run)).await;
             scenario.converge(run).await;
             let writes = faults.writes().len();
             faults.quiet(QUIET).await;

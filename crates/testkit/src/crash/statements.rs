@@ -11,13 +11,8 @@ use serde_json::Value;
 use super::{Report, SIDE_BY_SIDE, Scenario, drive, fail_if_any, normal};
 use crate::faults::Faults;
 use crate::proxy::{Kind, Message, Point, Proxy, Stop};
-use crate::wait;
-
-/// How long a new operator may take to look at what is there.
-const LOOKED_WITHIN: Duration = Duration::from_mins(1);
 
 /// A scenario whose operator reaches its server through a proxy, without TLS, or the proxy would see nothing.
-#[allow(async_fn_in_trait, reason = "as in Scenario")]
 pub trait SqlScenario: Scenario {
     /// The proxy of a run.
     fn proxy(run: &Self::Run) -> &Proxy;
@@ -26,13 +21,6 @@ pub trait SqlScenario: Scenario {
     /// transaction and is then done by the server from its first word to its last; queries with bound values only read.
     fn stops_at(message: &Message) -> bool {
         message.kind == Kind::Typed('Q')
-    }
-
-    /// Whether the operator that runs now has looked at its object, or has none to look at: what another did before
-    /// it was killed may be all there is to see.
-    async fn has_looked(&self, run: &Self::Run) -> bool {
-        let _ = run;
-        true
     }
 }
 
@@ -119,16 +107,10 @@ async fn tell<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> Told
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
     };
-    let looks = async {
-        wait::eventually(LOOKED_WITHIN, "the operator to look", || {
-            scenario.has_looked(&run)
-        })
-        .await;
-    };
     let faults = Faults::counting(S::counts);
     tokio::select! {
         () = restored => {}
-        () = drive(scenario, &run, &faults, looks) => {}
+        () = drive(scenario, &run, &faults) => {}
     }
     let seen = proxy.seen().messages;
     let statements = seen.iter().filter(|message| S::stops_at(message));

@@ -7,6 +7,7 @@ use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
 use stanchion_testkit::crash::{Scenario, objects};
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::running::Latest;
 use stanchion_testkit::wait;
 
 use crate::bed::{Bed, PATIENCE};
@@ -27,6 +28,7 @@ pub(super) struct Told {
     bed: Bed,
     /// Between the operator and the server.
     pub(super) proxy: Proxy,
+    operator: Latest,
 }
 
 impl Told {
@@ -77,7 +79,11 @@ impl Scenario for Story {
         let direct = format!("127.0.0.1:{}", server.port());
         // Through TLS the proxy would see nothing.
         let url = format!("{}&sslmode=disable", bed.url()).replace(&direct, &proxy.address().to_string());
-        let told = Told { bed, proxy };
+        let told = Told {
+            bed,
+            proxy,
+            operator: Latest::new("policy"),
+        };
         let bed = &told.bed;
         bed.secret("db", json!({ "DATABASE_URL": url })).await;
         bed.secret("password", json!({ "value": "first" })).await;
@@ -104,7 +110,13 @@ impl Scenario for Story {
 
     async fn operate(&self, told: &Told, faults: Faults) {
         let config = told.bed.cluster.config().await;
-        told.bed.build(config, faults).0.run().await;
+        let (operator, metrics) = told.bed.build(config, faults);
+        let _now = told.operator.runs(move || metrics.encode());
+        operator.run().await;
+    }
+
+    async fn has_looked(&self, told: &Told) -> bool {
+        told.operator.has_looked() || told.bed.policies().get_opt("hero").await.unwrap().is_none()
     }
 
     /// Returns when the story has come to its end.

@@ -1,19 +1,17 @@
 //! What an operator may be in the middle of, and what must be so in the end.
 
-use std::sync::Mutex;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
-use stanchion_kernel::telemetry::Metrics;
 use stanchion_testkit::crash::{Scenario, objects};
 use stanchion_testkit::faults::Faults;
+use stanchion_testkit::postgres::any;
 use stanchion_testkit::proxy::Proxy;
-use stanchion_testkit::running;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use stanchion_testkit::running::Latest;
 
+use super::servers::{self, Lent};
 use crate::stage::{Stage, is_running};
 use crate::state;
 
@@ -26,33 +24,16 @@ pub(super) enum Story {
     Change,
 }
 
-/// Each has a server and a whole project to itself: more at a time would only wait for each other.
-static TURNS: Semaphore = Semaphore::const_new(4);
-
 /// One telling of a story, with a namespace and a server to itself.
 pub(super) struct Told {
     stage: Stage,
     /// Between the operator and the server.
     pub(super) proxy: Proxy,
-    /// Of the operator that runs.
-    metrics: Mutex<Option<Metrics>>,
-    _turn: SemaphorePermit<'static>,
+    operator: Latest,
+    _lent: Lent,
 }
 
 impl Told {
-    /// How many passes the operator that runs has ended.
-    pub(super) fn passes(&self) -> u64 {
-        let metrics = self.metrics.lock().unwrap();
-        metrics
-            .as_ref()
-            .map_or(0, |metrics| running::passes(&metrics.encode(), "supabase"))
-    }
-
-    /// Another operator runs.
-    fn watch(&self, metrics: Metrics) {
-        *self.metrics.lock().unwrap() = Some(metrics);
-    }
-
     /// Whether everybody can log in with what the pods were given.
     async fn logs_in(&self) -> Value {
         let mut all = serde_json::Map::new();
@@ -75,8 +56,8 @@ impl Scenario for Story {
 
     /// Everything up to the moment that matters; the operator that brought it about is gone.
     async fn set_up(&self) -> Told {
-        let turn = TURNS.acquire().await.unwrap();
-        let stage = Stage::new().await;
+        let lent = servers::lend(any()).await;
+        let stage = Stage::on(lent.bed()).await;
         let proxy = Proxy::postgres(stage.bed.server.address()).await;
         let mut secret = stage.database_secret();
         secret["port"] = json!(proxy.port().to_string());
@@ -97,15 +78,19 @@ impl Scenario for Story {
         Told {
             stage,
             proxy,
-            metrics: Mutex::default(),
-            _turn: turn,
+            operator: Latest::new("supabase"),
+            _lent: lent,
         }
     }
 
     async fn operate(&self, told: &Told, faults: Faults) {
         let (operator, metrics) = told.stage.build(&faults).await;
-        told.watch(metrics);
+        let _now = told.operator.runs(move || metrics.encode());
         operator.run().await;
+    }
+
+    async fn has_looked(&self, told: &Told) -> bool {
+        told.operator.has_looked()
     }
 
     /// Returns when the story has come to its end.

@@ -1,18 +1,16 @@
 //! What an operator may be in the middle of, and what must be so in the end.
 
-use std::sync::Mutex;
-
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::FINALIZER;
-use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::Target;
 use stanchion_testkit::crash::{Scenario, objects};
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::postgres::versions;
 use stanchion_testkit::proxy::Proxy;
-use stanchion_testkit::{running, unique, wait};
+use stanchion_testkit::running::Latest;
+use stanchion_testkit::{unique, wait};
 
 use crate::bed::{Bed, How, PATIENCE, quick, role_name};
 
@@ -44,23 +42,7 @@ pub(super) struct Told {
     admin: Target,
     role: String,
     other: String,
-    /// Of the operator that runs.
-    metrics: Mutex<Option<Metrics>>,
-}
-
-impl Told {
-    /// How many passes the operator that runs has ended.
-    pub(super) fn passes(&self) -> u64 {
-        let metrics = self.metrics.lock().unwrap();
-        metrics
-            .as_ref()
-            .map_or(0, |metrics| running::passes(&metrics.encode(), "user"))
-    }
-
-    /// Another operator runs.
-    fn watch(&self, metrics: Metrics) {
-        *self.metrics.lock().unwrap() = Some(metrics);
-    }
+    operator: Latest,
 }
 
 impl Story {
@@ -134,7 +116,7 @@ impl Scenario for Story {
             admin,
             role: role_name(),
             other: unique::name("other"),
-            metrics: Mutex::default(),
+            operator: Latest::new("user"),
         };
         let Told { bed, role, other, .. } = &told;
         let server = bed.database.server();
@@ -190,8 +172,12 @@ impl Scenario for Story {
             ..told.bed.how().await
         };
         let (operator, metrics) = told.bed.build(how);
-        told.watch(metrics);
+        let _now = told.operator.runs(move || metrics.encode());
         operator.run().await;
+    }
+
+    async fn has_looked(&self, told: &Told) -> bool {
+        told.operator.has_looked() || told.bed.users().get_opt("hero").await.unwrap().is_none()
     }
 
     /// Returns when the story has come to its end.
