@@ -1,9 +1,13 @@
 //! How soon a change of a project is a change of its children.
 
 use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use kube::api::{DeleteParams, Patch, PatchParams};
+use futures::{Stream, StreamExt as _};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use stanchion_bench_bed::row;
 use tokio::time::sleep;
@@ -12,30 +16,29 @@ use crate::stage::{Stage, name};
 
 /// How many changes are timed, one after the other.
 const CHANGES: usize = 20;
-/// How often it is looked whether a change has arrived.
+/// How often it is looked whether something is gone.
 const GLANCE: Duration = Duration::from_millis(4);
 
-/// From the answer to a change of the spec to the Deployment that has it.
+/// From the answer to a change of the spec until a watch tells of the Deployment that has it. Each change finds a cluster
+/// at rest: the rollout that the one before has caused is over.
 pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
     let mut took = Vec::with_capacity(CHANGES);
     for change in 0..CHANGES {
         let project = name(change * 7 % projects);
         let value = format!("change-{change}");
         let patch = json!({ "spec": { "auth": { "extraEnv": [{ "name": "BENCH", "value": value }] } } });
+        let deployment = format!("{project}-auth");
+        let mut news = pin!(watch(stage, &deployment).await);
         stage
             .projects
             .patch(&project, &PatchParams::default(), &Patch::Merge(&patch))
             .await
             .expect("a change that is let in");
         let start = Instant::now();
-        let deployment = format!("{project}-auth");
-        while !has(stage, &deployment, &value).await {
-            sleep(GLANCE).await;
-        }
+        while !has(&news.next().await.expect("an open watch"), &value) {}
         took.push(start.elapsed());
+        stage.settled(&project).await;
     }
-    // What comes next starts from projects that are in order again.
-    stage.running(projects).await;
     took.sort();
     let at = |share: usize| took[(CHANGES * share / 100).min(CHANGES - 1)].as_millis();
     row(
@@ -45,14 +48,27 @@ pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
     true
 }
 
-async fn has(stage: &Stage, deployment: &str, value: &str) -> bool {
+/// What becomes of a Deployment from now on.
+async fn watch(stage: &Stage, deployment: &str) -> impl Stream<Item = Deployment> {
     let found = stage.deployments.get(deployment).await.expect("a Deployment");
-    let spec = found
+    let version = found.resource_version().expect("a version");
+    let params = WatchParams::default().fields(&format!("metadata.name={deployment}"));
+    let events = stage.deployments.watch(&params, &version).await;
+    events
+        .expect("a watch")
+        .filter_map(async |event| match event.expect("an event") {
+            WatchEvent::Modified(deployment) => Some(deployment),
+            _ => None,
+        })
+}
+
+fn has(deployment: &Deployment, value: &str) -> bool {
+    let spec = deployment
         .spec
-        .and_then(|spec| spec.template.spec)
-        .expect("a Pod's spec");
-    let container = spec.containers.first().expect("a container");
-    let variables = container.env.iter().flatten();
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let container = spec.and_then(|spec| spec.containers.first());
+    let variables = container.expect("a container").env.iter().flatten();
     variables
         .into_iter()
         .any(|variable| variable.value.as_deref() == Some(value))

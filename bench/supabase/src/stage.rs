@@ -1,6 +1,7 @@
 //! The cluster with its projects, and what each of them stands on.
 
 use std::path::Path;
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -8,10 +9,16 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
+use stanchion_api::supabase::{Phase, SupabaseProjectStatus};
 use stanchion_bench_bed::{Bed, PASSWORD};
 use stanchion_testkit::process::Process;
 use stanchion_testkit::s3::S3;
+use tokio::time::sleep;
 
+/// Long enough without a write that the work is done, and not only between two passes.
+const REST: Duration = Duration::from_secs(5);
+/// How often it is looked whether a project runs again.
+const GLANCE: Duration = Duration::from_millis(100);
 /// The administrator whom the projects' Secrets name.
 const ADMINISTRATOR: &str = "ours";
 
@@ -65,6 +72,32 @@ impl Stage {
     pub(crate) async fn running(&self, projects: usize) {
         let runs = |object: &Value| object["status"]["phase"] == "Running";
         self.bed.converge(&project(0), projects, runs).await;
+    }
+
+    /// Waits until a project that was changed runs again.
+    pub(crate) async fn settled(&self, project: &str) {
+        loop {
+            let found = self.projects.get(project).await.expect("a project");
+            let generation = found.metadata.generation;
+            let runs = |status: &SupabaseProjectStatus| {
+                status.phase == Some(Phase::Running) && status.observed_generation == generation
+            };
+            if found.status.as_ref().is_some_and(runs) {
+                return;
+            }
+            sleep(GLANCE).await;
+        }
+    }
+
+    /// Waits until nothing is written any more. Databases and buckets are asked at all times.
+    pub(crate) async fn at_rest(&self) {
+        loop {
+            let mark = self.bed.mark();
+            sleep(REST).await;
+            if self.bed.count(&mark).await.writes == 0 {
+                return;
+            }
+        }
     }
 
     /// Does something to some projects, a few at a time.

@@ -145,6 +145,7 @@ fn providers(auth: &Auth, project: &Project<'_>, env: &mut Environment, public: 
         return;
     };
     let names: Vec<String> = project
+        .secrets
         .keys_of(secret)
         .filter_map(|key| key.strip_suffix("-client-id").map(str::to_owned))
         .collect();

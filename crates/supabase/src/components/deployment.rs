@@ -164,7 +164,7 @@ fn annotations(options: &Options, project: &Project<'_>, extras: &Extras, taken:
         all.insert(CONFIG_HASH.into(), hash.into());
     }
     if !taken.used.is_empty() {
-        all.insert(SECRET_HASH.into(), project.mark(&taken.used).into());
+        all.insert(SECRET_HASH.into(), project.secrets.mark(&taken.used).into());
     }
     all.into()
 }

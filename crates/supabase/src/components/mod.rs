@@ -17,6 +17,7 @@ mod postgrest;
 mod probes;
 mod project;
 mod realtime;
+mod seals;
 mod service;
 mod storage;
 mod studio;
@@ -34,7 +35,8 @@ use kong::routes::Route;
 pub use deployment::deployment;
 pub use environment::Environment;
 pub use probes::{Probe, Probes};
-pub use project::{Address, Bucket, ConfigMaps, Project, Secrets};
+pub use project::{Address, Bucket, ConfigMaps, Project};
+pub use seals::{Sealer, Seals};
 pub use service::service;
 
 /// In the order in which they are deployed: whoever is asked comes after whoever leads there, as people expect it.

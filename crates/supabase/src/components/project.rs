@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use aws_lc_rs::hmac;
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::duration;
 use stanchion_api::instance::TlsMode;
 
+use super::Seals;
 use crate::database::{Login, Names};
-use crate::keys::{Keys, names as key};
 
 /// Where the certificate of the database's authority is mounted.
 pub(super) const CA_FOLDER: &str = "/etc/stanchion/database";
@@ -33,8 +29,8 @@ pub struct Project<'a> {
     pub logins: &'a Names,
     /// Where the files are.
     pub bucket: &'a Bucket,
-    /// What the Secrets hold that pods take values from.
-    pub secrets: &'a Secrets,
+    /// The Secrets that pods take values from.
+    pub secrets: &'a Seals,
     /// What the user's `ConfigMaps` hold that pods take values from.
     pub config: &'a ConfigMaps,
 }
@@ -64,15 +60,6 @@ pub struct Bucket {
     pub region: String,
     /// Bucket.
     pub name: String,
-}
-
-/// The Secrets that pods take values from, with their values: a changed value makes another pod.
-#[derive(Debug, Default)]
-pub struct Secrets {
-    /// The project's own.
-    pub keys: Keys,
-    /// Those of the user's, by name.
-    pub others: BTreeMap<String, BTreeMap<String, SecretString>>,
 }
 
 impl Project<'_> {
@@ -162,15 +149,9 @@ impl Project<'_> {
         duration::parse(&self.spec.jwt.expiry).map_or(3600, |expiry| expiry.as_secs())
     }
 
-    /// The keys of a Secret of the user's.
-    pub fn keys_of(&self, secret: &str) -> impl Iterator<Item = &str> {
-        let values = self.secrets.others.get(secret).into_iter().flatten();
-        values.map(|(key, _)| key.as_str())
-    }
-
-    /// Whether a Secret of the user's has a key.
+    /// Whether a Secret has a key.
     pub fn has(&self, secret: &str, key: &str) -> bool {
-        self.keys_of(secret).any(|known| known == key)
+        self.secrets.keys_of(secret).any(|known| known == key)
     }
 
     /// libpq's `sslmode`.
@@ -212,33 +193,6 @@ impl Project<'_> {
     pub fn ca_file(&self) -> Option<String> {
         let ca = self.spec.database.ca_secret_ref.as_ref()?;
         Some(format!("{CA_FOLDER}/{}", ca.key))
-    }
-
-    /// A hash of the values that a pod takes from Secrets, by name and key. Its key is itself in a Secret: whoever
-    /// reads a pod's annotations learns nothing.
-    pub fn mark(&self, used: &[(String, String)]) -> String {
-        let secret = self.secrets.keys.get(key::MARK);
-        let mut context = hmac::Context::with_key(&hmac::Key::new(
-            hmac::HMAC_SHA256,
-            secret.map_or(&[], |secret| secret.expose_secret().as_bytes()),
-        ));
-        for (name, key) in used {
-            let value = if *name == self.key_secret() {
-                self.secrets.keys.get(key)
-            } else {
-                self.secrets.others.get(name).and_then(|values| values.get(key))
-            };
-            for part in [
-                name.as_str(),
-                key.as_str(),
-                value.map_or("", |value| value.expose_secret()),
-            ] {
-                context.update(&part.len().to_be_bytes());
-                context.update(part.as_bytes());
-            }
-        }
-        let digest = context.sign();
-        BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..16).unwrap_or_default())
     }
 }
 

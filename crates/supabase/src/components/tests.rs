@@ -65,20 +65,14 @@ fn fullest() -> Bed {
         });
         spec["studio"] = json!({"dashboardBasicAuthSecretRef": {"name": "login"}});
     });
-    let values = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), "x".into())).collect();
-    bed.secrets
-        .others
-        .insert("smtp".into(), values(&["host", "senderName"]));
-    bed.secrets.others.insert(
-        "oauth".into(),
-        values(&[
-            "github-client-id",
-            "github-secret",
-            "azure-client-id",
-            "azure-secret",
-            "azure-url",
-        ]),
-    );
+    let providers = [
+        "github-client-id",
+        "github-secret",
+        "azure-client-id",
+        "azure-secret",
+        "azure-url",
+    ];
+    bed.seal(&[("smtp", &["host", "senderName"]), ("oauth", &providers)]);
     bed
 }
 

@@ -8,8 +8,8 @@ use stanchion_postgres as pg;
 use super::children::Children;
 use super::contact::Initialised;
 use super::memory::{Memory, Settled};
-use super::observe::{Observed, Present};
-use super::plan::{self, Deeds, Plan};
+use super::observe::{Database, Initialisation, Observed, Present};
+use super::plan::{self, Deeds, Plan, Then};
 use super::route::HTTPRoute;
 use super::target::{Target, Wanted};
 use crate::{Setup, database};
@@ -70,12 +70,12 @@ pub async fn apply(
         write.apply::<Secret>(intent).await?;
         applied.keys_written = true;
     }
-    let deeds = match work.deeds {
-        Some(deeds) => {
-            applied.database.clone_from(&present.database);
-            deeds
-        }
-        None => initialise(setup, memory, write, wanted, present, applied).await?,
+    if let Database::Complete(database) = &present.database {
+        applied.database = Some(database.clone());
+    }
+    let deeds = match work.then {
+        Then::Children(deeds) => deeds,
+        Then::Database(how) => initialise(setup, memory, write, wanted, (present, &how), applied).await?,
     };
     applied.stage = Stage::Components;
     memory.settle(&present.subject.key, None);
@@ -94,6 +94,10 @@ pub async fn apply(
         children,
     });
     memory.settle(&present.subject.key, settled);
+    // The content of ConfigMaps may be large; who takes some reads it again.
+    if present.keys.is_some() && wanted.config_maps().is_empty() {
+        memory.stand(&present.subject.key, wanted.reading(), &present.standing);
+    }
     Ok(())
 }
 
@@ -126,12 +130,12 @@ async fn initialise(
     memory: &Memory,
     write: &Writer,
     wanted: &Wanted,
-    present: &Present,
+    (present, how): (&Present, &Initialisation),
     applied: &mut Applied,
 ) -> Result<Deeds, Problem> {
     applied.stage = Stage::Database;
     write.may_write()?;
-    let outcome = database::initialise(&setup.pools, &present.read.target, &present.request).await?;
+    let outcome = database::initialise(&setup.pools, &how.target, &how.request).await?;
     applied.initialised = outcome.ran;
     let database = Initialised {
         names: outcome.names,

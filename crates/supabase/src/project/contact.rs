@@ -79,7 +79,7 @@ pub async fn check(
 ) -> Checked {
     let inputs = inputs(read, request);
     let known = memory.checked(&reader.subject().key);
-    if let Some(known) = known.filter(|known| known.holds(&inputs, CHECK_EVERY)) {
+    if let Some(known) = known.filter(|known| known.inputs == inputs && known.holds(CHECK_EVERY)) {
         return known;
     }
     let (postgres, s3) = tokio::join!(

@@ -2,12 +2,14 @@
 //! becomes ready. Nothing here is needed after a restart.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stanchion_kernel::watch::references::Key;
 
 use super::contact::{Contact, Initialised};
+use super::patience::Standstill;
+use super::standing::Standing;
 
 /// Whoever is still there is looked at more often.
 const FORGOTTEN: Duration = Duration::from_mins(10);
@@ -28,10 +30,10 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether this may be believed without asking again.
-    pub fn holds(&self, inputs: &[u8; 32], within: Duration) -> bool {
+    /// Whether this may be believed without asking again, as long as what they were asked with is the same.
+    pub fn holds(&self, within: Duration) -> bool {
         let fine = self.postgres.answered() && self.s3.answered() && self.database.is_some();
-        fine && self.inputs == *inputs && self.at.elapsed() < within
+        fine && self.at.elapsed() < within
     }
 }
 
@@ -51,10 +53,27 @@ pub struct Settled {
     pub children: [u8; 32],
 }
 
+/// What was found out for a spec, and how the dependencies have answered.
+pub struct Resolved {
+    /// What the children are made from.
+    pub standing: Arc<Standing>,
+    /// The database's answer.
+    pub postgres: Contact,
+    /// The bucket's answer.
+    pub s3: Contact,
+    /// The database has everything.
+    pub database: Initialised,
+    /// For how much longer the dependencies need not be asked.
+    pub left: Duration,
+}
+
 #[derive(Default)]
 struct Known {
     checked: Option<Checked>,
     settled: Option<Settled>,
+    /// What the children are made from, and the digest of what that was read for.
+    standing: Option<([u8; 32], Arc<Standing>)>,
+    standstill: Option<Standstill>,
 }
 
 /// What is known of each project.
@@ -98,6 +117,32 @@ impl Memory {
         let known = all.get(key)?;
         let left = within.checked_sub(known.checked.as_ref()?.at.elapsed())?;
         Some((known.settled.clone()?, left))
+    }
+
+    /// Remembers what the children are made from.
+    pub fn stand(&self, key: &Key, reading: [u8; 32], standing: &Arc<Standing>) {
+        self.lock().entry(key.clone()).or_default().standing = Some((reading, Arc::clone(standing)));
+    }
+
+    /// What was found out for a spec that reads the same, while the dependencies need not be asked.
+    pub fn resolved(&self, key: &Key, reading: &[u8; 32], within: Duration) -> Option<Resolved> {
+        let all = self.lock();
+        let known = all.get(key)?;
+        let (read_for, standing) = known.standing.as_ref()?;
+        let checked = known.checked.as_ref().filter(|checked| checked.holds(within))?;
+        let database = checked.database.clone()?;
+        (read_for == reading).then(|| Resolved {
+            standing: Arc::clone(standing),
+            postgres: checked.postgres.clone(),
+            s3: checked.s3.clone(),
+            database,
+            left: within.saturating_sub(checked.at.elapsed()),
+        })
+    }
+
+    /// How long the rollouts have not moved, and what of that is to be remembered.
+    pub fn standstill<T>(&self, key: &Key, change: impl FnOnce(&mut Option<Standstill>) -> T) -> T {
+        change(&mut self.lock().entry(key.clone()).or_default().standstill)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {

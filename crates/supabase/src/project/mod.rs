@@ -5,11 +5,13 @@ pub mod children;
 pub mod contact;
 pub mod memory;
 pub mod observe;
+pub mod patience;
 pub mod plan;
 pub mod pods;
 pub mod report;
 pub mod route;
 pub mod secrets;
+pub mod standing;
 pub mod target;
 pub mod validate;
 

@@ -1,28 +1,29 @@
 //! What is there: the Secrets, the database, the bucket, the children. Reads only.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use super::children::Children;
 use super::contact::{CHECK_EVERY, Contact, Initialised, check};
-use super::memory::Memory;
+use super::memory::{Memory, Resolved};
+use super::patience::{self, Standstill};
 use super::pods;
 use super::route::HTTPRoute;
 use super::secrets::{self, Read};
+use super::standing::Standing;
 use super::target::{Departure, Target, Wanted};
 use crate::Setup;
-use crate::components::{self, Secrets};
+use crate::components;
 use crate::database::{self, Login};
 use crate::keys::{self, Keys, names as key};
-
-/// How long a rollout may take before its pods are asked what holds them up.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// For how long a project that is deleted waits for its database.
 const HOLD: SignedDuration = SignedDuration::from_mins(5);
@@ -43,24 +44,45 @@ pub enum Observed {
 pub struct Present {
     /// The project, as reads and writes know it.
     pub subject: Subject,
-    /// What the user's Secrets say.
-    pub read: Read,
-    /// The Secret with the keys, as it is.
-    pub key_secret: Option<Secret>,
-    /// What pods take values from: the keys complete, and the user's Secrets.
-    pub secrets: Secrets,
+    /// What the children are made from.
+    pub standing: Arc<Standing>,
+    /// The keys, where they were read: they may have to be written.
+    pub keys: Option<Box<FoundKeys>>,
     /// How the database was reached.
     pub postgres: Contact,
     /// How the bucket was reached.
     pub s3: Contact,
-    /// Who logs in to the database, if everything is there.
-    pub database: Option<Initialised>,
-    /// What the database needs.
-    pub request: database::Request,
+    /// Whether the database has everything.
+    pub database: Database,
     /// The children.
     pub look: Look,
     /// The route of the Gateway API, where one is or was asked for.
     pub route: Option<HTTPRoute>,
+}
+
+/// The keys of a project.
+pub struct FoundKeys {
+    /// As they shall be.
+    pub complete: Keys,
+    /// The Secret, as it is.
+    pub stored: Option<Secret>,
+}
+
+/// A project's database.
+pub enum Database {
+    /// It has everything.
+    Complete(Initialised),
+    /// It is to be brought in order, or was not reached.
+    Lacking(Box<Initialisation>),
+}
+
+/// What it takes to bring a database in order.
+#[derive(Clone)]
+pub struct Initialisation {
+    /// How the administrator gets there.
+    pub target: pg::Target,
+    /// What the project needs there.
+    pub request: database::Request,
 }
 
 /// What there is of the children.
@@ -71,6 +93,8 @@ pub struct Look {
     pub troubles: Vec<pods::Trouble>,
     /// After how long the dependencies are to be asked.
     pub next: Duration,
+    /// After how long the pods are to be asked.
+    pub patience: Duration,
 }
 
 /// Reads everything that the plan needs.
@@ -88,7 +112,10 @@ pub async fn observe(
     if let Some(look) = settled(memory, read, wanted).await? {
         return Ok(Observed::Settled(Box::new(look)));
     }
-    let present = Box::pin(present(setup, memory, read, wanted)).await?;
+    let present = match resolved(memory, read, wanted) {
+        Some(resolved) => known(memory, read, wanted, resolved).await?,
+        None => Box::pin(present(setup, memory, read, wanted)).await?,
+    };
     Ok(Observed::Project(Box::new(present)))
 }
 
@@ -139,19 +166,70 @@ async fn settled(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Op
     if !same || changed > 0 || due {
         return Ok(None);
     }
-    look(reader, wanted, children, next, now).await.map(Some)
+    look(memory, reader, wanted, children, next).await.map(Some)
+}
+
+/// What was found out before, if nothing of it can have changed: a spec that reads the same costs no read.
+fn resolved(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Option<Resolved> {
+    let resolved = memory.resolved(&reader.subject().key, &wanted.reading(), CHECK_EVERY)?;
+    // Each is asked, whatever the others say: what is not asked for wakes no longer.
+    let names = wanted.secret_names();
+    let changed = names
+        .iter()
+        .filter(|name| !reader.is_unchanged::<Secret>(name))
+        .count();
+    let until = resolved.standing.keys.previous_until;
+    let due = until.is_some_and(|until| until <= Timestamp::now());
+    (changed == 0 && !due).then_some(resolved)
+}
+
+/// A project whose Secrets, database and bucket are what they were.
+async fn known(
+    memory: &Memory,
+    reader: &Reader,
+    wanted: &Wanted,
+    resolved: Resolved,
+) -> Result<Present, Problem> {
+    let children = Children::known(reader);
+    Ok(Present {
+        subject: reader.subject().clone(),
+        standing: resolved.standing,
+        keys: None,
+        postgres: resolved.postgres,
+        s3: resolved.s3,
+        database: Database::Complete(resolved.database),
+        look: look(memory, reader, wanted, children, resolved.left).await?,
+        route: route(reader, wanted).await?,
+    })
 }
 
 /// The children, and what holds them up where that takes long.
 async fn look(
+    memory: &Memory,
     reader: &Reader,
     wanted: &Wanted,
     children: Children,
     next: Duration,
-    now: Timestamp,
 ) -> Result<Look, Problem> {
+    let (key, now) = (&reader.subject().key, Instant::now());
+    let names = components::wanted(&wanted.spec).map(|(component, _)| component.child_name(&wanted.name));
+    let names: Vec<String> = names.collect();
+    let rollouts = names.iter().filter_map(|name| children.rollout(name));
+    // One that has failed is asked each time, or it would seem to have recovered.
+    let has_failed = wanted.before.phase == Some(Phase::Failed);
+    let (overdue, patience) = memory.standstill(key, |standstill| {
+        *standstill = Standstill::after(standstill.take(), rollouts, now);
+        let Some(standstill) = standstill else {
+            return (false, patience::MOST);
+        };
+        let overdue = has_failed || standstill.left(now).is_zero();
+        if overdue {
+            standstill.asked(now);
+        }
+        (overdue, standstill.left(now))
+    });
     let mut troubles = Vec::new();
-    if is_overdue(wanted, &children, now) {
+    if overdue {
         let labels = format!(
             "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
             wanted.name,
@@ -164,6 +242,7 @@ async fn look(
         children,
         troubles,
         next,
+        patience,
     })
 }
 
@@ -178,23 +257,22 @@ async fn present(
     let fetch = secrets::fetch(reader, named, wanted.config_maps());
     let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
     let read = secrets::read(&fetched, wanted)?;
-    let key_secret = fetched.secret(&wanted.key_secret()).cloned();
-    let keys = complete_keys(wanted, &read, key_secret.as_ref(), now)?;
-    let request = database_request(wanted, &keys);
+    let stored = fetched.secret(&wanted.key_secret()).cloned();
+    let complete = complete_keys(wanted, &read, stored.as_ref(), now)?;
+    let request = database_request(wanted, &complete);
     let checked = check(setup, memory, reader, &read, &request).await;
-    let look = look(reader, wanted, Children::known(reader), CHECK_EVERY, now).await?;
+    let look = look(memory, reader, wanted, Children::known(reader), CHECK_EVERY).await?;
+    let lacking = || {
+        let target = read.target.clone();
+        Database::Lacking(Box::new(Initialisation { target, request }))
+    };
     Ok(Present {
         subject: reader.subject().clone(),
-        secrets: Secrets {
-            keys,
-            others: read.others.clone(),
-        },
-        read,
-        key_secret,
+        standing: Arc::new(Standing::new(wanted, &read, &complete)),
+        keys: Some(Box::new(FoundKeys { complete, stored })),
         postgres: checked.postgres,
         s3: checked.s3,
-        database: checked.database,
-        request,
+        database: checked.database.map_or_else(lacking, Database::Complete),
         look,
         route,
     })
@@ -245,18 +323,4 @@ fn database_request(wanted: &Wanted, keys: &Keys) -> database::Request {
             .filter_map(password)
             .collect(),
     }
-}
-
-/// Whether a rollout takes so long that its pods should be asked.
-fn is_overdue(wanted: &Wanted, children: &Children, now: Timestamp) -> bool {
-    let waiting = wanted.before.said.is_some_and(|said| {
-        let since = now.duration_since(said);
-        since >= SignedDuration::try_from(PATIENCE).unwrap_or_default()
-    });
-    let incomplete = components::wanted(&wanted.spec).any(|(component, _)| {
-        children
-            .rollout(&component.child_name(&wanted.name))
-            .is_some_and(|rollout| !rollout.is_complete())
-    });
-    incomplete && waiting
 }

@@ -7,11 +7,12 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_kernel::context::Subject;
 use stanchion_postgres as pg;
 
 use super::children::Deed;
 use super::contact::Initialised;
-use super::observe::{Observed, Present};
+use super::observe::{Database, FoundKeys, Initialisation, Observed, Present};
 use super::route::HTTPRoute;
 use super::target::{Target, Wanted};
 use crate::components::{self, MANAGED_BY, Project};
@@ -32,9 +33,16 @@ pub struct Work {
     /// The Secret with the keys, where it differs. It is written first: a password that is in no Secret is lost with
     /// the process.
     pub keys: Option<Intent>,
-    /// What is to be done about the children; `None` while the database is not in order, because nobody knows yet who
-    /// logs in there.
-    pub deeds: Option<Deeds>,
+    /// What comes then.
+    pub then: Then,
+}
+
+/// What is to be done after the keys.
+pub enum Then {
+    /// The children.
+    Children(Deeds),
+    /// The database first, because nobody knows yet who logs in there.
+    Database(Box<Initialisation>),
 }
 
 /// What is to be done about the children.
@@ -64,17 +72,19 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     {
         return Err(problem);
     }
-    let keys = key_secret(wanted, present)?;
-    let deeds = present
-        .database
-        .as_ref()
-        .map(|database| deeds(wanted, present, database))
-        .transpose()?;
-    Ok(Plan::Make(Box::new(Work { keys, deeds })))
+    let keys = match &present.keys {
+        Some(keys) => key_secret(wanted, &present.subject, keys)?,
+        None => None,
+    };
+    let then = match &present.database {
+        Database::Complete(database) => Then::Children(deeds(wanted, present, database)?),
+        Database::Lacking(initialisation) => Then::Database(initialisation.clone()),
+    };
+    Ok(Plan::Make(Box::new(Work { keys, then })))
 }
 
-fn key_secret(wanted: &Wanted, present: &Present) -> Result<Option<Intent>, Problem> {
-    let data = present.secrets.keys.iter().map(|(key, value)| {
+fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
+    let data = keys.complete.iter().map(|(key, value)| {
         (
             key.to_owned(),
             ByteString(value.expose_secret().as_bytes().to_vec()),
@@ -98,26 +108,13 @@ fn key_secret(wanted: &Wanted, present: &Present) -> Result<Option<Intent>, Prob
         data: Some(data.collect()),
         ..Secret::default()
     };
-    let intent = Intent::new(&secret, &present.subject)?;
-    apply::decide(
-        intent,
-        present.key_secret.as_ref(),
-        &present.subject,
-        Takeover::Adopt,
-    )
+    let intent = Intent::new(&secret, subject)?;
+    apply::decide(intent, keys.stored.as_ref(), subject, Takeover::Adopt)
 }
 
 /// What is to be done about the children, once it is known who logs in to the database.
 pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Result<Deeds, Problem> {
-    let project = Project {
-        name: &wanted.name,
-        spec: &wanted.spec,
-        database: &present.read.address,
-        logins: &database.names,
-        bucket: &present.read.bucket,
-        secrets: &present.secrets,
-        config: &present.read.config,
-    };
+    let project = present.standing.project(wanted, &database.names);
     let objects = objects(&project);
     let mut steps = objects
         .iter()

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::supabase::{Phase, SecretReference};
 
 use crate::components::{self, Needs, environment};
+use crate::database::Login;
 
 /// What shall become of an object.
 pub enum Target {
@@ -88,6 +91,25 @@ impl Wanted {
                     .map(|needed| needed.name),
             )
             .collect()
+    }
+
+    /// Everything that decides which Secrets are read and what is taken from them, in a few bytes.
+    pub fn reading(&self) -> [u8; 32] {
+        let (spec, named) = (&self.spec, &self.secrets);
+        let needs: Vec<_> = self
+            .needs()
+            .flat_map(|needs| needs.secrets)
+            .map(|needed| json!([needed.name, needed.keys]))
+            .collect();
+        let logins: Vec<_> = components::logins(spec).into_iter().map(Login::role).collect();
+        let generated: Vec<_> = components::generated(spec).into_iter().map(|it| it.key).collect();
+        let reading = json!([
+            [spec.database, spec.storage, spec.jwt],
+            [named.smtp, named.oauth, named.dashboard],
+            [self.secret_names(), needs, logins, generated],
+            self.rotate,
+        ]);
+        Sha256::digest(reading.to_string()).into()
     }
 
     /// What the components need of the user's.

@@ -42,7 +42,7 @@ fn ask(bed: &Bed, verify: bool, requests: &Value) -> Vec<String> {
         "
     );
     std::fs::write(&stage, script).unwrap();
-    let keys = &bed.secrets.keys;
+    let keys = &bed.keys;
     let output = Command::new("node")
         .arg(&stage)
         .env("SUPABASE_JWKS", keys.get(key::JWKS).unwrap().expose_secret())
@@ -58,7 +58,7 @@ fn ask(bed: &Bed, verify: bool, requests: &Value) -> Vec<String> {
 #[test]
 fn a_request_needs_a_token_of_the_projects() {
     let bed = bed(|_| {});
-    let (keys, now) = (&bed.secrets.keys, Timestamp::now());
+    let (keys, now) = (&bed.keys, Timestamp::now());
     let bearer = |token: &SecretString| format!("Bearer {}", token.expose_secret());
     let secret = keys.get(key::JWT_SECRET).unwrap();
     let pair = SigningKey::parse(keys.get(key::SIGNING).unwrap().expose_secret()).unwrap();

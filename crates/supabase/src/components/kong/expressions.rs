@@ -70,8 +70,8 @@ const KEYS: &[ApiKey] = &[
 
 /// The keys that there are.
 pub(super) fn api_keys(project: &Project<'_>) -> impl Iterator<Item = &'static ApiKey> {
-    KEYS.iter()
-        .filter(|key| project.secrets.keys.get(key.key).is_some())
+    let secret = project.key_secret();
+    KEYS.iter().filter(move |key| project.has(&secret, key.key))
 }
 
 fn placeholder(variable: &str) -> String {

@@ -45,7 +45,7 @@ fn every_path_leads_where_it_should() {
 fn the_file_names_variables_and_holds_no_key() {
     let bed = bed(|_| {});
     let text = configuration(&bed.project());
-    for (name, value) in bed.secrets.keys.iter() {
+    for (name, value) in bed.keys.iter() {
         use secrecy::ExposeSecret as _;
         // The user name of the dashboard is a word like others.
         if name != key::DASHBOARD_USERNAME {

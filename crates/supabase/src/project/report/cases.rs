@@ -85,6 +85,7 @@ impl Pass {
             children: Children::rolled(rollouts),
             troubles: self.troubles.clone(),
             next: Duration::from_mins(2),
+            patience: Duration::from_mins(1),
         };
         let observed = Observed::Settled(Box::new(look));
         let outcome = Outcome {

@@ -4,27 +4,25 @@
 mod cases;
 mod components;
 mod contacts;
+mod endpoints;
 mod failure;
+mod notices;
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use stanchion_api::SupabaseProject;
-use stanchion_api::supabase::{
-    ComponentPhase, Endpoints, KeysStatus, Phase, SupabaseProjectStatus, condition,
-};
+use stanchion_api::supabase::{ComponentPhase, Phase, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::{Announcement, Notice, Severity};
 use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
 use super::observe::{Look, Observed, Present};
-use super::plan::Plan;
+use super::plan::{Plan, Then};
 use super::secrets::DEPENDENCY;
 use super::target::{Target, Wanted};
-use crate::components::{ALL, Project};
-use crate::database::Names;
-use crate::keys::names as key;
+use crate::components::ALL;
 
 pub(super) type Seen<'a> = Outcome<'a, ProjectController>;
 
@@ -67,12 +65,8 @@ pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
 /// The reason of `NetworkReady` with a route of the Gateway API: a later pass has to know that one was made.
 pub const ROUTED: &str = "RouteConfigured";
 
-/// When to look at a rollout again, although its next step is told.
-const ROLLING: Duration = Duration::from_secs(5);
-/// When to look at one that has failed.
-const STUCK: Duration = Duration::from_secs(15);
 /// For how long a status of a rollout stands: each pod that becomes ready would be a write otherwise.
-const STANDS: SignedDuration = SignedDuration::from_secs(10);
+const STANDS: Duration = Duration::from_secs(30);
 
 /// The status after a pass.
 pub fn report(
@@ -120,13 +114,13 @@ pub fn report(
 pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
     let status = project.status.clone().unwrap_or_default();
     let Plan::Make(work) = plan else { return None };
-    let (phase, message) = match (&work.deeds, &work.keys) {
-        (None, _) => (
+    let (phase, message) = match (&work.then, &work.keys) {
+        (Then::Database(_), _) => (
             Phase::InitializingDatabase,
             "Initializing database schemas and roles",
         ),
-        (Some(_), Some(_)) => (Phase::DeployingSecrets, "Deploying secrets and credentials"),
-        (Some(_), None) => return None,
+        (Then::Children(_), Some(_)) => (Phase::DeployingSecrets, "Deploying secrets and credentials"),
+        (Then::Children(_), None) => return None,
     };
     let waited = match status.phase {
         None | Some(Phase::Pending | Phase::ValidatingDependencies) => true,
@@ -183,8 +177,8 @@ fn present_report(
         "ServicesConfigured"
     };
     conditions.set(condition::NETWORK_READY, Truth::True, network, "");
-    status.endpoints = Some(endpoints(wanted, present));
-    status.keys = Some(keys(present));
+    status.endpoints = Some(endpoints::of(wanted, &present.standing));
+    status.keys = Some(present.standing.keys.clone());
     rolled_out(project, status, conditions, (wanted, &present.look), outcome, now)
 }
 
@@ -217,11 +211,12 @@ fn rolled_out(
     status.message = Some(overview.message());
     let again = match phase {
         Phase::Running => next_look(&status, look, now),
-        Phase::Failed => STUCK,
-        _ => ROLLING,
+        Phase::Failed => look.patience,
+        // What is not said now is said then.
+        _ => look.patience.min(STANDS),
     };
     Report {
-        notices: notices(outcome, previous, phase),
+        notices: notices::of(outcome.applied, previous, phase),
         again: Some(again),
         ..Report::new(status)
     }
@@ -262,72 +257,12 @@ fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: b
     }
 }
 
-fn endpoints(wanted: &Wanted, present: &Present) -> Endpoints {
-    let names = Names::default();
-    let project = Project {
-        name: &wanted.name,
-        spec: &wanted.spec,
-        database: &present.read.address,
-        logins: &names,
-        bucket: &present.read.bucket,
-        secrets: &present.secrets,
-        config: &present.read.config,
-    };
-    let at = |component: &str, port: u16| Some(format!("http://{}:{port}", project.host(component)));
-    Endpoints {
-        api: Some(project.public_url()),
-        auth: at("auth", 9999),
-        realtime: at("realtime", 4000),
-        storage: at("storage", 5000),
-        rest: at("postgrest", 3000),
-    }
-}
-
-fn keys(present: &Present) -> KeysStatus {
-    use secrecy::ExposeSecret as _;
-    let keys = &present.secrets.keys;
-    KeysStatus {
-        rotated_at: keys.time(key::ROTATED_AT),
-        previous_until: keys.time(key::PREVIOUS_UNTIL),
-        // The value of an annotation: it is no secret, although it is kept beside them.
-        rotated_at_request: keys
-            .get(key::ROTATION_REQUEST)
-            .map(|request| request.expose_secret().to_owned()),
-    }
-}
-
 /// When to look although nothing changed: to ask the dependencies, or to end the time of the old keys.
 fn next_look(status: &SupabaseProjectStatus, look: &Look, now: Timestamp) -> Duration {
     let until = status.keys.as_ref().and_then(|keys| keys.previous_until);
     let left = until.map(|until| until.duration_since(now).unsigned_abs());
     left.map_or(look.next, |left| left.min(look.next))
         .max(Duration::from_secs(1))
-}
-
-fn notices(outcome: &Seen<'_>, previous: Option<Phase>, phase: Phase) -> Vec<Notice> {
-    let mut all = Vec::new();
-    if outcome.applied.keys_written {
-        all.push(Notice::normal(
-            "SecretsCreated",
-            "Reconcile",
-            "JWT secrets generated successfully",
-        ));
-    }
-    if !outcome.applied.initialised.is_empty() {
-        all.push(Notice::normal(
-            "DatabaseInitialized",
-            "Reconcile",
-            "PostgreSQL database initialized successfully",
-        ));
-    }
-    if phase == Phase::Running && previous != Some(Phase::Running) {
-        all.push(Notice::normal(
-            "PhaseChanged",
-            "Reconcile",
-            "SupabaseProject is now Running",
-        ));
-    }
-    all
 }
 
 /// Keeps what would change without being news, and notes when there was some.
@@ -353,7 +288,7 @@ fn settle(project: &SupabaseProject, report: &mut Report<SupabaseProjectStatus>,
     };
     let recent = before
         .last_reconcile_time
-        .is_some_and(|said| now.duration_since(said) < STANDS);
+        .is_some_and(|said| now.duration_since(said).unsigned_abs() < STANDS);
     if rolling && same && recent && failed(status) == failed(before) {
         *status = before.clone();
         return;

@@ -1,0 +1,119 @@
+//! What pods take from Secrets, sealed. To render a project it must be known which values there are and whether one has
+//! changed, and never what they are: a seal may be kept from pass to pass, a value may not.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+
+/// What stands for a value: half an HMAC.
+type Seal = [u8; 16];
+
+/// The Secrets that pods take values from, by name: a changed value makes another pod.
+#[derive(Debug, Default)]
+pub struct Seals(BTreeMap<Box<str>, Box<[(Box<str>, Seal)]>>);
+
+/// Seals values.
+pub struct Sealer {
+    key: hmac::Key,
+    seals: Seals,
+}
+
+impl Sealer {
+    /// With a key that is itself in a Secret: whoever reads a seal learns nothing.
+    pub fn new(key: Option<&SecretString>) -> Self {
+        let key = key.map_or(&[][..], |key| key.expose_secret().as_bytes());
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            seals: Seals::default(),
+        }
+    }
+
+    /// Seals a Secret. The first one of a name counts.
+    pub fn add<'a>(&mut self, secret: &str, values: impl IntoIterator<Item = (&'a str, &'a SecretString)>) {
+        let key = &self.key;
+        let seal = |(name, value): (&str, &SecretString)| {
+            let digest = hmac::sign(key, value.expose_secret().as_bytes());
+            let mut seal = Seal::default();
+            let (half, _) = digest.as_ref().split_at(size_of::<Seal>());
+            seal.copy_from_slice(half);
+            (Box::from(name), seal)
+        };
+        let sealed: BTreeMap<_, _> = values.into_iter().map(seal).collect();
+        let slot = self.seals.0.entry(secret.into());
+        slot.or_insert_with(|| sealed.into_iter().collect());
+    }
+
+    /// All that was sealed.
+    pub fn finish(self) -> Seals {
+        self.seals
+    }
+}
+
+impl Seals {
+    /// The keys of a Secret, in order.
+    pub fn keys_of(&self, secret: &str) -> impl Iterator<Item = &str> {
+        let values = self.0.get(secret).into_iter().flatten();
+        values.map(|(key, _)| &**key)
+    }
+
+    /// One text for the values of these names and keys: another one when a value is.
+    pub fn mark(&self, used: &[(String, String)]) -> String {
+        let mut digest = Sha256::new();
+        for (name, key) in used {
+            for part in [name, key] {
+                digest.update(part.len().to_be_bytes());
+                digest.update(part);
+            }
+            let mut values = self.0.get(name.as_str()).into_iter().flatten();
+            let seal = values.find(|(known, _)| **known == **key).map(|(_, seal)| seal);
+            digest.update(seal.map_or(&[][..], |seal| seal));
+        }
+        let digest = digest.finalize();
+        BASE64_URL_SAFE_NO_PAD.encode(digest.get(..16).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(key: &str, values: &[(&str, &str)]) -> Seals {
+        let mut sealer = Sealer::new(Some(&key.into()));
+        for (name, value) in values {
+            sealer.add(name, [("key", &SecretString::from(*value))]);
+        }
+        sealer.finish()
+    }
+
+    fn used(names: &[&str]) -> Vec<(String, String)> {
+        names.iter().map(|name| ((*name).into(), "key".into())).collect()
+    }
+
+    #[test]
+    fn a_mark_changes_with_a_value_that_is_used_and_only_with_it() {
+        let one = sealed("k", &[("a", "1"), ("b", "1")]);
+        let two = sealed("k", &[("a", "1"), ("b", "2")]);
+        assert_eq!(one.mark(&used(&["a"])), two.mark(&used(&["a"])));
+        assert_ne!(one.mark(&used(&["a", "b"])), two.mark(&used(&["a", "b"])));
+        // Nor is a value that is missing like one that is there, or like another's.
+        let marks = [
+            one.mark(&used(&["a"])),
+            one.mark(&used(&["b"])),
+            one.mark(&used(&["c"])),
+            one.mark(&[("a".into(), "other".into())]),
+            sealed("k", &[("a", "")]).mark(&used(&["a"])),
+        ];
+        let different: std::collections::BTreeSet<_> = marks.iter().collect();
+        assert_eq!(different.len(), marks.len());
+    }
+
+    #[test]
+    fn who_does_not_have_the_key_cannot_guess_a_value() {
+        let (one, other) = (sealed("k", &[("a", "1")]), sealed("l", &[("a", "1")]));
+        assert_ne!(one.mark(&used(&["a"])), other.mark(&used(&["a"])));
+    }
+}

@@ -1,0 +1,125 @@
+//! When pods are asked what holds a rollout up. To ask costs a call, and most rollouts are merely slow: so only pods that
+//! are there and do not move are asked, and the longer they do not, the less often.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::{Duration, Instant};
+
+use stanchion_kernel::family::Rollout;
+
+/// How long pods may stand still before they are asked.
+const FIRST: Duration = Duration::from_secs(10);
+/// How long between two questions at most.
+pub const MOST: Duration = Duration::from_mins(2);
+
+/// Rollouts that do not move.
+#[derive(Clone, Debug)]
+pub struct Standstill {
+    /// How far they are.
+    at: u64,
+    /// When the pods are to be asked.
+    next: Instant,
+    /// How long they have until then.
+    patience: Duration,
+}
+
+impl Standstill {
+    /// What is to be remembered of these rollouts, after what was; `None` when there is no pod to wait for.
+    pub fn after<'a>(
+        before: Option<Self>,
+        rollouts: impl Iterator<Item = &'a Rollout>,
+        now: Instant,
+    ) -> Option<Self> {
+        let mut at = DefaultHasher::new();
+        let mut waiting = false;
+        for rollout in rollouts {
+            (
+                rollout.generation,
+                rollout.updated,
+                rollout.ready,
+                rollout.available,
+            )
+                .hash(&mut at);
+            // Where no pod could be made, the Deployment itself says why.
+            waiting |= !rollout.is_complete() && rollout.updated > 0;
+        }
+        let at = at.finish();
+        let new = || Self {
+            at,
+            next: now + FIRST,
+            patience: FIRST,
+        };
+        waiting.then(|| before.filter(|before| before.at == at).unwrap_or_else(new))
+    }
+
+    /// The pods were asked now.
+    pub fn asked(&mut self, now: Instant) {
+        self.patience = (self.patience * 2).min(MOST);
+        self.next = now + self.patience;
+    }
+
+    /// How long until the pods are to be asked.
+    pub fn left(&self, now: Instant) -> Duration {
+        self.next.saturating_duration_since(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One pod of two is ready.
+    const BEHIND: Rollout = Rollout {
+        generation: 1,
+        observed: 1,
+        desired: 2,
+        replicas: 2,
+        updated: 2,
+        ready: 1,
+        available: 1,
+        stuck: None,
+    };
+
+    fn after(before: Option<Standstill>, rollout: &Rollout, now: Instant) -> Option<Standstill> {
+        Standstill::after(before, [rollout].into_iter(), now)
+    }
+
+    #[test]
+    fn pods_that_stand_still_are_asked_less_and_less_often() {
+        let mut now = Instant::now();
+        let mut standstill = after(None, &BEHIND, now).unwrap();
+        let mut waits = Vec::new();
+        for _ in 0..6 {
+            let left = standstill.left(now);
+            waits.push(left.as_secs());
+            now += left;
+            standstill = after(Some(standstill), &BEHIND, now).unwrap();
+            assert_eq!(standstill.left(now), Duration::ZERO);
+            standstill.asked(now);
+        }
+        assert_eq!(waits, [10, 20, 40, 80, 120, 120]);
+    }
+
+    #[test]
+    fn a_step_forward_is_waited_for_anew() {
+        let start = Instant::now();
+        let mut standstill = after(None, &BEHIND, start).unwrap();
+        standstill.asked(start);
+        let moved = Rollout { ready: 0, ..BEHIND };
+        let later = start + Duration::from_secs(5);
+        let standstill = after(Some(standstill), &moved, later).unwrap();
+        assert_eq!(standstill.left(later), FIRST);
+    }
+
+    #[test]
+    fn nobody_is_asked_who_is_not_there_or_is_ready() {
+        let none = Rollout { updated: 0, ..BEHIND };
+        let complete = Rollout {
+            ready: 2,
+            available: 2,
+            ..BEHIND
+        };
+        for rollout in [none, complete] {
+            assert!(after(None, &rollout, Instant::now()).is_none(), "{rollout:?}");
+        }
+    }
+}

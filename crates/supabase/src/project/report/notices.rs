@@ -1,0 +1,27 @@
+//! What people are told once, as events.
+
+use stanchion_api::supabase::Phase;
+use stanchion_kernel::events::Notice;
+
+use super::super::apply::Applied;
+
+/// The events of a pass that came to its end.
+pub(super) fn of(applied: &Applied, previous: Option<Phase>, phase: Phase) -> Vec<Notice> {
+    let runs = phase == Phase::Running && previous != Some(Phase::Running);
+    let rows = [
+        (
+            applied.keys_written,
+            "SecretsCreated",
+            "JWT secrets generated successfully",
+        ),
+        (
+            !applied.initialised.is_empty(),
+            "DatabaseInitialized",
+            "PostgreSQL database initialized successfully",
+        ),
+        (runs, "PhaseChanged", "SupabaseProject is now Running"),
+    ];
+    let told = rows.into_iter().filter(|(happened, ..)| *happened);
+    told.map(|(_, reason, note)| Notice::normal(reason, "Reconcile", note))
+        .collect()
+}
