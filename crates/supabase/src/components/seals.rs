@@ -11,10 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 /// What stands for a value: half an HMAC.
 type Seal = [u8; 16];
+/// The values of one Secret, by key.
+type Values = Box<[(Box<str>, Seal)]>;
 
 /// The Secrets that pods take values from, by name: a changed value makes another pod.
 #[derive(Debug, Default)]
-pub struct Seals(BTreeMap<Box<str>, Box<[(Box<str>, Seal)]>>);
+pub struct Seals(BTreeMap<Box<str>, Values>);
 
 /// Seals values.
 pub struct Sealer {

@@ -74,7 +74,7 @@ pub async fn apply(
         applied.database = Some(database.clone());
     }
     let deeds = match work.then {
-        Then::Children(deeds) => deeds,
+        Then::Children(deeds) => *deeds,
         Then::Database(how) => initialise(setup, memory, write, wanted, (present, &how), applied).await?,
     };
     applied.stage = Stage::Components;

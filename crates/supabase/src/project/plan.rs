@@ -40,7 +40,7 @@ pub struct Work {
 /// What is to be done after the keys.
 pub enum Then {
     /// The children.
-    Children(Deeds),
+    Children(Box<Deeds>),
     /// The database first, because nobody knows yet who logs in there.
     Database(Box<Initialisation>),
 }
@@ -77,7 +77,7 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
         None => None,
     };
     let then = match &present.database {
-        Database::Complete(database) => Then::Children(deeds(wanted, present, database)?),
+        Database::Complete(database) => Then::Children(Box::new(deeds(wanted, present, database)?)),
         Database::Lacking(initialisation) => Then::Database(initialisation.clone()),
     };
     Ok(Plan::Make(Box::new(Work { keys, then })))

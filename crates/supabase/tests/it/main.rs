@@ -27,6 +27,7 @@ mod optional;
 mod phases;
 mod plain_admin;
 mod quiet;
+mod remembered;
 mod rights;
 mod rotation;
 mod service;

@@ -1,0 +1,50 @@
+//! What a change of the spec costs: a Secret that has not changed is not read again.
+
+use serde_json::{Value, json};
+
+use crate::stage::{Running, Stage};
+
+/// What the operator does, from a change of the project until it runs again.
+async fn calls_of(stage: &Stage, operator: &Running, change: Value) -> Vec<String> {
+    operator.idle().await;
+    let before = operator.calls().len();
+    stage.project("shop", change).await;
+    stage.running("shop").await;
+    let mut calls = operator.calls();
+    calls.drain(..before);
+    calls.retain(|call| !call.contains(" events ") && !call.contains(" supabaseprojects "));
+    calls
+}
+
+#[tokio::test]
+async fn a_change_of_one_component_is_one_write_and_no_read() {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let change = json!({ "auth": { "image": "supabase/gotrue:v9" } });
+    let calls = calls_of(&stage, &operator, change).await;
+    assert_eq!(calls, ["PATCH deployments shop-auth "]);
+}
+
+#[tokio::test]
+async fn what_was_not_read_or_has_changed_is_read() {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    stage.secret("other", stage.storage_secret()).await;
+    let other = json!({ "storage": { "secretRef": { "name": "other" } } });
+    let calls = calls_of(&stage, &operator, other.clone()).await;
+    assert!(calls.contains(&"GET secrets other ".to_owned()), "{calls:?}");
+    let mut values = stage.storage_secret();
+    values["note"] = json!("new");
+    let before = operator.calls().len();
+    stage.secret("other", values).await;
+    let mut change = other;
+    change["auth"] = json!({ "image": "supabase/gotrue:v9" });
+    stage.project("shop", change).await;
+    stage.running("shop").await;
+    let read = async || operator.calls()[before..].contains(&"GET secrets other ".to_owned());
+    stage.wait().eventually("the Secret to be read", read).await;
+}
