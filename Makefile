@@ -60,36 +60,42 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	tools/check-docs
 	@git ls-files '*.rs' | xargs wc -l | awk '$$1 > 400 && $$2 != "total" { print "warning: " $$2 " has " $$1 " lines: is it about one thing?" }'
 
-# The binary as it is shipped; the program that measures it may be slow.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SHIPPED := $(TARGET)/ship/stanchion
+
+.PHONY: release
+release: $(SHIPPED) ## Build the program as it is shipped: target/ship/stanchion
+
+$(SHIPPED): $(shell git ls-files Cargo.toml Cargo.lock 'crates/*/src/*' 'crates/*/Cargo.toml' tools/release)
+	$(MAKE) setup
+	tools/release
+
+# The program as it is shipped; the one that measures it may be slow.
 .PHONY: bench
-bench: setup assets ## Measure what 1,000 objects cost, to make and when idle (ARGS="--objects 100 --seconds 10" for a short run)
-	cargo build --release --locked --all-features --bin stanchion
+bench: $(SHIPPED) setup assets ## Measure what 1,000 objects cost, to make and when idle (ARGS="--objects 100 --seconds 10" for a short run)
 	for bench in idle users; do STANCHION_TEST_CLUSTER=real \
 		cargo run --locked --all-features --bin stanchion-bench-$$bench -- \
-		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS); done
+		--binary $(SHIPPED) $(ARGS); done
 
 .PHONY: bench-supabase
-bench-supabase: setup assets ## Measure what 100 Supabase projects cost (ARGS="--projects 1000" for more)
-	cargo build --release --locked --all-features --bin stanchion
+bench-supabase: $(SHIPPED) setup assets ## Measure what 100 Supabase projects cost (ARGS="--projects 1000" for more)
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-supabase -- \
-		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-policy
-bench-policy: setup assets ## Measure what policies cost, and beside pgroles where it is installed (see bench/policy/src/operator.rs)
-	cargo build --release --locked --all-features --bin stanchion
+bench-policy: $(SHIPPED) setup assets ## Measure what policies cost, and beside pgroles where it is installed (see bench/policy/src/operator.rs)
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-policy -- \
-		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-roles
-bench-roles: setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
-	cargo build --release --locked --all-features --bin stanchion
-	bench/roles/bench.py $(ARGS)
+bench-roles: $(SHIPPED) setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
+	bench/roles/bench.py --ours $(SHIPPED) $(ARGS)
 
 .PHONY: bench-sandbox
-bench-sandbox: setup assets ## Measure the sandbox beside a real control plane (ARGS="--objects 1000 --writes 1000" for a short run)
-	cargo build --release --locked --all-features --bin stanchion --bin stanchion-bench-sandbox
-	STANCHION_TEST_CLUSTER=real $${CARGO_TARGET_DIR:-target}/release/stanchion-bench-sandbox \
-		--binary $${CARGO_TARGET_DIR:-target}/release/stanchion $(ARGS)
+bench-sandbox: $(SHIPPED) setup assets ## Measure the sandbox beside a real control plane (ARGS="--objects 1000 --writes 1000" for a short run)
+	cargo build --release --locked --all-features --bin stanchion-bench-sandbox
+	STANCHION_TEST_CLUSTER=real $(TARGET)/release/stanchion-bench-sandbox \
+		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: generate
 generate: ## Write what is made from the types: deploy/ (CRDs, RBAC) and docs/reference/

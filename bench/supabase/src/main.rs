@@ -64,7 +64,7 @@ async fn main() -> ExitCode {
     let restarted = [
         restarts::in_order(&stage, &binary).await,
         restarts::with_drift(&stage, &binary, projects).await,
-        floor::measure(&stage).await,
+        floor::measure(&stage, projects).await,
         changes::deletion(&stage, &binary).await,
     ];
     if kept.into_iter().chain(restarted).all(|kept| kept) {
