@@ -4,7 +4,7 @@
 //!
 //!     git clone https://github.com/movetokube/postgres-operator rival
 //!     (cd rival && go build -o manager ./cmd)
-//!     cargo run -p stanchion-bench-users -- --binary target/release/stanchion --objects 200 --rival rival
+//!     cargo run -p stanchion-bench-users -- --binary target/ship/stanchion --objects 200 --rival rival
 //!
 //! Both get users with a generated password and a Secret for the application, on one database, and the right to
 //! connect. Each has a cluster and a server of its own, one after the other.
