@@ -2,13 +2,15 @@
 //!
 //! A test binary that finds no cluster starts its own, which takes seconds and half a gigabyte. Under
 //! this program all binaries of a run share one. At the end it says what they ran against and what they skipped.
+//!
+//! Tests wait for others most of their time, so more of them run at once than there are cores.
 
 #![allow(
     clippy::print_stderr,
     reason = "what went wrong and what was used are this program's only output"
 )]
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode, thread::available_parallelism};
 
 use stanchion_testkit::{
     cluster::{Cluster, KUBECONFIG_VARIABLE},
@@ -18,6 +20,10 @@ use tokio::{
     process::Command,
     signal::unix::{SignalKind, signal},
 };
+
+/// How many tests a binary runs at once; the standard test harness reads it.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+const TESTS_A_CORE: usize = 3;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -40,6 +46,10 @@ async fn main() -> ExitCode {
     };
     if let Some(cluster) = &cluster {
         command.env(KUBECONFIG_VARIABLE, cluster.kubeconfig_path());
+    }
+    if env::var_os(THREADS_VARIABLE).is_none() {
+        let cores = available_parallelism().map_or(1, usize::from);
+        command.env(THREADS_VARIABLE, (cores * TESTS_A_CORE).to_string());
     }
     match reported(command).await {
         Ok(code) => code,

@@ -10,7 +10,7 @@ use super::bed::{Bed, message, role_name};
 /// seldom, and without a touch it goes once it can.
 #[tokio::test]
 async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let server = bed.database.server();
         let other = unique::name("other");
@@ -53,13 +53,14 @@ async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
             .filter(|sql| sql.contains("DROP ROLE"))
             .count();
         assert_eq!(drops, 2, "one that failed, and one that did not");
-    }
+    })
+    .await;
 }
 
 /// A8: also when it is the object's own database.
 #[tokio::test]
 async fn the_objects_own_database_may_be_the_one() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let operator = bed.operator().await;
         bed.password("quin", "secret").await;
@@ -76,5 +77,6 @@ async fn the_objects_own_database_may_be_the_one() {
         bed.look_again(&operator, "quin").await;
         bed.gone("quin").await;
         assert!(!bed.has_role(&role).await);
-    }
+    })
+    .await;
 }

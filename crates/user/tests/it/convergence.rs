@@ -161,7 +161,7 @@ async fn two_operators_at_once_do_not_harm() {
 #[tokio::test]
 async fn many_objects_at_once_lose_no_grant() {
     const MANY: usize = 40;
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let (proxy, admin) = bed.proxy().await;
         let _operator = bed.start(How {
@@ -197,5 +197,6 @@ async fn many_objects_at_once_lose_no_grant() {
             "{} connections",
             proxy.seen().most_open
         );
-    }
+    })
+    .await;
 }

@@ -20,7 +20,7 @@ async fn database(bed: &Bed, owner: &str) -> String {
 /// everything belongs to whom it should; and nobody is still logged in.
 #[tokio::test]
 async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
-    for bed in Bed::all().await {
+    Bed::on_every_version(async |bed| {
         let (role, third) = (role_name(), role_name());
         let owner = bed.admin().user().to_owned();
         let server = bed.database.server();
@@ -93,14 +93,15 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
         assert_eq!(bed.server_one(&database_owner).await, owner);
         let passed_on = format!("SELECT has_table_privilege('{third}', 'public.given', 'SELECT')");
         assert_eq!(bed.one(&passed_on).await, "f", "what it passed on goes with it");
-    }
+    })
+    .await;
 }
 
 /// A9, C32 (E28): the database of the spec may change; what was given in the old one is taken back, and a deletion
 /// finds nothing in the way.
 #[tokio::test]
 async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
-    for bed in Bed::all().await {
+    Bed::on_every_version(async |bed| {
         let role = role_name();
         let other = database(&bed, bed.admin().user()).await;
         let _operator = bed.operator().await;
@@ -134,7 +135,8 @@ async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
         bed.delete("fred").await;
         bed.gone("fred").await;
         assert!(!bed.has_role(&role).await);
-    }
+    })
+    .await;
 }
 
 /// C7, A10: what was dropped by hand is no problem.
@@ -165,7 +167,7 @@ async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
 /// C4, C5, A5: a server that cannot be reached keeps the object, and it goes by itself when the server is back.
 #[tokio::test]
 async fn an_unreachable_server_keeps_the_object() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let (proxy, _operator) = bed.behind_a_proxy().await;
         bed.password("hans", "secret").await;
@@ -188,13 +190,14 @@ async fn an_unreachable_server_keeps_the_object() {
         proxy.restore().await;
         bed.gone("hans").await;
         assert!(!bed.has_role(&role).await);
-    }
+    })
+    .await;
 }
 
 /// C23, A12: the password's Secret may go first.
 #[tokio::test]
 async fn the_secret_may_go_before_the_object() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let operator = bed.operator().await;
         bed.password("ida", "secret").await;
@@ -208,7 +211,8 @@ async fn the_secret_may_go_before_the_object() {
         bed.delete("ida").await;
         bed.gone("ida").await;
         assert!(!bed.has_role(&role).await);
-    }
+    })
+    .await;
 }
 
 /// Facts 3.2: a person may give a role up. Then the object goes at once, and the server is not even asked.

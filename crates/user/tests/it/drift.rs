@@ -12,7 +12,7 @@ fn so(status: &str, reason: &str) -> (String, String) {
 /// A13: `Correct` puts it right within the interval, and says what it was.
 #[tokio::test]
 async fn drift_is_put_right_and_named() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let (role, _operator) = (role_name(), bed.operator().await);
         let database = bed.database.name();
         bed.password("alice", "secret").await;
@@ -77,13 +77,14 @@ async fn drift_is_put_right_and_named() {
         })
         .await;
         assert!(bed.logs_in(&role, "secret").await);
-    }
+    })
+    .await;
 }
 
 /// A13: `Report` says what differs and leaves it; a new spec and a new password are applied all the same.
 #[tokio::test]
 async fn drift_is_reported_and_left() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let (role, operator) = (role_name(), bed.operator().await);
         let database = bed.database.name();
         bed.password("alice", "secret").await;
@@ -156,7 +157,8 @@ async fn drift_is_reported_and_left() {
         bed.user("alice", &role, more).await;
         bed.ready("alice").await;
         assert_eq!(bed.one(&limit).await, "6");
-    }
+    })
+    .await;
 }
 
 /// A13: `Ignore` looks away; a spec that failed to apply is still applied, and is no drift.

@@ -20,7 +20,7 @@ fn is_finalizer(call: &Call) -> bool {
 /// C1, C15, A2, A3: nobody connects before the finalizer is written, and afterwards nothing else has to happen.
 #[tokio::test]
 async fn no_connection_is_made_before_the_finalizer_is_there() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let (proxy, admin) = bed.proxy().await;
         let faults = Faults::new().with(Rule::when(is_finalizer, Fault::refuse(500)));
@@ -42,13 +42,14 @@ async fn no_connection_is_made_before_the_finalizer_is_there() {
         let user = bed.ready("ann").await;
         assert_eq!(user.metadata.finalizers, Some(vec![OURS.to_owned()]));
         assert!(bed.logs_in(&role, "secret").await);
-    }
+    })
+    .await;
 }
 
 /// C5, A3: the role is gone before the finalizer is.
 #[tokio::test]
 async fn the_finalizer_goes_after_the_role() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let faults = Faults::new();
         let how = How {
@@ -67,7 +68,8 @@ async fn the_finalizer_goes_after_the_role() {
         assert_eq!(user.metadata.finalizers, Some(vec![OURS.to_owned()]));
         faults.relent();
         bed.gone("ben").await;
-    }
+    })
+    .await;
 }
 
 /// C2: killed between the finalizer and the work.
@@ -93,7 +95,7 @@ async fn an_object_whose_work_never_began_goes_without_a_trace() {
 /// C3: killed between the role and the status that says so.
 #[tokio::test]
 async fn a_role_that_no_status_tells_of_yet_is_found_again() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         // The finalizer, the announcement, and then the status.
         let faults = Faults::new().with(Rule::write(3, Fault::Cut(CutPoint::Before)));
@@ -110,7 +112,8 @@ async fn a_role_that_no_status_tells_of_yet_is_found_again() {
         assert_eq!(bed.server_one(&oid).await, before);
         assert_eq!(user.status.unwrap().adopted, Some(false));
         assert!(bed.logs_in(&role, "secret").await);
-    }
+    })
+    .await;
 }
 
 /// Facts 1.6: without a status the mark on the role says whose it is.

@@ -9,7 +9,7 @@ use super::bed::{Bed, PATIENCE, condition, role_name};
 /// A1: the guide's object works unchanged, on every version, whoever the administrator is.
 #[tokio::test]
 async fn the_guides_object_becomes_a_login() {
-    for bed in Bed::all().await {
+    Bed::on_every_version(async |bed| {
         let role = role_name();
         let _operator = bed.operator().await;
         bed.password("alice", "pässwörd' \"1").await;
@@ -31,13 +31,14 @@ async fn the_guides_object_becomes_a_login() {
             user.metadata.finalizers,
             Some(vec!["db.example.com/postgresuser".into()])
         );
-    }
+    })
+    .await;
 }
 
 /// C20, A11: a changed Secret takes effect; the generation stays.
 #[tokio::test]
 async fn a_rotated_secret_takes_effect() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let _operator = bed.operator().await;
         bed.password("bob", "first").await;
@@ -51,13 +52,14 @@ async fn a_rotated_secret_takes_effect() {
         assert!(!bed.logs_in(&role, "first").await);
         let after = bed.ready("bob").await;
         assert_eq!(before.metadata.generation, after.metadata.generation);
-    }
+    })
+    .await;
 }
 
 /// C22, A12: an object may come before its Secret.
 #[tokio::test]
 async fn a_missing_secret_is_waited_for() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let _operator = bed.operator().await;
         bed.user("carol", &role, json!({})).await;
@@ -74,13 +76,14 @@ async fn a_missing_secret_is_waited_for() {
         bed.password("carol", "now").await;
         bed.ready("carol").await;
         assert!(bed.logs_in(&role, "now").await);
-    }
+    })
+    .await;
 }
 
 /// C11, A15: a restart, and touches that mean nothing, change nothing.
 #[tokio::test]
 async fn a_restart_writes_nothing() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let first = bed.operator().await;
         bed.password("dave", "secret").await;
@@ -102,5 +105,6 @@ async fn a_restart_writes_nothing() {
         let after = bed.users().get("dave").await.unwrap();
         assert_eq!(before.metadata.resource_version, after.metadata.resource_version);
         assert_eq!(bed.sql_writes(), sql);
-    }
+    })
+    .await;
 }

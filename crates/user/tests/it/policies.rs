@@ -93,7 +93,7 @@ async fn what_a_role_owns_is_dropped_only_where_that_is_asked_for() {
 /// A8: Block keeps role and object while the role owns anything, touches nothing, and says where it is.
 #[tokio::test]
 async fn a_role_that_owns_something_can_be_kept_for_it() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let operator = bed.operator().await;
         owner(
@@ -115,7 +115,8 @@ async fn a_role_that_owns_something_can_be_kept_for_it() {
         bed.look_again(&operator, "ned").await;
         bed.gone("ned").await;
         assert!(!bed.has_role(&role).await);
-    }
+    })
+    .await;
 }
 
 /// `reassignTo` names the heir; one who is not there yet is waited for, and nothing is touched before.

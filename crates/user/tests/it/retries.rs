@@ -18,7 +18,7 @@ use super::bed::{Bed, How, PATIENCE, any, condition, message, quick, role_name};
 /// status does not bring the next one forward; and when the server is back the object is, too.
 #[tokio::test]
 async fn a_server_that_is_away_is_tried_ever_more_seldom() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let (proxy, admin) = bed.proxy().await;
         proxy.cut(Cut::Close).await;
@@ -65,7 +65,8 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
         assert!(!bed.has_role(&role).await);
         proxy.restore().await;
         bed.ready("uma").await;
-    }
+    })
+    .await;
 }
 
 /// C28: a working object whose server goes away says so in its own dimension, with the address and nothing else.

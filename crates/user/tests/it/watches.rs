@@ -9,7 +9,7 @@ use super::bed::{Bed, PATIENCE, condition, message, role_name};
 #[tokio::test]
 async fn a_changed_secret_wakes_only_whose_it_is() {
     const MANY: usize = 20;
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let operator = bed.operator().await;
         let name = |n: usize| format!("xena-{n}");
@@ -42,13 +42,14 @@ async fn a_changed_secret_wakes_only_whose_it_is() {
             .filter(|(a, b)| a != b)
             .count();
         assert_eq!(differing, 1);
-    }
+    })
+    .await;
 }
 
 /// C23, A12: a Secret that goes while the user is ready harms nobody, is told of, and may come back.
 #[tokio::test]
 async fn a_secret_that_goes_later_is_only_told_of() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let _operator = bed.operator().await;
         bed.password("yves", "first").await;
@@ -69,13 +70,14 @@ async fn a_secret_that_goes_later_is_only_told_of() {
         bed.password("yves", "second").await;
         bed.condition("yves", "PasswordSynced", "True", "Synced").await;
         assert!(bed.logs_in(&role, "second").await);
-    }
+    })
+    .await;
 }
 
 /// A12: a Secret without the key names the key, and is cured by it.
 #[tokio::test]
 async fn a_missing_key_is_named() {
-    for bed in Bed::kinds().await {
+    Bed::on_each_kind(async |bed| {
         let role = role_name();
         let _operator = bed.operator().await;
         bed.password("zoe", "secret").await;
@@ -90,5 +92,6 @@ async fn a_missing_key_is_named() {
             .unwrap();
         bed.ready("zoe").await;
         assert!(bed.logs_in(&role, "other").await);
-    }
+    })
+    .await;
 }

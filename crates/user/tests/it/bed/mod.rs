@@ -6,6 +6,7 @@ mod sql;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use kube::{Client, Config};
 use stanchion_api::PostgresUser;
 use stanchion_kernel::Scope;
@@ -101,13 +102,17 @@ impl Bed {
         ]
     }
 
-    /// Every version, with each kind of administrator.
-    pub(crate) async fn all() -> Vec<Self> {
-        let mut all = Vec::new();
+    /// A test on each of [`Bed::kinds`], side by side: most of its time it waits.
+    pub(crate) async fn on_each_kind(test: impl AsyncFn(Self)) {
+        join_all(Self::kinds().await.into_iter().map(|bed| test(bed))).await;
+    }
+
+    /// A test on every version, with each kind of administrator.
+    pub(crate) async fn on_every_version(test: impl AsyncFn(Self)) {
         for version in versions() {
-            all.extend([Self::new(version).await, Self::plain(version).await]);
+            let beds = [Self::new(version).await, Self::plain(version).await];
+            join_all(beds.into_iter().map(|bed| test(bed))).await;
         }
-        all
     }
 
     /// Whether the operator may look at stored passwords, and so notices one that was changed by hand.
