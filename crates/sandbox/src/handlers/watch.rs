@@ -22,11 +22,16 @@ use crate::request::{Call, Form};
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::Server;
-use crate::store::{Change, Cursor, Object};
+use crate::store::{Change, Cursor, Object, OutOfRange};
 use crate::table;
 
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_hours(1);
+
+/// What a watch leaves to each of the others before it sends again. An event to a hundred watches is a hundred pieces of
+/// work: when many follow each other, they are sent several at a time. Few watches, or an event after a while, wait for
+/// nothing.
+const SHARE: Duration = Duration::from_micros(50);
 
 /// What one watch shows to its client.
 struct View {
@@ -133,12 +138,25 @@ struct Running {
     ends: Instant,
     next_bookmark: Instant,
     lag: Option<Duration>,
+    /// When it may send again.
+    rested: Instant,
     /// Events until a fault ends this watch.
     left: Option<usize>,
     failed: bool,
 }
 
 impl Running {
+    /// Waits until it may send again, and adds what has come meanwhile.
+    async fn rest(&mut self, changes: Result<Vec<Change>, OutOfRange>) -> Result<Vec<Change>, OutOfRange> {
+        let mut changes = changes?;
+        if Instant::now() < self.rested {
+            tokio::time::sleep_until(self.rested).await;
+            changes.extend(self.cursor.poll()?);
+        }
+        self.rested = Instant::now() + SHARE * self.view.server.store.watches();
+        Ok(changes)
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if self.left == Some(0) {
@@ -163,9 +181,9 @@ impl Running {
             if let Some(lag) = self.lag {
                 tokio::time::sleep(lag).await;
             }
-            if let Ok(changes) = changes {
-                self.queue
-                    .extend(changes.iter().filter_map(|change| self.view.event(change)));
+            if let Ok(changes) = self.rest(changes).await {
+                let events = changes.iter().filter_map(|change| self.view.event(change));
+                self.queue.extend(events);
             } else {
                 self.failed = true;
                 let error = ApiError::expired(format!("too old resource version: {}", self.cursor.seen()));
@@ -238,6 +256,7 @@ pub(crate) fn watch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiErro
         view,
         queue,
         lag,
+        rested: now,
         left,
         ends: now + timeout,
         next_bookmark: now + BOOKMARK_EVERY,

@@ -119,6 +119,11 @@ impl Store {
         self.tick.subscribe()
     }
 
+    /// How many follow it.
+    pub(crate) fn watches(&self) -> u32 {
+        u32::try_from(self.tick.receiver_count()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn get(&self, storage: &str, key: &str) -> Option<Arc<Object>> {
         self.lock().kinds.get(storage)?.objects.get(key).cloned()
     }
