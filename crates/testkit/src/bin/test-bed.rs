@@ -23,7 +23,7 @@ use tokio::{
 
 /// How many tests a binary runs at once; the standard test harness reads it.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
-const TESTS_A_CORE: usize = 3;
+const TESTS_A_CORE: usize = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
