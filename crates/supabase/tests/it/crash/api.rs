@@ -22,3 +22,12 @@ async fn a_change_killed_at_any_write_is_finished() {
     let report = crash(Story::Change).await;
     assert!(report.writes >= 4, "{report}");
 }
+
+#[tokio::test]
+async fn a_deletion_killed_at_any_write_is_finished() {
+    let report = crash(Story::Delete).await;
+    assert!(
+        report.writes >= 2,
+        "what is left is told, and the finalizer goes: {report}"
+    );
+}

@@ -25,3 +25,8 @@ async fn a_creation_stopped_at_any_statement_is_finished() {
 async fn a_change_stopped_at_any_statement_is_finished() {
     crash(Story::Change).await;
 }
+
+#[tokio::test]
+async fn a_deletion_stopped_at_any_statement_is_finished() {
+    crash(Story::Delete).await;
+}

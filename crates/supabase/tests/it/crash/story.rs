@@ -22,7 +22,13 @@ pub(super) enum Story {
     Create,
     /// One component gets another image, one goes, one gets a new password, and there is an Ingress now.
     Change,
+    /// A project goes, and takes with it what it made in the database; somebody has tables there meanwhile.
+    Delete,
 }
+
+/// What somebody else has in the database: one table beside what the project made, one amid it.
+const OTHERS: &str = "CREATE TABLE public.mine (note text); INSERT INTO public.mine VALUES ('kept'); \
+     CREATE TABLE storage.of_mine (id int); INSERT INTO storage.of_mine VALUES (1)";
 
 /// One telling of a story, with a namespace and a server to itself.
 pub(super) struct Told {
@@ -34,6 +40,12 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// Whether there is no project any more.
+    async fn is_gone(&self) -> bool {
+        let projects = self.stage.api::<SupabaseProject>();
+        projects.get_opt("shop").await.unwrap().is_none()
+    }
+
     /// Whether everybody can log in with what the pods were given.
     async fn logs_in(&self) -> Value {
         let mut all = serde_json::Map::new();
@@ -62,11 +74,21 @@ impl Scenario for Story {
         let mut secret = stage.database_secret();
         secret["port"] = json!(proxy.port().to_string());
         stage.secret("db", secret).await;
-        stage.project("shop", json!({})).await;
-        if matches!(self, Self::Change) {
+        let more = match self {
+            Self::Delete => json!({ "deletionPolicy": "Delete" }),
+            Self::Create | Self::Change => json!({}),
+        };
+        stage.project("shop", more).await;
+        if !matches!(self, Self::Create) {
             let operator = stage.operator().await;
             stage.running("shop").await;
             operator.kill().await;
+        }
+        if matches!(self, Self::Delete) {
+            stage.bed.execute(OTHERS).await;
+            stage.delete::<SupabaseProject>("shop").await;
+        }
+        if matches!(self, Self::Change) {
             let password = json!({ "data": { "database-password-storage": null } });
             stage.patch::<Secret>("shop-jwt", password).await;
             let spec = json!({
@@ -89,13 +111,18 @@ impl Scenario for Story {
         operator.run().await;
     }
 
+    /// Nobody looks at a project that is gone.
     async fn has_looked(&self, told: &Told) -> bool {
-        told.operator.has_looked()
+        told.operator.has_looked() || told.is_gone().await
     }
 
     /// Returns when the story has come to its end.
     async fn converge(&self, told: &Told) {
         let stage = &told.stage;
+        if matches!(self, Self::Delete) {
+            let projects = stage.api::<SupabaseProject>();
+            return Box::pin(stage.wait().gone(&projects, "shop")).await;
+        }
         stage.until("shop", is_running).await;
         if matches!(self, Self::Change) {
             let has_password = |secret: &Secret| {
@@ -113,6 +140,15 @@ impl Scenario for Story {
     async fn end_state(&self, told: &Told) -> Value {
         let stage = &told.stage;
         let (client, namespace) = (|| stage.client.clone(), &stage.namespace);
+        if matches!(self, Self::Delete) {
+            // The children go by ownership, in their own time; the database's record went with the rest.
+            let database = state::without_record(&stage.bed).await;
+            return json!({
+                "projects": objects::<SupabaseProject>(client(), namespace).await,
+                "database": database.lines().collect::<Vec<_>>(),
+                "others'": stage.bed.scalar("SELECT note FROM public.mine, storage.of_mine").await,
+            });
+        }
         let mut projects = objects::<SupabaseProject>(client(), namespace).await;
         for dependency in ["postgresql", "s3"] {
             projects["shop"]["status"]["dependencies"][dependency]["latencyMs"] = Value::Null;
