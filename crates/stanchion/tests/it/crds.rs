@@ -31,8 +31,11 @@ fn the_stream_and_the_files_are_the_definitions_of_the_api() {
 #[tokio::test]
 async fn kubectl_takes_them_without_a_warning() {
     let cluster = Cluster::shared().await;
+    // On the server's side: other tests define the same kinds at the same time.
     let arguments = [
         "apply",
+        "--server-side",
+        "--force-conflicts",
         "--dry-run=server",
         "--validate=strict",
         "--warnings-as-errors",

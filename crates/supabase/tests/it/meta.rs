@@ -64,6 +64,13 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// A free port before another free one: meta takes the next one, too, for its administrators.
+fn free_pair() -> u16 {
+    std::iter::repeat_with(port::free)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", port + 1)).is_ok())
+        .unwrap()
+}
+
 #[tokio::test]
 async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
     let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
@@ -71,7 +78,7 @@ async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
     };
     let bed = Bed::new(Version::V18).await;
     bed.initialise(&request()).await.unwrap();
-    let port = port::free();
+    let port = free_pair();
     let program = program.display().to_string();
     let meta = Service::start(
         Path::new("node"),
@@ -131,7 +138,7 @@ async fn meta_lists_the_schemas_as_it_is_deployed() {
     stage.project("shop", json!({})).await;
     stage.running("shop").await;
     let pod = stage.pod("shop-meta").await;
-    let (program, port) = (program.display().to_string(), port::free());
+    let (program, port) = (program.display().to_string(), free_pair());
     let here = [("PG_META_HOST", "127.0.0.1"), ("PG_META_PORT", &port.to_string())];
     let meta = Service::of(Path::new("node"), &[&program], &pod, &here, port).await;
     let (status, schemas) = meta.send(Method::GET, "/schemas", None, None).await;

@@ -3,7 +3,7 @@
 //! A test binary that finds no cluster starts its own, which takes seconds and half a gigabyte. Under
 //! this program all binaries of a run share one. At the end it says what they ran against and what they skipped.
 //!
-//! Tests wait for others most of their time, so more of them run at once than there are cores.
+//! Where there is room, more tests run at once than there are cores.
 
 #![allow(
     clippy::print_stderr,
@@ -13,7 +13,7 @@
 use std::{env, path::PathBuf, process::ExitCode, thread::available_parallelism};
 
 use stanchion_testkit::{
-    cluster::{Cluster, KUBECONFIG_VARIABLE},
+    cluster::{Cluster, KUBECONFIG_VARIABLE, Kind},
     report,
 };
 use tokio::{
@@ -23,7 +23,14 @@ use tokio::{
 
 /// How many tests a binary runs at once; the standard test harness reads it.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
-const TESTS_A_CORE: usize = 2;
+
+/// Tests wait for others most of their time; a real control plane needs the cores itself.
+const fn tests_a_core(kind: Kind) -> usize {
+    match kind {
+        Kind::Sandbox => 2,
+        Kind::Real => 1,
+    }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -49,7 +56,10 @@ async fn main() -> ExitCode {
     }
     if env::var_os(THREADS_VARIABLE).is_none() {
         let cores = available_parallelism().map_or(1, usize::from);
-        command.env(THREADS_VARIABLE, (cores * TESTS_A_CORE).to_string());
+        command.env(
+            THREADS_VARIABLE,
+            (cores * tests_a_core(Kind::chosen())).to_string(),
+        );
     }
     match reported(command).await {
         Ok(code) => code,

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use super::mask;
 
+/// A controller of a busy cluster may take its time.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// A named sequence of requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,7 +156,7 @@ pub(crate) async fn run(client: &kube::Client, case: &Case, hook: Option<&Hook>)
     send(client, &namespace, &saved).await;
     let mut answers = Vec::new();
     for step in &case.steps {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let deadline = tokio::time::Instant::now() + PATIENCE;
         let mut answer = send(client, step, &saved).await;
         while !satisfied(step, &answer, &saved) {
             assert!(
