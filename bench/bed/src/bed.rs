@@ -182,13 +182,22 @@ impl Bed {
         self.ready(&user(0), objects).await;
     }
 
-    /// Waits until the operator has done everything that follows.
+    /// Waits until the operator has done everything that follows, in the cluster and in the database.
     pub async fn quiet(&self) {
+        self.until_none(|counted| counted.writes + counted.statements)
+            .await;
+    }
+
+    /// The same of the cluster alone, for an operator that asks its databases at all times.
+    pub async fn unwritten(&self) {
+        self.until_none(|counted| counted.writes).await;
+    }
+
+    async fn until_none(&self, of: impl Fn(&Counted) -> usize) {
         loop {
             let mark = self.mark();
             sleep(QUIET).await;
-            let counted = self.count(&mark).await;
-            if counted.writes + counted.statements == 0 {
+            if of(&self.count(&mark).await) == 0 {
                 return;
             }
         }

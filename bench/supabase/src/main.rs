@@ -54,7 +54,7 @@ async fn main() -> ExitCode {
     let stage = Stage::new(projects).await;
     let operator = stage.operator(&binary);
     // What it takes to start is no project's.
-    stage.at_rest().await;
+    stage.bed.unwritten().await;
     let kept = [
         made(&stage, projects, operator.pid()).await,
         idle(&stage, seconds, operator.pid()).await,
@@ -82,7 +82,7 @@ async fn made(stage: &Stage, projects: usize, pid: u32) -> bool {
     let first = start.elapsed();
     stage.running(projects).await;
     let (took, usage) = (start.elapsed(), Usage::of(pid));
-    stage.at_rest().await;
+    stage.bed.unwritten().await;
     let counted = stage.bed.count(&mark).await;
     let count = f64::from(u32::try_from(projects).expect("a count"));
     let calls = f64::from(u32::try_from(counted.writes + counted.reads).expect("a count"));

@@ -20,7 +20,7 @@ const EVERY: usize = 10;
 
 /// Nothing has happened meanwhile.
 pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
-    stage.at_rest().await;
+    stage.bed.unwritten().await;
     let mark = stage.bed.mark();
     let operator = stage.operator(binary);
     sleep(WINDOW).await;

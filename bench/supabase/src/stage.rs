@@ -15,8 +15,6 @@ use stanchion_testkit::process::Process;
 use stanchion_testkit::s3::S3;
 use tokio::time::sleep;
 
-/// Long enough without a write that the work is done, and not only between two passes.
-const REST: Duration = Duration::from_secs(5);
 /// How often it is looked whether a project runs again.
 const GLANCE: Duration = Duration::from_millis(100);
 /// The administrator whom the projects' Secrets name.
@@ -86,17 +84,6 @@ impl Stage {
                 return;
             }
             sleep(GLANCE).await;
-        }
-    }
-
-    /// Waits until nothing is written any more. Databases and buckets are asked at all times.
-    pub(crate) async fn at_rest(&self) {
-        loop {
-            let mark = self.bed.mark();
-            sleep(REST).await;
-            if self.bed.count(&mark).await.writes == 0 {
-                return;
-            }
         }
     }
 

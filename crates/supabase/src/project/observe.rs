@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::Resource;
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::{Problem, Reader};
@@ -150,20 +151,9 @@ async fn settled(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Op
     let same = before.generation == wanted.generation
         && before.rotate == wanted.rotate
         && children.fingerprint() == Some(before.children);
-    // Each is asked, whatever the others say: what is not asked for wakes no longer.
-    let changed = before
-        .secrets
-        .iter()
-        .filter(|name| !reader.is_unchanged::<Secret>(name))
-        .count()
-        + before
-            .config_maps
-            .iter()
-            .filter(|name| !reader.is_unchanged::<ConfigMap>(name))
-            .count();
-    let now = Timestamp::now();
-    let due = wanted.before.previous_until.is_some_and(|until| until <= now);
-    if !same || changed > 0 || due {
+    let changed =
+        changed::<Secret>(reader, &before.secrets) + changed::<ConfigMap>(reader, &before.config_maps);
+    if !same || changed > 0 || is_over(wanted.before.previous_until) {
         return Ok(None);
     }
     look(memory, reader, wanted, children, next).await.map(Some)
@@ -172,15 +162,23 @@ async fn settled(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Op
 /// What was found out before, if nothing of it can have changed: a spec that reads the same costs no read.
 fn resolved(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Option<Resolved> {
     let resolved = memory.resolved(&reader.subject().key, &wanted.reading(), CHECK_EVERY)?;
-    // Each is asked, whatever the others say: what is not asked for wakes no longer.
-    let names = wanted.secret_names();
-    let changed = names
-        .iter()
-        .filter(|name| !reader.is_unchanged::<Secret>(name))
-        .count();
-    let until = resolved.standing.keys.previous_until;
-    let due = until.is_some_and(|until| until <= Timestamp::now());
-    (changed == 0 && !due).then_some(resolved)
+    let changed = changed::<Secret>(reader, &wanted.secret_names());
+    (changed == 0 && !is_over(resolved.standing.keys.previous_until)).then_some(resolved)
+}
+
+/// How many of these are not as they were read. Each is asked, whatever the others say: what is not asked for wakes no
+/// longer.
+fn changed<'a, K>(reader: &Reader, names: impl IntoIterator<Item = &'a String>) -> usize
+where
+    K: Resource<DynamicType = ()>,
+{
+    let names = names.into_iter();
+    names.filter(|name| !reader.is_unchanged::<K>(name)).count()
+}
+
+/// Whether the time of the old keys has come to its end.
+fn is_over(previous_until: Option<Timestamp>) -> bool {
+    previous_until.is_some_and(|until| until <= Timestamp::now())
 }
 
 /// A project whose Secrets, database and bucket are what they were.

@@ -28,6 +28,7 @@ impl Standing {
     /// From what was read, and the keys complete.
     pub fn new(wanted: &Wanted, read: &Read, keys: &Keys) -> Self {
         let mut sealer = Sealer::new(keys.get(key::MARK));
+        // An empty one is as good as none.
         let own = keys.iter().filter(|(name, _)| keys.get(name).is_some());
         sealer.add(&wanted.key_secret(), own);
         for (name, values) in &read.others {

@@ -7,11 +7,7 @@ async fn custom_resources_are_explained_validated_and_edited() {
     let Some(kubectl) = Kubectl::start().await else {
         return;
     };
-    let crd = kubectl.file("crd.json", include_str!("../crd.json"));
-    kubectl.run(&format!("apply -f {crd}")).await;
-    kubectl
-        .run("wait --for=condition=Established crd/gadgets.example.com --timeout=30s")
-        .await;
+    kubectl.define_gadgets().await;
     holds(
         &kubectl.run("api-resources --api-group=example.com").await,
         &["gadgets", "gd", "Gadget", "true"],

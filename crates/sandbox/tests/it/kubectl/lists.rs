@@ -7,11 +7,7 @@ async fn what_was_printed_can_be_applied() {
     let Some(kubectl) = Kubectl::start().await else {
         return;
     };
-    let crd = kubectl.file("crd.json", include_str!("../crd.json"));
-    kubectl.run(&format!("apply -f {crd}")).await;
-    kubectl
-        .run("wait --for=condition=Established crd/gadgets.example.com --timeout=30s")
-        .await;
+    kubectl.define_gadgets().await;
     let list = "apiVersion: v1\nkind: List\nitems:\n\
         - {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b}}\n\
         - {apiVersion: example.com/v1, kind: Gadget, metadata: {name: two}, spec: {size: 3}}\n";

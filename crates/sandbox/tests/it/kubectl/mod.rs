@@ -52,6 +52,14 @@ impl Kubectl {
         path.to_string_lossy().into_owned()
     }
 
+    /// Defines the gadgets of `crd.json`, and waits until they are served.
+    async fn define_gadgets(&self) {
+        let crd = self.file("crd.json", include_str!("../crd.json"));
+        self.run(&format!("apply -f {crd}")).await;
+        self.run("wait --for=condition=Established crd/gadgets.example.com --timeout=30s")
+            .await;
+    }
+
     async fn output(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(&self.program);
         let home: &Path = self.folder.path();
