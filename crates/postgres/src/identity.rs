@@ -40,6 +40,15 @@ impl Identity {
         }
     }
 
+    /// What all databases of the server have in common.
+    pub(crate) fn server(&self) -> Self {
+        Self {
+            system: self.system.clone(),
+            database_oid: 0,
+            database: String::new(),
+        }
+    }
+
     pub(crate) fn of_columns(
         target: &Target,
         system: Option<&str>,

@@ -98,6 +98,18 @@ impl Pools {
         Ok((turn, self.get(target).await?))
     }
 
+    /// As [`Pools::exclusive`], for who changes what the databases of a server share: its roles.
+    pub async fn exclusive_on_server(
+        &self,
+        target: &Target,
+        wait: Duration,
+    ) -> Result<([Turn; 2], Pooled), Error> {
+        let identity = self.identity(target).await?;
+        let server = self.0.locks.acquire(&identity.server(), target, wait).await?;
+        let database = self.0.locks.acquire(&identity, target, wait).await?;
+        Ok(([server, database], self.get(target).await?))
+    }
+
     /// Which database the target is; asked once and remembered until its credentials change.
     pub async fn identity(&self, target: &Target) -> Result<Identity, Error> {
         match self.host(target).known_identity(target) {

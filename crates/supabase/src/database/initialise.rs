@@ -11,9 +11,9 @@ use super::plan::{self, Plan};
 use super::request::{Outcome, Request};
 use super::steps::Step;
 
-/// How long to wait for others who change the same database.
+/// How long to wait for others who change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
-/// Once to do it and once to see that it is done; the rest is for those who want the same roles in the same moment.
+/// Once to do it and once to see that it is done; the rest is for strangers who want the same roles in the same moment.
 const PASSES: usize = 6;
 
 /// Looks whether everything is there: two round trips, no writes. `None` if something is left to do.
@@ -37,7 +37,7 @@ pub async fn initialise(pools: &Pools, target: &Target, request: &Request) -> Re
             Ok(Some(outcome)) => return Ok(outcome),
             // Something was done: look what is left, and what could not be done.
             Ok(None) => {}
-            // Roles are the server's, the lock is the database's: two databases can want the same role at once.
+            // The lock is the database's: somebody else on the same server can want the same role at once.
             Err(problem) if is_collision(&problem) => last = Some(problem),
             Err(problem) => return Err(problem),
         }
@@ -64,7 +64,8 @@ async fn once(
     request: &Request,
     ran: &mut Vec<&'static str>,
 ) -> Result<Option<Outcome>, Problem> {
-    let (_turn, mut session) = pools.exclusive(target, TURN).await?;
+    // Roles are the server's: two projects at once would wait for each other in the middle of their transactions.
+    let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
     let begin = Begin {
         lock: Some(lock::ROLES),
         lock_wait: Some(TURN),

@@ -13,7 +13,7 @@ use super::catalog::{self, Catalog, Source};
 use super::plan;
 use super::roles::Names;
 
-/// How long to wait for others who use the same database.
+/// How long to wait for others who change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
 
 /// Whether somebody keeps something of his own in the internal database.
@@ -26,7 +26,7 @@ const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left')";
 /// Takes everything away that this project has made, and says what it had to leave. Nothing happens in a database that is
 /// not this project's, or not any more.
 pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec<String>, Problem> {
-    let (_turn, mut session) = pools.exclusive(target, TURN).await?;
+    let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
     let answers = session.snapshot(&catalog::questions(project)).await?;
     let Some(catalog) = catalog::read(&Source::Session(&session), project, &answers).await? else {
         return Ok(Vec::new());

@@ -14,13 +14,15 @@ use std::{
 };
 
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     sync::watch,
     task::{AbortHandle, JoinSet},
 };
 
 pub use framing::{Framing, Kind, Message};
 pub use stop::{Point, Stop};
+
+const BACKLOG: u32 = 1024;
 
 /// What a cut looks like to a client that connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,20 +242,25 @@ impl Drop for Proxy {
 async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, target: SocketAddr) {
     let mut control = shared.control.subscribe();
     let mut connections = JoinSet::new();
-    let mut listener = Some(listener);
+    let mut door = Door::Open(listener);
     let mut number = 0;
     loop {
         let mode = control.borrow_and_update().mode;
-        if mode == Mode::Cut(Cut::Refuse) {
-            listener = None;
-        } else if listener.is_none() {
-            listener = Some(bind_again(address).await);
-        }
-        shared.listening.send_replace(listener.is_some());
+        door = match (door, mode) {
+            (Door::Open(listener), Mode::Cut(Cut::Refuse)) => {
+                drop(listener);
+                Door::Shut(bind_again(address).await)
+            }
+            (Door::Shut(socket), mode) if mode != Mode::Cut(Cut::Refuse) => {
+                Door::Open(socket.listen(BACKLOG).expect("a socket that is bound can listen"))
+            }
+            (door, _) => door,
+        };
+        shared.listening.send_replace(matches!(door, Door::Open(_)));
         let accepted = async {
-            match &listener {
-                Some(listener) => listener.accept().await,
-                None => std::future::pending().await,
+            match &door {
+                Door::Open(listener) => listener.accept().await,
+                Door::Shut(_) => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -272,12 +279,20 @@ async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, ta
     }
 }
 
-/// The port was ours; somebody else may have been given it for a moment.
-async fn bind_again(address: SocketAddr) -> TcpListener {
+/// The port is ours all the time: whoever else got it would answer in place of a refusal.
+enum Door {
+    Open(TcpListener),
+    /// Bound, but not listening: connections are refused.
+    Shut(TcpSocket),
+}
+
+async fn bind_again(address: SocketAddr) -> TcpSocket {
     loop {
-        match TcpListener::bind(address).await {
-            Ok(listener) => return listener,
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        let socket = TcpSocket::new_v4().expect("a socket");
+        // Connections of ours still leave the port.
+        if socket.set_reuseaddr(true).and_then(|()| socket.bind(address)).is_ok() {
+            return socket;
         }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
