@@ -3,7 +3,7 @@
 //! A test binary that finds no cluster starts its own, which takes seconds and half a gigabyte. Under
 //! this program all binaries of a run share one. At the end it says what they ran against and what they skipped.
 //!
-//! Where there is room, more tests run at once than there are cores.
+//! Where there is room, more tests run at once than there are cores, and their servers' files are kept in memory.
 
 #![allow(
     clippy::print_stderr,
@@ -23,6 +23,17 @@ use tokio::{
 
 /// How many tests a binary runs at once; the standard test harness reads it.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+
+/// Where the tests' servers have their files.
+const FILES_VARIABLE: &str = "TMPDIR";
+/// Files that are gone with the test need no disk.
+const MEMORY: &str = "/dev/shm";
+/// A container may have hardly any of it; all tests together were never seen to use more than half of this.
+const ENOUGH_MEMORY: u64 = 4 << 30;
+
+fn is_roomy(place: &str) -> bool {
+    rustix::fs::statvfs(place).is_ok_and(|there| there.f_bavail * there.f_frsize >= ENOUGH_MEMORY)
+}
 
 /// Tests wait for others most of their time; a real control plane needs the cores itself.
 const fn tests_a_core(kind: Kind) -> usize {
@@ -60,6 +71,9 @@ async fn main() -> ExitCode {
             THREADS_VARIABLE,
             (cores * tests_a_core(Kind::chosen())).to_string(),
         );
+    }
+    if env::var_os(FILES_VARIABLE).is_none() && is_roomy(MEMORY) {
+        command.env(FILES_VARIABLE, MEMORY);
     }
     match reported(command).await {
         Ok(code) => code,
