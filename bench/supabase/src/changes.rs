@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::ResourceExt as _;
-use kube::api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use stanchion_bench_bed::row;
 use tokio::time::sleep;
@@ -50,9 +49,18 @@ pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
 
 /// What becomes of a Deployment from now on.
 async fn watch(stage: &Stage, deployment: &str) -> impl Stream<Item = Deployment> {
-    let found = stage.deployments.get(deployment).await.expect("a Deployment");
-    let version = found.resource_version().expect("a version");
-    let params = WatchParams::default().fields(&format!("metadata.name={deployment}"));
+    let named = format!("metadata.name={deployment}");
+    // From now on, and not from its last change: that can be longer ago than the server remembers.
+    let found = stage
+        .deployments
+        .list(&ListParams::default().fields(&named))
+        .await;
+    let version = found
+        .expect("a list")
+        .metadata
+        .resource_version
+        .expect("a version");
+    let params = WatchParams::default().fields(&named);
     let events = stage.deployments.watch(&params, &version).await;
     events
         .expect("a watch")

@@ -83,6 +83,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.set("DB_PORT", database.port.to_string());
     env.secret("DB_PASSWORD", &keys, key::password(Login::Analytics));
     env.set("DB_SCHEMA", SCHEMA);
+    env.set("DB_POOL_SIZE", project.spec.database.max_connections.to_string());
     env.set("DB_SSL", project.encrypts().to_string());
     env.set_all(&[
         ("LOGFLARE_SINGLE_TENANT", "true"),

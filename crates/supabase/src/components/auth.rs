@@ -139,6 +139,11 @@ fn mail(auth: &Auth, project: &Project<'_>, env: &mut Environment) {
     }
 }
 
+/// How the keys of a provider end, behind its name.
+pub(crate) const CLIENT_ID: &str = "-client-id";
+/// See [`CLIENT_ID`].
+pub(crate) const CLIENT_SECRET: &str = "-secret";
+
 /// A provider is whatever has a client id in the Secret.
 fn providers(auth: &Auth, project: &Project<'_>, env: &mut Environment, public: &str) {
     let Some(secret) = name(auth.oauth_secret_ref.as_ref()) else {
@@ -147,7 +152,7 @@ fn providers(auth: &Auth, project: &Project<'_>, env: &mut Environment, public: 
     let names: Vec<String> = project
         .secrets
         .keys_of(secret)
-        .filter_map(|key| key.strip_suffix("-client-id").map(str::to_owned))
+        .filter_map(|key| key.strip_suffix(CLIENT_ID).map(str::to_owned))
         .collect();
     for name in names {
         let variable = |what: &str| {
@@ -155,8 +160,8 @@ fn providers(auth: &Auth, project: &Project<'_>, env: &mut Environment, public: 
             format!("GOTRUE_EXTERNAL_{provider}_{what}")
         };
         env.set(&variable("ENABLED"), "true");
-        env.secret(&variable("CLIENT_ID"), secret, &format!("{name}-client-id"));
-        env.secret(&variable("SECRET"), secret, &format!("{name}-secret"));
+        env.secret(&variable("CLIENT_ID"), secret, &format!("{name}{CLIENT_ID}"));
+        env.secret(&variable("SECRET"), secret, &format!("{name}{CLIENT_SECRET}"));
         env.set(&variable("REDIRECT_URI"), format!("{public}/auth/v1/callback"));
         let url = format!("{name}-url");
         if project.has(secret, &url) {

@@ -51,7 +51,8 @@ impl Environment {
             value: None,
             value_from: Some(EnvVarSource {
                 field_ref: Some(ObjectFieldSelector {
-                    api_version: None,
+                    // As the server would complete it: what is stored is then what was written.
+                    api_version: Some("v1".into()),
                     field_path: path.into(),
                 }),
                 ..EnvVarSource::default()

@@ -46,7 +46,8 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("PG_META_DB_PASSWORD", &keys, key::password(Login::Meta));
     // It checks a certificate in one mode only, and knows no way back from one that asks for encryption.
     env.set("PG_META_DB_SSL_MODE", project.node_ssl_mode("require"));
-    if let Some(ca) = &project.spec.database.ca_secret_ref {
+    let ca = project.spec.database.ca_secret_ref.as_ref();
+    if let Some(ca) = ca.filter(|_| project.encrypts()) {
         env.secret("PG_META_DB_SSL_ROOT_CERT", &ca.name, &ca.key);
     }
     env.secret("CRYPTO_KEY", &keys, key::META_CRYPTO);

@@ -32,6 +32,7 @@ use crate::database::Login;
 use crate::keys::Generated;
 use kong::routes::Route;
 
+pub(crate) use auth::{CLIENT_ID, CLIENT_SECRET};
 pub use deployment::deployment;
 pub use environment::Environment;
 pub use probes::{Probe, Probes};

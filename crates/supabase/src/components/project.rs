@@ -85,7 +85,8 @@ impl Project<'_> {
         let by_ingress = || {
             let ingress = ingress?;
             let host = ingress.host.as_deref().filter(|host| !host.is_empty())?;
-            Some(url(ingress.tls_secret_name.is_some(), host))
+            let secret = ingress.tls_secret_name.as_deref();
+            Some(url(secret.is_some_and(|name| !name.is_empty()), host))
         };
         let by_gateway = || {
             let gateway = self.spec.gateway.as_ref()?;

@@ -1,14 +1,25 @@
 //! Realtime: changes of the database, presence and messages, over web sockets.
+//!
+//! Its image starts by a script that calls `sudo`, which no pod may that cannot gain privileges; what the script does is
+//! therefore done by a line of ours.
 
 use stanchion_api::supabase::image;
 
 use super::kong::routes::{Guard, route};
 use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
-use crate::keys::names as key;
+use crate::keys::{Form, Generated, names as key};
 
 /// The authorities that Debian, which its image is made of, knows.
 const DEBIAN_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// Migrates, and writes the tenant down as upstream does.
+const PREPARE: &str = r#"ulimit -S -n "$RLIMIT_NOFILE"; /app/bin/migrate && /app/bin/realtime eval 'Realtime.Release.seeds(Realtime.Repo)'"#;
+/// Upstream's tenant talks to the database without encryption. The script is the shell's first argument: this way it
+/// needs no file.
+const ENCRYPT: &str = r#"/app/bin/realtime eval "$1""#;
+const SCRIPT: &str = include_str!("realtime/tenant.exs");
+const SERVE: &str = "exec /app/bin/server";
 
 pub(super) const COMPONENT: Component = Component {
     name: "realtime",
@@ -30,7 +41,10 @@ pub(super) const COMPONENT: Component = Component {
     user: 65534,
     probes: |_| Probes::http("http", "/healthcheck", 300),
     logins: &[Login::Realtime],
-    keys: &[],
+    keys: &[Generated {
+        key: key::REALTIME_COOKIE,
+        form: Form::Hex(32),
+    }],
     routes: &[
         route("realtime-v1-ws", "/socket", "/realtime/v1/", Guard::WebSocket),
         route(
@@ -49,8 +63,27 @@ pub(super) const COMPONENT: Component = Component {
     ],
     needs: |_| Needs::default(),
     environment,
-    extras: |_| Extras::default(),
+    extras,
 };
+
+fn extras(project: &Project<'_>) -> Extras {
+    let shell = ["/usr/bin/tini", "-s", "-g", "--", "/bin/sh", "-c"];
+    let (steps, arguments) = if project.encrypts() {
+        (vec![PREPARE, ENCRYPT, SERVE], vec!["realtime", SCRIPT])
+    } else {
+        (vec![PREPARE, SERVE], Vec::new())
+    };
+    let steps = steps.join(" && ");
+    Extras {
+        command: shell
+            .into_iter()
+            .chain([steps.as_str()])
+            .chain(arguments)
+            .map(str::to_owned)
+            .collect(),
+        ..Extras::default()
+    }
+}
 
 fn environment(project: &Project<'_>, env: &mut Environment) {
     let (keys, database) = (project.key_secret(), project.database);
@@ -73,6 +106,13 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("API_JWT_JWKS", &keys, key::JWKS);
     env.secret("METRICS_JWT_SECRET", &keys, key::JWT_SECRET);
     env.secret("SECRET_KEY_BASE", &keys, key::SECRET_KEY_BASE);
+    // Pods find each other by their addresses, and trust whoever knows the word.
+    env.field("POD_IP", "status.podIP");
+    env.secret("RELEASE_COOKIE", &keys, key::REALTIME_COOKIE);
+    // Replication slots are the server's: a second project on it needs names of its own.
+    if let Some(suffix) = project.logins.slot_suffix() {
+        env.set("SLOT_NAME_SUFFIX", suffix);
+    }
     // A tenant is known by the first label of the host name that the gateway asks for.
     env.set("SELF_HOST_TENANT_NAME", project.host("realtime"));
     env.set_all(&[

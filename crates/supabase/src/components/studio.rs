@@ -79,7 +79,12 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let database = project.database;
     env.set("POSTGRES_HOST", database.host.clone());
     env.set("POSTGRES_PORT", database.port.to_string());
-    env.set("POSTGRES_DB", project.database_in_url());
+    // It becomes the end of a URL, as it is, by which meta is told where to go and whether to encrypt.
+    let mode = project.node_ssl_mode("require");
+    env.set(
+        "POSTGRES_DB",
+        format!("{}?sslmode={mode}", project.database_in_url()),
+    );
     env.set("POSTGRES_USER_READ_WRITE", project.logins.of(Login::Meta));
     env.set("POSTGRES_USER_READ_ONLY", project.logins.of(Login::ReadOnly));
     // It knows one password for both.

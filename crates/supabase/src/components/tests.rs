@@ -182,10 +182,28 @@ fn what_is_optional_comes_with_its_field() {
         .filter(|name| !names.contains(name))
         .collect();
     assert_eq!(optional, ["imgproxy", "functions", "pooler", "analytics"]);
-    assert!(!logins(&plain.spec).contains(&Login::Functions) && generated(&plain.spec).is_empty());
+    assert!(!logins(&plain.spec).contains(&Login::Functions));
+    assert_eq!(generated(&plain.spec).len(), 1);
     let full = fullest();
     assert_eq!(logins(&full.spec), Login::ALL);
-    assert_eq!(generated(&full.spec).len(), 5);
+    assert_eq!(generated(&full.spec).len(), 6);
+}
+
+/// Upstream's start calls sudo, and its tenant speaks without encryption.
+#[test]
+fn realtime_starts_without_privileges_and_encrypts_where_it_shall() {
+    let command = |mode: &str| {
+        let bed = bed(|spec| spec["database"]["sslMode"] = json!(mode));
+        let deployment = render(&bed, "realtime");
+        let command = deployment.pointer("/spec/template/spec/containers/0/command");
+        serde_json::from_value::<Vec<String>>(command.unwrap().clone()).unwrap()
+    };
+    let [plain, encrypted] = ["disable", "require"].map(command);
+    let (line, script) = (&encrypted[6], &encrypted[8]);
+    assert!(line.contains(r#"eval "$1""#) && line.ends_with("exec /app/bin/server"));
+    assert!(script.contains("ssl_enforced") && !script.contains("$("));
+    assert_eq!(plain.len(), 7);
+    assert!(!plain[6].contains("$1") && plain[6].ends_with("exec /app/bin/server"));
 }
 
 /// Two components that generate the same, or lead the same path, would be a mistake in the table.

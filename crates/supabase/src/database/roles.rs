@@ -225,6 +225,11 @@ impl Names {
         format!("{}{}", login.role(), self.suffix)
     }
 
+    /// What follows the name of a replication slot, which is known to the whole server.
+    pub fn slot_suffix(&self) -> Option<&str> {
+        self.suffix.strip_prefix('_')
+    }
+
     /// The database of analytics and pooler.
     pub fn internal_database(&self) -> String {
         format!("_supabase{}", self.suffix)
@@ -258,5 +263,7 @@ mod tests {
             assert!(one.of(login).len() <= 63, "{login:?}");
         }
         assert_eq!(Names::with_suffix("").internal_database(), "_supabase");
+        assert_eq!(Names::with_suffix("").slot_suffix(), None);
+        assert_eq!(Names::with_suffix("_1a").slot_suffix(), Some("1a"));
     }
 }

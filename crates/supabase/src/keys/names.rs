@@ -29,7 +29,8 @@ pub const S3_PROTOCOL_SECRET: &str = "s3-protocol-access-key-secret";
 
 /// Under which the pooler keeps the passwords of its tenants.
 pub const VAULT: &str = "vault-enc-key";
-/// What a pod of the pooler, or of analytics, knows others of its kind by.
+/// What a pod of Realtime, of the pooler or of analytics knows others of its kind by.
+pub const REALTIME_COOKIE: &str = "realtime-cookie";
 pub const POOLER_COOKIE: &str = "pooler-cookie";
 pub const ANALYTICS_COOKIE: &str = "analytics-cookie";
 /// Who may write logs, and who may also read them and change what is kept.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::{Class, Problem, Reader};
@@ -36,18 +37,31 @@ pub enum Contact {
         reason: &'static str,
         /// A sentence.
         message: String,
+        /// When it answered last, if that is remembered.
+        last: Option<Timestamp>,
     },
 }
 
 impl Contact {
-    fn of(result: Result<Duration, Problem>) -> Self {
+    fn of(result: Result<Duration, Problem>, before: Option<(&Self, Instant)>) -> Self {
         match result {
             Ok(latency) => Self::Answered(latency),
             Err(problem) => Self::Failed {
                 class: problem.class,
                 reason: problem.reason,
                 message: problem.message,
+                last: before.and_then(|(before, at)| before.last(at)),
             },
+        }
+    }
+
+    /// When it answered last, if it was asked then.
+    fn last(&self, asked: Instant) -> Option<Timestamp> {
+        match self {
+            Self::Answered(_) => Timestamp::now()
+                .checked_sub(SignedDuration::try_from(asked.elapsed()).ok()?)
+                .ok(),
+            Self::Failed { last, .. } => *last,
         }
     }
 
@@ -63,6 +77,7 @@ impl Contact {
                 class,
                 reason,
                 message,
+                ..
             } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
             Self::Answered(_) => None,
         }
@@ -79,20 +94,26 @@ pub async fn check(
 ) -> Checked {
     let inputs = inputs(read, request);
     let known = memory.checked(&reader.subject().key);
-    if let Some(known) = known.filter(|known| known.inputs == inputs && known.holds(CHECK_EVERY)) {
-        return known;
+    if let Some(known) = &known
+        && known.inputs == inputs
+        && known.holds(CHECK_EVERY)
+    {
+        return known.clone();
     }
+    let before = known.as_ref();
+    let postgres_before = before.map(|known| (&known.postgres, known.at));
+    let s3_before = before.map(|known| (&known.s3, known.at));
     let (postgres, s3) = tokio::join!(
         dependencies::postgres::contact(&setup.pools, &read.target),
         dependencies::s3::contact(&read.store),
     );
-    let mut postgres = Contact::of(postgres);
-    let s3 = Contact::of(s3);
+    let mut postgres = Contact::of(postgres, postgres_before);
+    let s3 = Contact::of(s3, s3_before);
     let mut initialised = None;
     if postgres.answered() {
         match inspect(setup, read, request).await {
             Ok(found) => initialised = found,
-            Err(problem) => postgres = Contact::of(Err(problem)),
+            Err(problem) => postgres = Contact::of(Err(problem), postgres_before),
         }
     }
     let checked = Checked {

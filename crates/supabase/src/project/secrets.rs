@@ -10,7 +10,7 @@ use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use super::target::Wanted;
-use crate::components::{Address, Bucket, ConfigMaps};
+use crate::components::{Address, Bucket, CLIENT_ID, CLIENT_SECRET, ConfigMaps};
 use crate::dependencies::s3::Store;
 
 /// The reason under which people know that something is missing.
@@ -95,6 +95,16 @@ impl Fetched {
             None => Ok(values),
         }
     }
+
+    /// A Secret of OAuth providers: whoever has a client id must have a secret, or Auth's pods could not start.
+    fn providers(&self, name: &str) -> Result<Values, Problem> {
+        const WHAT: &str = "OAuth";
+        let values = self.values(name, WHAT, &[])?;
+        let secrets = values.keys().filter_map(|key| key.strip_suffix(CLIENT_ID));
+        let secrets: Vec<String> = secrets.map(|name| format!("{name}{CLIENT_SECRET}")).collect();
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        self.values(name, WHAT, &secrets)
+    }
 }
 
 /// Understands what was fetched.
@@ -113,12 +123,14 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     let mut others = BTreeMap::from([(names.storage.clone(), storage)]);
     for (name, what, keys) in [
         (&names.smtp, "SMTP", SMTP_KEYS),
-        (&names.oauth, "OAuth", &[][..]),
         (&names.dashboard, "dashboard basic auth", DASHBOARD_KEYS),
     ] {
         if let Some(name) = name {
             others.insert(name.clone(), fetched.values(name, what, keys)?);
         }
+    }
+    if let Some(name) = &names.oauth {
+        others.insert(name.clone(), fetched.providers(name)?);
     }
     for needed in wanted.needs().flat_map(|needs| needs.secrets) {
         let values = fetched.values(&needed.name, needed.what, needed.keys)?;

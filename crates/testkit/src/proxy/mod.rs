@@ -290,7 +290,11 @@ async fn bind_again(address: SocketAddr) -> TcpSocket {
     loop {
         let socket = TcpSocket::new_v4().expect("a socket");
         // Connections of ours still leave the port.
-        if socket.set_reuseaddr(true).and_then(|()| socket.bind(address)).is_ok() {
+        if socket
+            .set_reuseaddr(true)
+            .and_then(|()| socket.bind(address))
+            .is_ok()
+        {
             return socket;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -106,6 +106,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let own = (keys.as_str(), key::DASHBOARD_USERNAME, key::DASHBOARD_PASSWORD);
     let (secret, username, password) = reference
         .and_then(|reference| reference.name.as_deref())
+        .filter(|name| !name.is_empty())
         .map_or(own, |secret| (secret, "username", "password"));
     env.secret("DASHBOARD_USERNAME", secret, username);
     env.secret("DASHBOARD_PASSWORD", secret, password);

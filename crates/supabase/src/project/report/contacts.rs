@@ -50,14 +50,19 @@ pub(super) fn report(
                     });
                 }
             }
-            Contact::Failed { reason, message, .. } => {
+            Contact::Failed {
+                reason,
+                message,
+                last,
+                ..
+            } => {
                 conditions.set(kind, Truth::False, reason, message);
                 let known = slot.take().unwrap_or_default();
                 *slot = Some(DependencyStatus {
                     connected: false,
                     error: Some(message.clone()),
                     latency_ms: None,
-                    ..known
+                    last_connected_time: last.or(known.last_connected_time),
                 });
             }
         }

@@ -102,6 +102,26 @@ async fn a17_a_missing_secret_is_named_and_its_appearance_wakes() {
     stage.running("shop").await;
 }
 
+/// A provider without a secret would be a pod that cannot start; its Secret is corrected, and the project goes on.
+#[tokio::test]
+async fn a_provider_without_a_secret_is_named() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage.secret("oauth", json!({ "github-client-id": "id" })).await;
+    let auth = json!({ "auth": { "oauthSecretRef": { "name": "oauth" } } });
+    stage.project("shop", auth).await;
+    let lacks = "Dependency validation failed: OAuth secret missing required key 'github-secret'";
+    stage
+        .until("shop", |project| {
+            let status = project.status.as_ref();
+            status.is_some_and(|status| status.message.as_deref() == Some(lacks))
+        })
+        .await;
+    let whole = json!({ "github-client-id": "id", "github-secret": "secret" });
+    stage.secret("oauth", whole).await;
+    stage.running("shop").await;
+}
+
 #[tokio::test]
 async fn a19_the_originals_events_are_told_once() {
     let stage = Stage::new().await;
