@@ -47,6 +47,12 @@ test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-ke
 test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
 	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it)
 
+# What users of a Supabase rely on must hold on the oldest and on the newest PostgreSQL; elsewhere a test takes one of them.
+.PHONY: test-versions
+test-versions: setup ## Run the checks of SupabaseProject on PostgreSQL 15 and on 18
+	STANCHION_TEST_POSTGRES=15 $(TEST) -p stanchion-supabase --test it acceptance
+	STANCHION_TEST_POSTGRES=18 $(TEST) -p stanchion-supabase --test it acceptance
+
 # The binaries of $KUBEBUILDER_ASSETS are used when it is set, as envtest does it.
 .PHONY: assets
 assets: $(if $(KUBEBUILDER_ASSETS),,control-plane)

@@ -9,6 +9,7 @@ mod deletion;
 mod gateway;
 mod keys;
 mod kong;
+mod options;
 mod quiet;
 mod settings;
 mod status;
