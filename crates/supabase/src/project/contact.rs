@@ -162,3 +162,30 @@ fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
     }
     digest.finalize().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(before: Option<(&Contact, Instant)>) -> (Contact, Option<Timestamp>) {
+        let problem = Problem::transient("ConnectionRefused", "nobody is there".to_owned());
+        let contact = Contact::of(Err(problem), before);
+        let last = match &contact {
+            Contact::Failed { last, .. } => *last,
+            Contact::Answered(_) => panic!("it did not answer"),
+        };
+        (contact, last)
+    }
+
+    #[test]
+    fn the_last_contact_is_the_last_answer_however_often_there_was_none_since() {
+        let answered = Contact::Answered(Duration::from_millis(3));
+        let asked = Instant::now().checked_sub(Duration::from_secs(90)).unwrap();
+        let (once, last) = lost(Some((&answered, asked)));
+        let ago = Timestamp::now().duration_since(last.unwrap());
+        assert!((90..100).contains(&ago.as_secs()), "{ago}");
+        let (_, still) = lost(Some((&once, Instant::now())));
+        assert_eq!(still, last);
+        assert_eq!(lost(None).1, None);
+    }
+}

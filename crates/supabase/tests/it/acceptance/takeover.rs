@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::ResourceExt as _;
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -65,6 +66,24 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
         let service = services.create(&params, &old).await.unwrap();
         known.insert(format!("shop-{name}"), (deployment.uid(), service.uid()));
     }
+    let maps = stage.api::<ConfigMap>();
+    for (name, component, file) in [
+        ("kong-config", "api-gateway", "kong-entrypoint.sh"),
+        ("db-init", "database", "run-migrations.sh"),
+    ] {
+        let old = json!({ "metadata": meta(&project, name, component), "data": { file: "old" } });
+        let old: ConfigMap = serde_json::from_value(old).unwrap();
+        maps.create(&PostParams::default(), &old).await.unwrap();
+    }
+    let job = json!({
+        "metadata": meta(&project, "db-init", "database"),
+        "spec": { "suspend": true, "template": { "spec": {
+            "restartPolicy": "Never", "containers": [{ "name": "init", "image": "postgres:15-alpine" }],
+        } } },
+    });
+    let job: Job = serde_json::from_value(job).unwrap();
+    let jobs = stage.api::<Job>();
+    jobs.create(&PostParams::default(), &job).await.unwrap();
     let keys: Secret = serde_json::from_value(json!({
         "metadata": { "name": "shop-jwt" },
         "stringData": { "jwt-secret": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=", "anon-key": "a.b.c" },
@@ -88,6 +107,12 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
             assert!(!text.contains(wrong), "{child}: {wrong} in {text}");
         }
     }
+    let config: ConfigMap = stage.get("shop-kong-config").await;
+    let text = serde_json::to_string(&config.data).unwrap();
+    assert!(text.contains("_format_version") && !text.contains("\"old\""), "{text}");
+    // Nobody reads the scripts any more; a Job ends by itself.
+    stage.wait().gone(&maps, "shop-db-init").await;
+    jobs.get("shop-db-init").await.unwrap();
     let keys = stage.values("shop-jwt").await;
     assert_eq!(keys["jwt-secret"], "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=");
     assert_eq!(
