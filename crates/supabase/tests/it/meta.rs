@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use stanchion_local::cache;
 use stanchion_local::error::{Attempt as _, Error, checked};
 use stanchion_supabase::database::Login;
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::{Postgres, Tls, Version};
 use stanchion_testkit::{port, report};
 
 use crate::bed::{Bed, password, request};
 use crate::service::Service;
-use crate::stage::Stage;
+use crate::stage::{Pod, Stage};
 
 const PACKAGE: &str = "@supabase/postgres-meta@0.99.0";
 
@@ -156,4 +156,53 @@ async fn meta_lists_the_schemas_as_it_is_deployed() {
         (status, who),
         (StatusCode::OK, json!([{"name": Login::Meta.role()}]))
     );
+}
+
+/// As Studio puts it together, and locks it up for meta.
+fn studios_url(program: &str, studio: &Pod) -> String {
+    let value = |name: &str| studio.value(name);
+    let url = format!(
+        "postgresql://{}:{}@{}:{}/{}",
+        value("POSTGRES_USER_READ_WRITE"),
+        value("POSTGRES_PASSWORD"),
+        value("POSTGRES_HOST"),
+        value("POSTGRES_PORT"),
+        value("POSTGRES_DB"),
+    );
+    let script = "const [url, key] = process.argv.slice(1); \
+                  process.stdout.write(require('crypto-js/aes').encrypt(url, key).toString())";
+    let output = Command::new("node")
+        .args(["-e", script, &url, value("PG_META_CRYPTO_KEY")])
+        .current_dir(Path::new(program).parent().unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A server that takes no one without TLS: meta for itself, and for Studio by Studio's own words.
+#[tokio::test]
+async fn studio_reaches_a_server_that_insists_on_encryption() {
+    let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
+        return;
+    };
+    let server = Postgres::builder(Version::V18).setting("wal_level", "logical");
+    let stage = Stage::on(Bed::of(server.tls(Tls::default()).start().await, "shop").await).await;
+    let _operator = stage.operator().await;
+    stage
+        .project("shop", json!({ "database": { "sslMode": "require" } }))
+        .await;
+    stage.running("shop").await;
+    let (pod, studio) = (stage.pod("shop-meta").await, stage.pod("shop-studio").await);
+    let (program, port) = (program.display().to_string(), free_pair());
+    let here = [("PG_META_HOST", "127.0.0.1"), ("PG_META_PORT", &port.to_string())];
+    let meta = Service::of(Path::new("node"), &[&program], &pod, &here, port).await;
+    let encrypted = json!({"query": "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"});
+    let url = studios_url(&program, &studio);
+    for header in [None, Some(("x-connection-encrypted", url))] {
+        let answer = meta
+            .send_with(Method::POST, "/query", header, Some(&encrypted))
+            .await;
+        assert_eq!(answer, (StatusCode::OK, json!([{"ssl": true}])));
+    }
 }

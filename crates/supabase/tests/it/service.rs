@@ -89,8 +89,20 @@ impl Service {
         bearer: Option<&str>,
         body: Option<&Value>,
     ) -> (StatusCode, Value) {
+        let bearer = bearer.map(|bearer| ("authorization", format!("Bearer {bearer}")));
+        self.send_with(method, path, bearer, body).await
+    }
+
+    /// The same with a header of one's own.
+    pub(crate) async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        header: Option<(&'static str, String)>,
+        body: Option<&Value>,
+    ) -> (StatusCode, Value) {
         let url = format!("{}{path}", self.base);
-        let answer = try_send(method, &url, bearer, body).await;
+        let answer = try_send(method, &url, header, body).await;
         answer.unwrap_or_else(|| panic!("no answer from {url}\n{}", self.process.log()))
     }
 }
@@ -106,15 +118,15 @@ async fn answers(url: &str) -> Result<(), String> {
 async fn try_send(
     method: Method,
     url: &str,
-    bearer: Option<&str>,
+    header: Option<(&'static str, String)>,
     body: Option<&Value>,
 ) -> Option<(StatusCode, Value)> {
     let mut request = Request::builder()
         .method(method)
         .uri(url)
         .header("content-type", "application/json");
-    if let Some(bearer) = bearer {
-        request = request.header("authorization", format!("Bearer {bearer}"));
+    if let Some((name, value)) = header {
+        request = request.header(name, value);
     }
     let body = body.map(Value::to_string).unwrap_or_default();
     let request = request.body(Full::new(Bytes::from(body))).unwrap();

@@ -109,7 +109,10 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
     }
     let config: ConfigMap = stage.get("shop-kong-config").await;
     let text = serde_json::to_string(&config.data).unwrap();
-    assert!(text.contains("_format_version") && !text.contains("\"old\""), "{text}");
+    assert!(
+        text.contains("_format_version") && !text.contains("\"old\""),
+        "{text}"
+    );
     // Nobody reads the scripts any more; a Job ends by itself.
     stage.wait().gone(&maps, "shop-db-init").await;
     jobs.get("shop-db-init").await.unwrap();
