@@ -89,6 +89,42 @@ fn the_environment_of_each() {
     }
 }
 
+/// The page that says what each variable is for names them all, and no other.
+#[test]
+fn the_environment_is_documented() {
+    const PAGE: &str = include_str!("../../../../docs/supabase/environment.md");
+    // Of a second project on a server only.
+    const ELSEWHERE: [&str; 1] = ["SLOT_NAME_SUFFIX"];
+    let is_variable = |name: &&str| {
+        name.chars()
+            .all(|sign| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_')
+    };
+    let beds = [bed(|_| {}), fullest()];
+    for component in ALL {
+        let section = PAGE
+            .split("\n## ")
+            .find(|section| section.starts_with(&format!("{}\n", component.name)));
+        let rows = section
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let documented: BTreeSet<&str> = rows
+            .filter(is_variable)
+            .filter(|name| !ELSEWHERE.contains(name))
+            .collect();
+        let lines: Vec<String> = beds
+            .iter()
+            .filter(|bed| wanted(&bed.spec).any(|(row, _)| row.name == component.name))
+            .flat_map(|bed| environment_of(&render(bed, component.name)))
+            .collect();
+        let given: BTreeSet<&str> = lines
+            .iter()
+            .filter_map(|line| Some(line.split_once('=')?.0))
+            .collect();
+        assert_eq!(documented, given, "{}", component.name);
+    }
+}
+
 /// Who has no authority named to it asks those that it knows, each in its own words; nobody takes just any server.
 #[test]
 fn a_certificate_is_checked_by_the_authorities_that_the_image_knows() {
