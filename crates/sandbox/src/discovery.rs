@@ -54,7 +54,7 @@ fn custom_groups(server: &Server) -> Vec<Value> {
 }
 
 /// `v2` before `v1` before `v1beta2` before `v1beta1` before `v1alpha1`.
-fn priority(version: &str) -> (u8, u32, u32) {
+pub(crate) fn priority(version: &str) -> (u8, u32, u32) {
     let numbers = |text: &str| text.parse::<u32>().ok();
     let Some(rest) = version.strip_prefix('v') else {
         return (0, 0, 0);

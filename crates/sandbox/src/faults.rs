@@ -88,12 +88,20 @@ pub enum Effect {
     Delay(Duration),
     /// Is never answered; nothing is written.
     Hang,
-    /// Is carried out and never answered; nor is any later request of the same user: the client is dead.
+    /// Is carried out and never answered; nor is any later request of the same user, and its open watches fall silent:
+    /// the client is dead.
     Crash,
     /// The watch ends after so many events.
     EndWatch(usize),
     /// The watch delivers every event this much later.
     LagWatch(Duration),
+}
+
+impl Effect {
+    /// Whether it befalls the events of a watch, and not its answer.
+    fn is_of_watch(&self) -> bool {
+        matches!(self, Self::EndWatch(_) | Self::LagWatch(_))
+    }
 }
 
 #[derive(Debug)]
@@ -110,6 +118,26 @@ struct State {
     dead: Vec<String>,
     /// Writes that were let through, by user.
     writes: Vec<(String, usize)>,
+}
+
+impl State {
+    /// The effect of the first due rule of a sort. All rules of that sort that the request matches count it.
+    fn strike(&mut self, call: &Call, sort: impl Fn(&Effect) -> bool) -> Option<Effect> {
+        let mut struck = None;
+        for rule in &mut self.rules {
+            if !sort(&rule.effect) || !rule.when.holds(call) {
+                continue;
+            }
+            if rule.skip > 0 {
+                rule.skip -= 1;
+            } else if rule.times > 0 && struck.is_none() {
+                rule.times -= 1;
+                struck = Some(rule.effect.clone());
+            }
+        }
+        self.rules.retain(|rule| rule.times > 0);
+        struck
+    }
 }
 
 /// The faults that wait for their requests.
@@ -148,6 +176,11 @@ impl Faults {
         *self.state() = State::default();
     }
 
+    /// How many faults still wait for requests to strike.
+    pub fn waiting(&self) -> usize {
+        self.state().rules.iter().map(|rule| rule.times).sum()
+    }
+
     /// Whether the user's client died of [`Effect::Crash`].
     pub fn is_dead(&self, user: &str) -> bool {
         self.state().dead.iter().any(|dead| dead == user)
@@ -171,16 +204,7 @@ impl Faults {
                 dead: true,
             };
         }
-        let mut effect = None;
-        for rule in state.rules.iter_mut().filter(|rule| rule.when.holds(call)) {
-            if rule.skip > 0 {
-                rule.skip -= 1;
-            } else if rule.times > 0 && effect.is_none() {
-                rule.times -= 1;
-                effect = Some(rule.effect.clone());
-            }
-        }
-        state.rules.retain(|rule| rule.times > 0);
+        let effect = state.strike(call, |effect| !effect.is_of_watch());
         if effect == Some(Effect::Crash) {
             state.dead.push(user.clone());
         }
@@ -195,14 +219,7 @@ impl Faults {
 
     /// What a watch that begins now will suffer.
     pub(crate) fn of_watch(&self, call: &Call) -> Option<Effect> {
-        let mut state = self.state();
-        let rule = state.rules.iter_mut().find(|rule| {
-            matches!(rule.effect, Effect::EndWatch(_) | Effect::LagWatch(_))
-                && rule.times > 0
-                && rule.when.holds(call)
-        })?;
-        rule.times -= 1;
-        Some(rule.effect.clone())
+        self.state().strike(call, Effect::is_of_watch)
     }
 }
 

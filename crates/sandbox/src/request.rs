@@ -106,7 +106,10 @@ impl Target {
     /// The verb that a method means here.
     pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         Some(match (method, self.name.is_empty()) {
-            (&Method::GET | &Method::HEAD, _) if self.watch || query.flag("watch") => Verb::Watch,
+            // Of one object the query's `watch` says nothing; the path can.
+            (&Method::GET | &Method::HEAD, unnamed) if self.watch || unnamed && query.flag("watch") => {
+                Verb::Watch
+            }
             (&Method::GET | &Method::HEAD, false) => Verb::Get,
             (&Method::GET | &Method::HEAD, true) => Verb::List,
             (&Method::POST, named) if named || !self.subresource.is_empty() => Verb::Create,

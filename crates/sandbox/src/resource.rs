@@ -175,6 +175,16 @@ impl Registry {
             .find(|resource| *resource.storage == *storage)
     }
 
+    /// The other served versions of a resource.
+    pub(crate) fn others(&self, of: &Resource) -> Vec<Arc<Resource>> {
+        let is_other = |resource: &&Arc<Resource>| {
+            resource.plural == of.plural && resource.group == of.group && resource.version != of.version
+        };
+        let custom = self.read();
+        let all = self.builtin.values().chain(custom.values());
+        all.filter(is_other).cloned().collect()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
         self.builtin
             .values()

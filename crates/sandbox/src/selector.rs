@@ -118,6 +118,14 @@ impl Selector {
         }
     }
 
+    /// Only the object of this name, if it is selected.
+    #[must_use]
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.fields
+            .push(("metadata.name".to_owned(), name.to_owned(), true));
+        self
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Request;
 
 use crate::admission::Webhooks;
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::audit::Audit;
 use crate::auth::rbac::{self, Attributes, Decision};
 use crate::auth::tokens::Tokens;
@@ -141,6 +141,12 @@ impl Server {
         let answer = Box::pin(handlers::dispatch(self, call))
             .await
             .unwrap_or_else(Answer::from);
+        let warnings = call
+            .resource
+            .custom
+            .as_ref()
+            .map(|custom| custom.warnings.as_slice());
+        let answer = answer::with_warnings(answer, warnings.unwrap_or_default());
         fault.after(self, answer).await
     }
 }

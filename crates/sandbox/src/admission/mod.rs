@@ -148,6 +148,15 @@ async fn ask(
     webhook: &Webhook,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Value>, ApiError> {
+    let object = rules::shown_in(&webhook.resource, attempt.call, attempt.object);
+    let old = attempt
+        .old
+        .map(|old| rules::shown_in(&webhook.resource, attempt.call, old));
+    let attempt = Attempt {
+        object: &object,
+        old: old.as_deref(),
+        ..attempt
+    };
     let meets = || Subject::new(attempt, None).meets(Some(&webhook.conditions), &Variables::default());
     match webhook.conditions.as_array().map_or(Ok(true), |_| meets()) {
         Ok(true) => {}
@@ -169,7 +178,7 @@ async fn ask(
             webhook.name
         )));
     }
-    let review = rules::review(attempt);
+    let review = rules::review(attempt, &webhook.resource);
     let response = match attempt.server.webhooks.post(webhook, &review).await {
         Ok(response) => response,
         Err(why) if webhook.ignores_failure => {

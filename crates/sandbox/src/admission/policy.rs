@@ -35,7 +35,7 @@ impl Attempt<'_> {
         ]
         .into_iter()
         .flatten()
-        .all(|constraints| rules::concerns(self, constraints, "resourceRules"));
+        .all(|constraints| rules::concerns(self, constraints, "resourceRules").is_some());
         if !concerned {
             return Ok(());
         }

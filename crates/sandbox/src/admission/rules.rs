@@ -1,10 +1,14 @@
 //! Which webhooks a request concerns, and what they are told.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
 use crate::request::Call;
+use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::Server;
 use crate::store::text;
@@ -13,6 +17,8 @@ use crate::store::text;
 #[derive(Debug, Clone)]
 pub(crate) struct Webhook {
     pub(crate) name: String,
+    /// In which version it wants the object.
+    pub(crate) resource: Arc<Resource>,
     pub(crate) client: Value,
     pub(crate) conditions: Value,
     pub(crate) ignores_failure: bool,
@@ -39,8 +45,9 @@ pub(crate) fn matching(attempt: Attempt<'_>, plural: &str) -> Vec<Webhook> {
             .into_iter()
             .flatten()
         {
-            if concerns(attempt, webhook, "rules") {
+            if let Some(resource) = concerns(attempt, webhook, "rules") {
                 found.push(Webhook {
+                    resource,
                     name: text(webhook, "/name").to_owned(),
                     client: webhook.get("clientConfig").cloned().unwrap_or_default(),
                     conditions: webhook.get("matchConditions").cloned().unwrap_or_default(),
@@ -57,8 +64,9 @@ pub(crate) fn matching(attempt: Attempt<'_>, plural: &str) -> Vec<Webhook> {
     found
 }
 
-/// Whether a webhook or a policy is about this request: by its rules, which stand under `key`, and its selectors.
-pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> bool {
+/// Whether a webhook or a policy is about this request: by its rules, which stand under `key`, and its selectors. The
+/// version in which the rules name the resource: that of the request, or an equivalent one.
+pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> Option<Arc<Resource>> {
     let Attempt {
         server,
         call,
@@ -66,43 +74,59 @@ pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> 
         old,
         ..
     } = attempt;
-    let resource = match call.target.subresource.as_str() {
-        "" => call.target.plural.clone(),
-        subresource => format!("{}/{subresource}", call.target.plural),
-    };
     let listed = constraints.get(key).and_then(Value::as_array);
     // A binding of a policy may leave the rules to the policy.
-    let by_rule = listed.is_none() && key != "rules"
-        || listed.into_iter().flatten().any(|rule| {
-            let names = |key: &str, wanted: &str| {
-                let list = rule.get(key).and_then(Value::as_array).into_iter().flatten();
-                list.filter_map(Value::as_str)
-                    .any(|known| known == "*" || known == wanted)
-            };
-            let any_subresource = format!("{}/*", call.target.plural);
-            let resources = names("resources", &resource)
-                && (call.target.subresource.is_empty() || !exactly_star(rule))
-                || (!call.target.subresource.is_empty()
-                    && (names("resources", "*/*") || names("resources", &any_subresource)));
-            let scope = match text(rule, "/scope") {
-                "Namespaced" => call.resource.namespaced,
-                "Cluster" => !call.resource.namespaced,
-                _ => true,
-            };
-            names("operations", attempt.operation.name())
-                && names("apiGroups", &call.target.group)
-                && names("apiVersions", &call.target.version)
-                && resources
-                && scope
-        });
-    by_rule && by_namespace(server, call, object, constraints) && by_object(object, old, constraints)
+    let unruled = listed.is_none() && key != "rules";
+    let by_rule = |resource: &Resource| {
+        let mut rules = listed.into_iter().flatten();
+        rules.any(|rule| names_request(attempt, rule, &resource.version))
+    };
+    let resource = if unruled || by_rule(&call.resource) {
+        call.resource.clone()
+    } else if text(constraints, "/matchPolicy") == "Exact" {
+        return None;
+    } else {
+        let others = server.registry.others(&call.resource);
+        others.into_iter().find(|resource| by_rule(resource))?
+    };
+    (by_namespace(server, call, object, constraints) && by_object(object, old, constraints))
+        .then_some(resource)
 }
 
-/// A bare `*` does not speak of subresources.
-fn exactly_star(rule: &Value) -> bool {
-    rule.get("resources")
-        .and_then(Value::as_array)
-        .is_some_and(|list| list.iter().all(|one| one == "*"))
+/// Whether a rule names the request, made in this version of its resource.
+fn names_request(attempt: Attempt<'_>, rule: &Value, version: &str) -> bool {
+    let call = attempt.call;
+    let list = |key: &str| {
+        let list = rule.get(key).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str)
+    };
+    let names = |key: &str, wanted: &str| list(key).any(|known| known == "*" || known == wanted);
+    // A bare `*` does not speak of subresources; `pods/*` speaks of pods, too.
+    let resources = list("resources").any(|known| {
+        let (resource, subresource) = known.split_once('/').unwrap_or((known, ""));
+        (resource == "*" || resource == call.target.plural)
+            && (subresource == "*" || subresource == call.target.subresource)
+    });
+    let scope = match text(rule, "/scope") {
+        "Namespaced" => call.resource.namespaced,
+        "Cluster" => !call.resource.namespaced,
+        _ => true,
+    };
+    names("operations", attempt.operation.name())
+        && names("apiGroups", &call.target.group)
+        && names("apiVersions", version)
+        && resources
+        && scope
+}
+
+/// An object in another version of its resource: no more than its name differs.
+pub(crate) fn shown_in<'a>(resource: &Resource, call: &Call, object: &'a Value) -> Cow<'a, Value> {
+    if resource.version == call.resource.version || !object.is_object() {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    object["apiVersion"] = json!(resource.api_version());
+    Cow::Owned(object)
 }
 
 fn by_namespace(server: &Server, call: &Call, object: &Value, webhook: &Value) -> bool {
@@ -132,7 +156,7 @@ fn by_object(object: &Value, old: Option<&Value>, webhook: &Value) -> bool {
 }
 
 /// What a webhook is asked.
-pub(crate) fn review(attempt: Attempt<'_>) -> Value {
+pub(crate) fn review(attempt: Attempt<'_>, shown: &Resource) -> Value {
     let Attempt {
         server,
         call,
@@ -141,9 +165,8 @@ pub(crate) fn review(attempt: Attempt<'_>) -> Value {
         old,
         dry_run,
     } = attempt;
-    let resource = &call.resource;
-    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
-    let plural = json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
+    let kind = |of: &Resource| json!({"group": of.group, "version": of.version, "kind": of.kind});
+    let plural = |of: &Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
     let kind_of_options = match operation {
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
@@ -159,12 +182,13 @@ pub(crate) fn review(attempt: Attempt<'_>) -> Value {
         }
     }
     let mut request = json!({
-        "uid": server.clock.uid(), "kind": kind, "resource": plural, "requestKind": kind, "requestResource": plural,
+        "uid": server.clock.uid(), "kind": kind(shown), "resource": plural(shown),
+        "requestKind": kind(&call.resource), "requestResource": plural(&call.resource),
         "name": attempt.name(), "operation": operation.name(), "userInfo": call.user.to_value(),
         "object": object, "oldObject": old, "dryRun": dry_run,
         "options": options,
     });
-    if resource.namespaced {
+    if shown.namespaced {
         request["namespace"] = json!(call.target.namespace);
     }
     if !call.target.subresource.is_empty() {

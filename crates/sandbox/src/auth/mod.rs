@@ -1,18 +1,24 @@
 //! Who asks: bearer tokens, `ServiceAccounts` and impersonation.
 
+mod impersonation;
 pub(crate) mod rbac;
 pub(crate) mod reviews;
 pub(crate) mod tokens;
+
+use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::server::Server;
-use rbac::{Attributes, Decision};
+pub(crate) use impersonation::service_account;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ANONYMOUS: &str = "system:anonymous";
 
 /// A person or a program that makes requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +27,10 @@ pub struct User {
     pub name: String,
     /// The groups that it belongs to.
     pub groups: Vec<String>,
-    /// The uid of a `ServiceAccount`; empty for others.
+    /// The uid of a `ServiceAccount`; empty for most others.
     pub uid: String,
+    /// What else is known of it, to webhooks and reviews.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
@@ -36,13 +44,14 @@ impl User {
         let groups = groups
             .iter()
             .copied()
-            .chain(["system:authenticated"])
+            .chain([AUTHENTICATED])
             .map(str::to_owned)
             .collect();
         Self {
             name: name.to_owned(),
             groups,
             uid: String::new(),
+            extra: BTreeMap::new(),
         }
     }
 
@@ -57,9 +66,10 @@ impl User {
 
     pub(crate) fn anonymous() -> Self {
         Self {
-            name: "system:anonymous".to_owned(),
-            groups: vec!["system:unauthenticated".to_owned()],
+            name: ANONYMOUS.to_owned(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
             uid: String::new(),
+            extra: BTreeMap::new(),
         }
     }
 
@@ -72,11 +82,14 @@ impl User {
         if !self.uid.is_empty() {
             value["uid"] = json!(self.uid);
         }
+        if !self.extra.is_empty() {
+            value["extra"] = json!(self.extra);
+        }
         value
     }
 }
 
-/// Finds out who sent a request. `door` is who the door already knows its callers to be.
+/// Finds out whose request it is. `door` is who the door already knows its callers to be.
 pub(crate) fn authenticate(
     server: &Server,
     headers: &HeaderMap,
@@ -94,33 +107,5 @@ pub(crate) fn authenticate(
         (None, Some(user)) => user.clone(),
         (None, None) => User::anonymous(),
     };
-    let Some(name) = header("impersonate-user") else {
-        return Ok(user);
-    };
-    let groups: Vec<&str> = headers
-        .get_all("impersonate-group")
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect();
-    let wanted = groups
-        .iter()
-        .map(|group| ("groups", *group))
-        .chain([("users", name)]);
-    for (plural, name) in wanted {
-        let attributes = Attributes {
-            verb: "impersonate",
-            plural,
-            name,
-            ..Attributes::default()
-        };
-        if let Decision::Denied(why) = rbac::authorize(server, &user, &attributes) {
-            let about = crate::error::About {
-                group: "",
-                kind: plural,
-                name,
-            };
-            return Err(ApiError::forbidden(about, &why));
-        }
-    }
-    Ok(User::new(name, &groups))
+    impersonation::impersonate(server, headers, user)
 }

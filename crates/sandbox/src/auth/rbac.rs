@@ -123,11 +123,7 @@ pub(crate) fn authorize(server: &Server, user: &User, wanted: &Attributes<'_>) -
 }
 
 fn subject(user: &User) -> String {
-    match user
-        .name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'))
-    {
+    match super::service_account(&user.name) {
         Some((namespace, name)) => format!("ServiceAccount \"{name}/{namespace}\""),
         None => format!("User \"{}\"", user.name),
     }

@@ -1,5 +1,7 @@
 //! `TokenReview`, the `SubjectAccessReviews` and their relatives: requests that are answered and not stored.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::rbac::{self, Attributes, Decision};
@@ -54,6 +56,7 @@ fn subject(spec: &Value) -> User {
             .filter_map(|group| group.as_str().map(str::to_owned))
             .collect(),
         uid: text(spec, "/uid").to_owned(),
+        extra: BTreeMap::new(),
     }
 }
 

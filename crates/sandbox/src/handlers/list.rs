@@ -16,6 +16,7 @@ use crate::server::Server;
 use crate::store::{Object, OutOfRange, Snapshot, metadata_only};
 use crate::table;
 
+/// What the query selects; with a name in the path, which only a watch has, no other object.
 pub(crate) fn selector(call: &Call) -> Result<Selector, ApiError> {
     let fields = call.query.text("fieldSelector");
     let fields = if call.resource.group == "events.k8s.io" {
@@ -24,7 +25,11 @@ pub(crate) fn selector(call: &Call) -> Result<Selector, ApiError> {
         fields.to_owned()
     };
     let resource = &call.resource;
-    Selector::parse(call.query.text("labelSelector"), &fields, resource)
+    let selector = Selector::parse(call.query.text("labelSelector"), &fields, resource)?;
+    Ok(match call.target.name.as_str() {
+        "" => selector,
+        name => selector.named(name),
+    })
 }
 
 pub(crate) fn namespace(call: &Call) -> Option<&str> {

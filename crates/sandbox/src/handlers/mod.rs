@@ -5,6 +5,8 @@ mod create;
 mod delete;
 mod json;
 mod list;
+mod logs;
+mod options;
 mod patch;
 mod render;
 mod scale;
@@ -15,7 +17,8 @@ mod watch;
 use std::sync::Arc;
 
 pub(crate) use create::create;
-pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, delete_object};
+pub(crate) use delete::delete_object;
+pub(crate) use options::{DeleteOptions, FOREGROUND, ORPHAN};
 pub(crate) use update::{Endpoint, write};
 
 use crate::answer::Answer;

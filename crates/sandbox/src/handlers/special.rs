@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::update::{self, Endpoint};
-use super::{DeleteOptions, body, delete_object, render};
+use super::{DeleteOptions, body, delete_object, logs, render};
 use crate::answer::{self, Answer};
 use crate::error::{About, ApiError, FieldError};
 use crate::request::{Call, Verb};
 use crate::server::Server;
-use crate::store::text;
+use crate::store::{Object, text};
 
 const DEFAULT_TOKEN_SECONDS: i64 = 3600;
 const SHORTEST_TOKEN_SECONDS: i64 = 600;
@@ -19,20 +19,9 @@ pub(crate) async fn subresource(server: &Arc<Server>, call: &Call) -> Result<Ans
     match (call.target.plural.as_str(), call.target.subresource.as_str()) {
         ("serviceaccounts", "token") => token(server, call),
         ("namespaces", "finalize") => finalize(server, call),
-        ("pods", "eviction") => {
-            delete_object(server, call, &DeleteOptions::background()).await?;
-            Ok(answer::json(
-                201,
-                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-            ))
-        }
+        ("pods", "eviction") => evict(server, call).await,
         ("pods", "binding") => bind(server, call).await,
-        ("pods", "log") => {
-            let pod = super::find(server, call)?;
-            let nothing = "The sandbox simulates workloads: no container ran, so there is no log.\n";
-            let said = server.logs.of(pod.uid()).unwrap_or_else(|| nothing.to_owned());
-            Ok(answer::bytes(200, "text/plain", said))
-        }
+        ("pods", "log") => logs::logs(server, call),
         ("pods", "ephemeralcontainers" | "resize") => match call.verb {
             Verb::Get => Ok(render::object(server, call, 200, &*super::find(server, call)?)),
             _ => Err(unsupported(call)),
@@ -107,24 +96,46 @@ fn finalize(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
         .pointer("/spec/finalizers")
         .cloned()
         .unwrap_or_else(|| json!([]));
+    if call.dry_run()? {
+        return Ok(render::object(server, call, 200, &Object::unsaved(new)));
+    }
     let written = update::commit(server, call, &old, new).ok_or_else(|| ApiError::stale(call.about()))?;
     Ok(render::object(server, call, 200, &written))
 }
 
+/// What is answered where something was done and nothing is to be shown.
+fn made() -> Answer {
+    answer::json(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    )
+}
+
+/// Deletes a pod, in the way that the eviction says.
+async fn evict(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
+    let eviction = body::parse(call)?;
+    if text(&eviction, "/metadata/name") != call.target.name {
+        return Err(ApiError::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
+    }
+    let options = eviction.get("deleteOptions").unwrap_or(&Value::Null);
+    delete_object(server, call, &DeleteOptions::of(call, Some(options))?).await?;
+    Ok(made())
+}
+
 async fn bind(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     let binding = body::parse(call)?;
+    let dry_run = call.dry_run()?;
     loop {
         let old = super::find(server, call)?;
         let mut new = old.value().clone();
         new["spec"]["nodeName"] = json!(text(&binding, "/target/name"));
-        if update::write(server, call, Endpoint::Main, &old, new, false, false)
+        if update::write(server, call, Endpoint::Main, &old, new, dry_run, false)
             .await?
             .is_some()
         {
-            return Ok(answer::json(
-                201,
-                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-            ));
+            return Ok(made());
         }
     }
 }

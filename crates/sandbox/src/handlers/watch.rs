@@ -133,6 +133,7 @@ fn frame(kind: &str, object: &[u8]) -> Bytes {
 /// A running watch.
 struct Running {
     view: View,
+    user: String,
     cursor: Cursor,
     queue: VecDeque<Bytes>,
     ends: Instant,
@@ -196,17 +197,16 @@ impl Running {
 
 fn stream(running: Running) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static {
     stream::unfold(running, |mut running| async move {
-        let event = running.next().await?;
-        Some((Ok(Frame::data(event)), running))
+        let event = running.next().await;
+        if running.view.server.faults.is_dead(&running.user) {
+            return std::future::pending().await;
+        }
+        Some((Ok(Frame::data(event?)), running))
     })
 }
 
 pub(crate) fn watch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
-    let mut selector = list::selector(call)?;
-    if !call.target.name.is_empty() && call.target.plural != "namespaces" {
-        let name = format!("metadata.name={}", call.target.name);
-        selector = Selector::parse("", &name, &call.resource)?;
-    }
+    let selector = list::selector(call)?;
     let asked = list::plain_revision(call.query.text("resourceVersion"))?;
     let initial = call
         .query
@@ -253,6 +253,7 @@ pub(crate) fn watch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiErro
     let now = Instant::now();
     let running = Running {
         cursor: Cursor::new(&server.store, &call.resource.storage, from),
+        user: call.user.name.clone(),
         view,
         queue,
         lag,

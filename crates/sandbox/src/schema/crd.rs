@@ -7,7 +7,9 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::Schema;
+use super::paths::{at, is_unchanged, shown_path};
 use super::{lists, prune, validate};
+use crate::discovery;
 use crate::error::{Fault, FieldError};
 use crate::resource::Resource;
 use crate::store::text;
@@ -35,6 +37,8 @@ pub(crate) struct Custom {
     pub(crate) columns: Vec<Value>,
     pub(crate) selectable: Vec<String>,
     pub(crate) scale: Option<Value>,
+    /// What every request for this version is warned of.
+    pub(crate) warnings: Vec<String>,
     rules: CompiledSchema,
     has_rules: bool,
     /// The schema of the version that is stored, if it is another one: it prunes, too.
@@ -61,9 +65,9 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
             plural: plural.to_owned(),
             kind: text(names, "/kind").to_owned(),
             namespaced: text(spec, "/scope") == "Namespaced",
-            discovery: discovery(spec, names, version),
+            discovery: entry(spec, names, version),
             storage: format!("{group}/{plural}").into(),
-            custom: Some(custom(names, version, stored_schema(spec, version))),
+            custom: Some(custom(spec, version)),
         })
         .collect()
 }
@@ -86,7 +90,7 @@ fn whole_schema(version: &Value) -> Value {
     schema
 }
 
-fn discovery(spec: &Value, names: &Value, version: &Value) -> Value {
+fn entry(spec: &Value, names: &Value, version: &Value) -> Value {
     let kind = json!({"group": text(spec, "/group"), "version": text(version, "/name"), "kind": text(names, "/kind")});
     let mut entry = json!({
         "resource": text(names, "/plural"), "responseKind": kind, "scope": text(spec, "/scope"),
@@ -113,7 +117,7 @@ fn discovery(spec: &Value, names: &Value, version: &Value) -> Value {
     entry
 }
 
-fn custom(names: &Value, version: &Value, stored: Option<Value>) -> Custom {
+fn custom(spec: &Value, version: &Value) -> Custom {
     let declared = version
         .pointer("/schema/openAPIV3Schema")
         .cloned()
@@ -132,17 +136,47 @@ fn custom(names: &Value, version: &Value, stored: Option<Value>) -> Custom {
         rules: compile_schema(&compiled),
         has_rules: mentions_rules(&declared),
         pointing,
-        list_kind: names.get("listKind").and_then(Value::as_str).map(str::to_owned),
+        list_kind: spec
+            .pointer("/names/listKind")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         columns: list("/additionalPrinterColumns"),
         selectable: list("/selectableFields")
             .iter()
             .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
             .collect(),
         scale: version.pointer("/subresources/scale").cloned(),
+        warnings: deprecation(spec, version).into_iter().collect(),
         schema: whole_schema(version),
-        stored,
+        stored: stored_schema(spec, version),
         declared,
     }
+}
+
+/// The warning of a deprecated version: its own, or one that names the newest version to use instead.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    let is = |version: &Value, key: &str| version.get(key) == Some(&json!(true));
+    if !is(version, "deprecated") {
+        return None;
+    }
+    if let Some(own) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(own.to_owned());
+    }
+    let name = |version: &Value| text(version, "/name").to_owned();
+    let shown = |version: &str| format!("{}/{version} {}", text(spec, "/group"), text(spec, "/names/kind"));
+    let versions = spec.get("versions").and_then(Value::as_array);
+    let better = versions
+        .into_iter()
+        .flatten()
+        .filter(|other| is(other, "served") && !is(other, "deprecated"))
+        .map(name)
+        .filter(|other| discovery::priority(other) > discovery::priority(&name(version)))
+        .max_by_key(|other| discovery::priority(other));
+    let mut warning = format!("{} is deprecated", shown(&name(version)));
+    if let Some(better) = better {
+        warning += &format!("; use {}", shown(&better));
+    }
+    Some(warning)
 }
 
 /// Brings rules into the form that the library evaluates as the original does: it knows the former value of a rule
@@ -279,49 +313,6 @@ impl Custom {
             })
             .collect()
     }
-}
-
-/// A path as the original writes it: fields after dots, keys of maps in brackets.
-fn shown_path(root: Schema<'_>, path: &str) -> String {
-    let mut shown = String::new();
-    let mut here = Some(root);
-    for part in path.split('.') {
-        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-        let declared = here.and_then(|schema| schema.field(name));
-        match (declared, here.and_then(Schema::values)) {
-            (None, Some(_)) => shown.extend(["[", name, "]"]),
-            _ if shown.is_empty() => shown.push_str(name),
-            _ => shown.extend([".", name]),
-        }
-        shown.push_str(indices);
-        here = here.and_then(|schema| schema.child(name));
-        for _ in indices.matches('[') {
-            here = here.and_then(Schema::items);
-        }
-    }
-    shown
-}
-
-/// Whether the part that an error is about is as it was. A missing field is about the object that it is missing in.
-fn is_unchanged(error: &FieldError, old: &Value, new: &Value) -> bool {
-    let path = match error.fault {
-        Fault::Required => error.field.rsplit_once('.').map_or("", |(parent, _)| parent),
-        _ => error.field.trim_start_matches("<nil>"),
-    };
-    at(old, path) == at(new, path)
-}
-
-/// The value at a path such as `spec.list[0].name`.
-fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
-    let mut here = value;
-    for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
-        let next = match here {
-            Value::Array(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
-            other => other.get(part),
-        };
-        here = next.unwrap_or(&Value::Null);
-    }
-    here
 }
 
 /// Objects keep the version that they were written in; reading another one only renames it.

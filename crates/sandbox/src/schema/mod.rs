@@ -7,6 +7,7 @@ pub(crate) mod decode;
 pub(crate) mod definition;
 pub(crate) mod formats;
 mod lists;
+mod paths;
 pub(crate) mod prune;
 pub(crate) mod quantity;
 pub(crate) mod validate;

@@ -1,16 +1,15 @@
 //! kube-rs on the sandbox, in process and with the clock stopped.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::runtime::watcher;
 use serde_json::{Value, json};
-use stanchion_sandbox::{Effect, Match, Sandbox, User};
+use stanchion_sandbox::{Sandbox, User};
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": value}})).unwrap()
@@ -102,34 +101,6 @@ async fn a_roll_that_never_ends_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watchers_survive_compaction_and_dropped_connections() {
-    let sandbox = Sandbox::builder().start().unwrap();
-    let api: Api<Secret> = Api::default_namespaced(sandbox.client());
-    let secret =
-        |name: String| serde_json::from_value::<Secret>(json!({"metadata": {"name": name}})).unwrap();
-    sandbox
-        .faults()
-        .add(Match::verb("watch").on("secrets"), 0, 3, Effect::EndWatch(2));
-    let mut events = pin!(
-        watcher(api.clone(), watcher::Config::default())
-            .default_backoff()
-            .applied_objects()
-    );
-    for number in 0..20 {
-        api.create(&PostParams::default(), &secret(format!("s-{number}")))
-            .await
-            .unwrap();
-        if number == 10 {
-            sandbox.compact();
-        }
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    while seen.len() < 20 {
-        seen.insert(events.try_next().await.unwrap().unwrap().metadata.name.unwrap());
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn streaming_lists_deliver_everything() {
     let sandbox = Sandbox::builder().start().unwrap();
     let api: Api<Secret> = Api::default_namespaced(sandbox.client());
@@ -148,53 +119,6 @@ async fn streaming_lists_deliver_everything() {
         .filter(|event| matches!(event, watcher::Event::InitApply(_)))
         .count();
     assert_eq!(found, 5);
-}
-
-#[tokio::test(start_paused = true)]
-async fn faults_strike_where_they_are_told() {
-    let sandbox = Sandbox::builder().start().unwrap();
-    let api: Api<ConfigMap> = Api::default_namespaced(sandbox.client());
-    let create = async |name: &str| api.create(&PostParams::default(), &config_map(name, "1")).await;
-    let faults = sandbox.faults();
-
-    faults.once(Match::verb("create"), Effect::Fail(500));
-    assert!(create("a").await.is_err());
-    assert!(api.get_opt("a").await.unwrap().is_none());
-    faults.once(Match::verb("create"), Effect::FailAfter(500));
-    assert!(create("a").await.is_err());
-    assert!(api.get_opt("a").await.unwrap().is_some());
-    faults.once(Match::verb("patch").on("configmaps"), Effect::Conflict);
-    let patch = Patch::Merge(json!({"data": {"k": "2"}}));
-    let error = api.patch("a", &PatchParams::default(), &patch).await.unwrap_err();
-    assert!(matches!(error, kube::Error::Api(status) if status.code == 409));
-    faults.once(Match::verb("get"), Effect::Delay(Duration::from_mins(1)));
-    let before = tokio::time::Instant::now();
-    api.get("a").await.unwrap();
-    assert_eq!(before.elapsed(), Duration::from_mins(1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_can_die_after_its_second_write() {
-    let sandbox = Sandbox::builder().start().unwrap();
-    let operator = User::new("operator", &[stanchion_sandbox::MASTERS]);
-    let api: Api<ConfigMap> = Api::default_namespaced(sandbox.client_as(operator));
-    sandbox
-        .faults()
-        .add(Match::writes().by("operator"), 1, 1, Effect::Crash);
-    api.create(&PostParams::default(), &config_map("a", "1"))
-        .await
-        .unwrap();
-    let never = tokio::time::timeout(Duration::from_hours(1), async {
-        api.create(&PostParams::default(), &config_map("b", "1")).await
-    });
-    assert!(never.await.is_err());
-    assert!(sandbox.faults().is_dead("operator"));
-    let others: Api<ConfigMap> = Api::default_namespaced(sandbox.client());
-    assert!(
-        others.get_opt("b").await.unwrap().is_some(),
-        "the second write was committed"
-    );
-    assert_eq!(sandbox.faults().writes("operator"), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,8 +9,11 @@
 
 mod clients;
 mod conformance;
+mod faults;
 mod hook;
 mod kubectl;
 mod load;
 mod processes;
+mod raw;
+mod requests;
 mod webhooks;

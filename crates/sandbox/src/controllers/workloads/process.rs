@@ -38,25 +38,29 @@ exit "$status"
 /// A part of an image's name, and the command that stands for such images.
 pub(crate) type Mapping = (String, Vec<String>);
 
-/// What processes have said, by the uid of their pod.
+/// Of whom a log is: the uid of a pod, and a container of it.
+type Speaker = (String, String);
+
+/// What processes have said.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Logs(Arc<Mutex<HashMap<String, Vec<String>>>>);
+pub(crate) struct Logs(Arc<Mutex<HashMap<Speaker, Vec<String>>>>);
 
 impl Logs {
-    /// What the processes of a pod have said; `None` if none ran.
-    pub(crate) fn of(&self, pod: &str) -> Option<String> {
+    /// What the process of a container has said; `None` if none ran.
+    pub(crate) fn of(&self, pod: &str, container: &str) -> Option<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(pod).map(|lines| lines.concat())
+        all.get(&(pod.to_owned(), container.to_owned()))
+            .map(|lines| lines.concat())
     }
 
-    fn begin(&self, pod: &str) {
+    fn begin(&self, speaker: &Speaker) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(pod.to_owned()).or_default();
+        all.entry(speaker.clone()).or_default();
     }
 
-    fn add(&self, pod: &str, line: &str) {
+    fn add(&self, speaker: &Speaker, line: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = all.entry(pod.to_owned()).or_default();
+        let lines = all.entry(speaker.clone()).or_default();
         if lines.len() == KEPT {
             lines.remove(0);
         }
@@ -172,7 +176,8 @@ impl Simulation {
             let environment = environment(self.actor.store(), pod, container)?;
             let arguments = container.get("args").unwrap_or(&Value::Null);
             let logs = &self.actor.server.logs;
-            let mut child = start(logs, pod, command, arguments, &environment)
+            let speaker = (pod.uid().to_owned(), text(container, "/name").to_owned());
+            let mut child = start(logs, &speaker, command, arguments, &environment)
                 .map_err(|error| format!("cannot start {command:?}: {error}"))?;
             let lifeline = child.stdin.take();
             let (sender, stopped) = oneshot::channel();
@@ -200,7 +205,7 @@ impl Simulation {
 /// Starts a process.
 fn start(
     logs: &Logs,
-    pod: &Object,
+    speaker: &Speaker,
     command: &[String],
     arguments: &Value,
     environment: &[(String, String)],
@@ -231,13 +236,13 @@ fn start(
         .stderr
         .take()
         .map(|pipe| Box::new(pipe) as Box<dyn AsyncRead + Send + Unpin>);
-    logs.begin(pod.uid());
+    logs.begin(speaker);
     for pipe in [output, errors].into_iter().flatten() {
-        let (logs, pod) = (logs.clone(), pod.uid().to_owned());
+        let (logs, speaker) = (logs.clone(), speaker.clone());
         tokio::spawn(async move {
             let mut lines = BufReader::new(pipe).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                logs.add(&pod, &line);
+                logs.add(&speaker, &line);
             }
         });
     }
