@@ -172,11 +172,8 @@ fn deprecation(spec: &Value, version: &Value) -> Option<String> {
         .map(name)
         .filter(|other| discovery::priority(other) > discovery::priority(&name(version)))
         .max_by_key(|other| discovery::priority(other));
-    let mut warning = format!("{} is deprecated", shown(&name(version)));
-    if let Some(better) = better {
-        warning += &format!("; use {}", shown(&better));
-    }
-    Some(warning)
+    let instead = better.map_or_else(String::new, |better| format!("; use {}", shown(&better)));
+    Some(format!("{} is deprecated{instead}", shown(&name(version))))
 }
 
 /// Brings rules into the form that the library evaluates as the original does: it knows the former value of a rule

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 use stanchion_sandbox::{Effect, MASTERS, Match, Sandbox, User};
@@ -102,7 +102,7 @@ async fn a_watch_can_lag() {
     let sandbox = Sandbox::builder().start().unwrap();
     let api: Api<Secret> = Api::default_namespaced(sandbox.client());
     let version = api
-        .list(&Default::default())
+        .list(&ListParams::default())
         .await
         .unwrap()
         .metadata

@@ -108,9 +108,9 @@ async fn a_watch_of_one_object_shows_no_other() {
 async fn impersonation_needs_the_right_to_each_part() {
     let sandbox = Sandbox::builder().start().unwrap();
     let admin = sandbox.client();
-    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": ["impersonate"]});
+    let may = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": ["impersonate"]});
     let role = json!({"metadata": {"name": "r"}, "rules": [
-        rule("", "serviceaccounts"), rule("authentication.k8s.io", "uids"), rule("authentication.k8s.io", "userextras/scopes"),
+        may("", "serviceaccounts"), may("authentication.k8s.io", "uids"), may("authentication.k8s.io", "userextras/scopes"),
     ]});
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     assert_eq!(send(&admin, &format!("POST {rbac}/roles"), &role).await.code, 201);

@@ -9,6 +9,7 @@ use stanchion_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
 use crate::hook;
+use crate::raw::send;
 
 fn configuration(kind: &str, url: &str, authority: &str, policy: &str) -> Value {
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "test"}, "webhooks": [{
@@ -108,5 +109,48 @@ async fn a_webhook_that_is_down_fails_or_is_ignored() {
                 status.message
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_rule_for_another_version_means_this_one_too() {
+    for (policy, called) in [("Equivalent", true), ("Exact", false)] {
+        let sandbox = Sandbox::builder().start().unwrap();
+        let client = sandbox.client();
+        let mut crd: Value = serde_json::from_str(include_str!("crd.json")).unwrap();
+        let mut newer = crd["spec"]["versions"][0].clone();
+        newer["name"] = json!("v2");
+        newer["storage"] = json!(false);
+        crd["spec"]["versions"].as_array_mut().unwrap().push(newer);
+        let crds = Api::all(client.clone());
+        crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap())
+            .await
+            .unwrap();
+        let established = kube::runtime::wait::conditions::is_crd_established();
+        kube::runtime::wait::await_condition(crds, "gadgets.example.com", established)
+            .await
+            .unwrap();
+        let (url, authority) = hook::start().await;
+        let url = format!("{url}/echo");
+        let mut echo = configuration("ValidatingWebhookConfiguration", &url, &authority, "Fail");
+        let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["gadgets"]});
+        echo["webhooks"][0]["rules"] = json!([rule]);
+        echo["webhooks"][0]["matchPolicy"] = json!(policy);
+        configure(&client, "validatingwebhookconfigurations", &echo).await;
+
+        let gadget = json!({"apiVersion": "example.com/v2", "kind": "Gadget", "metadata": {"name": "a"}, "spec": {"size": 1}});
+        let path = "POST /apis/example.com/v2/namespaces/default/gadgets";
+        let answer = send(&client, path, &gadget).await;
+        if !called {
+            assert_eq!(answer.code, 201, "{answer:?}");
+            continue;
+        }
+        let message = answer.body["message"].as_str().unwrap();
+        let (_, asked) = message.split_once("denied the request: ").unwrap();
+        let asked: Value = serde_json::from_str(asked).unwrap();
+        assert_eq!(asked["kind"]["version"], "v1");
+        assert_eq!(asked["object"]["apiVersion"], "example.com/v1");
+        assert_eq!(asked["requestKind"]["version"], "v2");
+        assert_eq!(asked["requestResource"]["version"], "v2");
     }
 }

@@ -1,5 +1,5 @@
-//! kubectl's own flows over the TLS door. They run where a kubectl is found: in `$KUBEBUILDER_ASSETS` or in
-//! `$PATH`.
+//! kubectl's own flows over the TLS door. They run where a kubectl is found: in `$KUBEBUILDER_ASSETS`, in what
+//! `make control-plane` has built, or in `$PATH`.
 
 mod custom;
 mod events;
@@ -7,6 +7,8 @@ mod lists;
 mod small;
 mod workloads;
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -14,13 +16,37 @@ use stanchion_sandbox::Sandbox;
 use tokio::process::Command;
 
 fn kubectl() -> Option<PathBuf> {
-    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let assets = variable("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
+    let built = cache.and_then(|cache| std::fs::read_dir(cache.join("stanchion/control-plane")).ok());
+    let mut built: Vec<PathBuf> = built
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    built.sort();
+    let path = variable("PATH").unwrap_or_default();
     assets
         .into_iter()
+        .chain(built.into_iter().rev())
         .chain(std::env::split_paths(&path))
         .map(|folder| folder.join("kubectl"))
-        .find(|file| file.exists())
+        .find(|file| file.is_file())
+}
+
+/// Says that a test did not run, also in the report of a run: the output of a test that passes is hidden. (The testkit
+/// does the same for other crates; it is built on this one.)
+fn skipped(why: &str) {
+    let line = format!("skipped: kubectl on the sandbox: {why}\n");
+    eprint!("{line}");
+    if let Some(file) = std::env::var_os("STANCHION_TEST_REPORT") {
+        let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
+        file.write_all(line.as_bytes()).unwrap();
+    }
 }
 
 struct Kubectl {
@@ -32,7 +58,7 @@ struct Kubectl {
 impl Kubectl {
     async fn start() -> Option<Self> {
         let Some(program) = kubectl() else {
-            eprintln!("skipped: no kubectl in $KUBEBUILDER_ASSETS or $PATH");
+            skipped("none in $KUBEBUILDER_ASSETS, in what `make control-plane` has built, or in $PATH");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
