@@ -118,12 +118,17 @@ impl Selector {
         }
     }
 
-    /// Only the object of this name, if it is selected.
-    #[must_use]
-    pub(crate) fn named(mut self, name: &str) -> Self {
-        self.fields
-            .push(("metadata.name".to_owned(), name.to_owned(), true));
-        self
+    /// Only the object of this name, if its labels are selected. Fields may say the same, and nothing else.
+    pub(crate) fn named(mut self, name: &str) -> Result<Self, ApiError> {
+        let own = ("metadata.name".to_owned(), name.to_owned(), true);
+        if self.fields.is_empty() {
+            self.fields.push(own);
+        } else if !self.fields.contains(&own) {
+            return Err(ApiError::bad_request(
+                "fieldSelector metadata.name doesn't match requested name",
+            ));
+        }
+        Ok(self)
     }
 
     pub(crate) fn is_everything(&self) -> bool {

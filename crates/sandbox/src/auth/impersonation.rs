@@ -116,7 +116,7 @@ pub(crate) fn impersonate(server: &Server, headers: &HeaderMap, user: User) -> R
             .map(|right| format!("{} {}", right.plural, right.name))
             .collect();
         return Err(ApiError::bad_request(format!(
-            "requested [{}] without impersonating a user",
+            "requested [{}] without impersonating a user name",
             asked.join(", ")
         )));
     }

@@ -26,10 +26,10 @@ pub(crate) fn selector(call: &Call) -> Result<Selector, ApiError> {
     };
     let resource = &call.resource;
     let selector = Selector::parse(call.query.text("labelSelector"), &fields, resource)?;
-    Ok(match call.target.name.as_str() {
-        "" => selector,
+    match call.target.name.as_str() {
+        "" => Ok(selector),
         name => selector.named(name),
-    })
+    }
 }
 
 pub(crate) fn namespace(call: &Call) -> Option<&str> {

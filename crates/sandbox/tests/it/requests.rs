@@ -167,7 +167,10 @@ async fn impersonation_needs_the_right_to_each_part() {
         let answer = who(&admin, &[(header, "g")]).await;
         assert_eq!(answer.code, 400, "{header}");
         let message = answer.body["message"].as_str().unwrap();
-        assert!(message.ends_with("without impersonating a user"), "{message}");
+        assert!(
+            message.ends_with("without impersonating a user name"),
+            "{message}"
+        );
     }
 }
 
