@@ -1,11 +1,17 @@
-//! What a request asks for: the path, the query and the media types of the Kubernetes API, taken apart once.
+//! What a request asks for, taken apart once: the path here, the query and the media types in files of their own.
+
+mod form;
+mod query;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::Method;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
+
+pub(crate) use form::Form;
+pub(crate) use query::Query;
 
 use crate::auth::User;
 use crate::error::{About, ApiError, Fault, FieldError};
@@ -126,91 +132,6 @@ impl Target {
     }
 }
 
-/// The parameters after the question mark.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
-
-impl Query {
-    pub(crate) fn parse(query: &str) -> Self {
-        let decode = |text: &str| {
-            percent_decode_str(&text.replace('+', " "))
-                .decode_utf8_lossy()
-                .into_owned()
-        };
-        let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(key), decode(value))
-        });
-        Self(pairs.collect())
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == key)
-            .map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn text(&self, key: &str) -> &str {
-        self.get(key).unwrap_or_default()
-    }
-
-    pub(crate) fn flag(&self, key: &str) -> bool {
-        self.get(key)
-            .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "f"))
-    }
-
-    pub(crate) fn number(&self, key: &str) -> Option<u64> {
-        self.get(key)?.parse().ok()
-    }
-}
-
-/// The form in which the client wants its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Json,
-    Yaml,
-    Table,
-    Metadata,
-}
-
-impl Form {
-    /// The first of the accepted media types that can be served.
-    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let accept = headers
-            .get("accept")
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("*/*");
-        accept
-            .split(',')
-            .find_map(Self::of)
-            .ok_or_else(ApiError::not_acceptable)
-    }
-
-    fn of(media: &str) -> Option<Self> {
-        let mut parts = media.split(';').map(str::trim);
-        let kind = parts.next()?;
-        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
-        let parameter = |key: &str| {
-            parameters
-                .iter()
-                .find(|(known, _)| *known == key)
-                .map(|(_, value)| *value)
-        };
-        match (kind, parameter("as")) {
-            ("application/json" | "application/*" | "*/*" | "", None) => Some(Self::Json),
-            ("application/yaml", None) => Some(Self::Yaml),
-            ("application/json", Some("Table")) if parameter("v") == Some("v1") => Some(Self::Table),
-            ("application/json", Some("PartialObjectMetadata" | "PartialObjectMetadataList"))
-                if parameter("v") == Some("v1") =>
-            {
-                Some(Self::Metadata)
-            }
-            _ => None,
-        }
-    }
-}
-
 /// One request for a resource, understood.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -327,27 +248,5 @@ mod tests {
         );
         assert_eq!(parse("/version"), None);
         assert_eq!(parse("/apis/apps/v1"), None);
-    }
-
-    #[test]
-    fn the_first_servable_media_type_wins() {
-        let form = |accept: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("accept", accept.parse().unwrap());
-            Form::negotiate(&headers)
-        };
-        assert_eq!(
-            form("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap(),
-            Form::Table
-        );
-        assert_eq!(
-            form("application/vnd.kubernetes.protobuf,application/json").unwrap(),
-            Form::Json
-        );
-        assert_eq!(
-            form("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").unwrap(),
-            Form::Metadata
-        );
-        assert_eq!(form("text/plain").unwrap_err().code, 406);
     }
 }
