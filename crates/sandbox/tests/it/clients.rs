@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::define::define;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -163,14 +164,7 @@ async fn the_state_is_kept_between_runs() {
         api.create(&PostParams::default(), &config_map("kept", "1"))
             .await
             .unwrap();
-        let crds = Api::all(sandbox.client());
-        crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap())
-            .await
-            .unwrap();
-        let established = kube::runtime::wait::conditions::is_crd_established();
-        kube::runtime::wait::await_condition(crds, "gadgets.example.com", established)
-            .await
-            .unwrap();
+        define(&sandbox.client(), crd).await;
     }
     let sandbox = Sandbox::builder().state(&file).start().unwrap();
     let api: Api<ConfigMap> = Api::default_namespaced(sandbox.client());

@@ -9,6 +9,7 @@
 
 mod clients;
 mod conformance;
+mod define;
 mod faults;
 mod hook;
 mod kubectl;

@@ -5,6 +5,7 @@ use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use stanchion_sandbox::{Sandbox, User};
 
+use crate::define::define;
 use crate::raw::{send, send_with};
 
 async fn pod(client: &kube::Client, containers: &[&str]) -> Pod {
@@ -221,12 +222,7 @@ async fn a_deprecated_version_is_warned_of() {
         version("v1alpha1", json!({"deprecated": true, "deprecationWarning": "do not"})),
         version("v2", json!({"deprecated": true})),
     ]}});
-    let path = "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(send(&client, path, &crd).await.code, 201);
-    let established = kube::runtime::wait::conditions::is_crd_established();
-    kube::runtime::wait::await_condition(Api::all(client.clone()), "things.example.com", established)
-        .await
-        .unwrap();
+    define(&client, crd).await;
     for (version, warning) in [
         ("v1", None),
         (

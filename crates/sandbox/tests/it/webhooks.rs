@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stanchion_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
+use crate::define::define;
 use crate::hook;
 use crate::raw::send;
 
@@ -122,14 +123,7 @@ async fn a_rule_for_another_version_means_this_one_too() {
         newer["name"] = json!("v2");
         newer["storage"] = json!(false);
         crd["spec"]["versions"].as_array_mut().unwrap().push(newer);
-        let crds = Api::all(client.clone());
-        crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap())
-            .await
-            .unwrap();
-        let established = kube::runtime::wait::conditions::is_crd_established();
-        kube::runtime::wait::await_condition(crds, "gadgets.example.com", established)
-            .await
-            .unwrap();
+        define(&client, crd).await;
         let (url, authority) = hook::start().await;
         let url = format!("{url}/echo");
         let mut echo = configuration("ValidatingWebhookConfiguration", &url, &authority, "Fail");

@@ -265,6 +265,15 @@ impl Stage {
         Box::pin(self.wait().until(&self.api(), name, is)).await
     }
 
+    /// Waits until the project's message is this one.
+    pub(crate) async fn says(&self, name: &str, words: &str) -> SupabaseProject {
+        let says = |project: &SupabaseProject| {
+            let status = project.status.as_ref();
+            status.is_some_and(|status| status.message.as_deref() == Some(words))
+        };
+        self.until(name, says).await
+    }
+
     /// Waits until the project runs, for its present generation.
     pub(crate) async fn running(&self, name: &str) -> SupabaseProject {
         Box::pin(self.until(name, is_running)).await

@@ -28,7 +28,7 @@ const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 const FILES_VARIABLE: &str = "TMPDIR";
 /// Files that are gone with the test need no disk.
 const MEMORY: &str = "/dev/shm";
-/// A container may have hardly any of it; all tests together were never seen to use more than half of this.
+/// A container may have hardly any of it; a run has some servers at a time, of a hundred megabytes each.
 const ENOUGH_MEMORY: u64 = 4 << 30;
 
 fn is_roomy(place: &str) -> bool {

@@ -90,14 +90,7 @@ async fn b12_a_mail_server_and_providers_reach_auth() {
     stage.project("shop", spec).await;
     // A Secret that is missing is noticed, and its appearance too.
     let waits = "Dependency validation failed: OAuth secret 'oauth' not found";
-    stage
-        .until("shop", |project| {
-            project
-                .status
-                .as_ref()
-                .is_some_and(|status| status.message.as_deref() == Some(waits))
-        })
-        .await;
+    stage.says("shop", waits).await;
     stage.secret("oauth", oauth).await;
     stage.running("shop").await;
     let auth = stage.pod("shop-auth").await;

@@ -90,14 +90,7 @@ async fn a17_a_missing_secret_is_named_and_its_appearance_wakes() {
     incomplete["host"] = json!("");
     stage.secret("later", incomplete).await;
     let lacks = "Dependency validation failed: database secret missing required key 'host'";
-    stage
-        .until("shop", |project| {
-            project
-                .status
-                .as_ref()
-                .is_some_and(|status| status.message.as_deref() == Some(lacks))
-        })
-        .await;
+    stage.says("shop", lacks).await;
     stage.secret("later", stage.database_secret()).await;
     stage.running("shop").await;
 }
@@ -111,12 +104,7 @@ async fn a_provider_without_a_secret_is_named() {
     let auth = json!({ "auth": { "oauthSecretRef": { "name": "oauth" } } });
     stage.project("shop", auth).await;
     let lacks = "Dependency validation failed: OAuth secret missing required key 'github-secret'";
-    stage
-        .until("shop", |project| {
-            let status = project.status.as_ref();
-            status.is_some_and(|status| status.message.as_deref() == Some(lacks))
-        })
-        .await;
+    stage.says("shop", lacks).await;
     let whole = json!({ "github-client-id": "id", "github-secret": "secret" });
     stage.secret("oauth", whole).await;
     stage.running("shop").await;
