@@ -34,6 +34,9 @@ demo-recording: setup ## Record the demo of the README anew, from a real run (ne
 # One cluster for all test binaries of a run. `--all-features` on both sides of it: nothing is compiled twice.
 TEST := cargo run --locked --all-features --bin test-bed -- cargo test --no-fail-fast --locked --all-features
 
+# TESTS="a b" runs those tests alone, by their whole names.
+ONLY = $(if $(TESTS),-- --exact $(TESTS))
+
 # The suites that a cluster makes a difference to: those that name one.
 ON_CLUSTER = $(foreach manifest,$(wildcard $(addsuffix /Cargo.toml,$(shell \
 	grep -rlE 'Cluster::|STANCHION_TEST_CLUSTER' crates/*/tests | cut -d/ -f1-2 | sort -u))),\
@@ -41,17 +44,17 @@ ON_CLUSTER = $(foreach manifest,$(wildcard $(addsuffix /Cargo.toml,$(shell \
 
 .PHONY: test
 test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-kernel lease" narrows it down)
-	$(TEST) $(ARGS)
+	$(TEST) $(ARGS) $(ONLY)
 
 .PHONY: test-real
 test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
-	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it)
+	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
 
 # What users of a Supabase rely on must hold on the oldest and on the newest PostgreSQL; elsewhere a test takes one of them.
 .PHONY: test-versions
 test-versions: setup ## Run the checks of SupabaseProject on PostgreSQL 15 and on 18
-	STANCHION_TEST_POSTGRES=15 $(TEST) -p stanchion-supabase --test it acceptance
-	STANCHION_TEST_POSTGRES=18 $(TEST) -p stanchion-supabase --test it acceptance
+	status=0; for version in 15 18; do STANCHION_TEST_POSTGRES=$$version \
+		$(TEST) -p stanchion-supabase --test it acceptance $(ONLY) || status=1; done; exit $$status
 
 # The binaries of $KUBEBUILDER_ASSETS are used when it is set, as envtest does it.
 .PHONY: assets

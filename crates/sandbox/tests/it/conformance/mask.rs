@@ -111,6 +111,10 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
                     .map(Value::to_string)
                 });
             }
+            if items.iter().all(|item| item["type"].is_string() && item["status"].is_string()) {
+                // Conditions are in the order in which controllers came by.
+                items.sort_by_key(|item| item["type"].to_string());
+            }
         }
         Value::String(text) => {
             *text = texts.iter().fold(text.clone(), |text, (from, to)| {
@@ -119,6 +123,17 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
         }
         _ => {}
     }
+}
+
+/// What a JSON pointer means; in a list of conditions, a step may be a condition's type.
+pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let Some((list, rest)) = pointer.split_once("/conditions/") else {
+        return value.pointer(pointer);
+    };
+    let (name, rest) = rest.split_once('/')?;
+    let conditions = value.pointer(&format!("{list}/conditions"))?.as_array()?;
+    let condition = conditions.iter().find(|condition| condition["type"] == name)?;
+    condition.pointer(&format!("/{rest}"))
 }
 
 /// Every place where two answers differ.
