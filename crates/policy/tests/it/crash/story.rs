@@ -32,6 +32,17 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// Whether what the policy owned has gone after it. That is the cluster's work, in its own time.
+    async fn is_collected(&self) -> bool {
+        let (client, namespace) = (|| self.bed.client.clone(), &self.bed.namespace);
+        let plans = objects::<PostgresPolicyPlan>(client(), namespace).await;
+        let secrets = objects::<Secret>(client(), namespace).await;
+        let mut all = [&plans, &secrets]
+            .into_iter()
+            .flat_map(|objects| objects.as_object().unwrap().values());
+        all.all(|object| object["metadata"]["ownerReferences"].is_null())
+    }
+
     fn spec(&self, changed: bool) -> Value {
         let (app, old, new, schema) = (
             self.bed.role("app"),
@@ -129,7 +140,10 @@ impl Scenario for Story {
                 let role = bed.role("new");
                 wait::eventually(PATIENCE, "the new password", || bed.logs_in(&role, "second")).await;
             }
-            Self::Delete => bed.wait().gone(&bed.policies(), "hero").await,
+            Self::Delete => {
+                bed.wait().gone(&bed.policies(), "hero").await;
+                wait::eventually(PATIENCE, "the collector", async || told.is_collected().await).await;
+            }
         }
     }
 
