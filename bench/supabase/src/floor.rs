@@ -1,93 +1,80 @@
 //! What the cluster itself needs for the same children: no operator whose projects are ready can be faster.
 
 use std::fmt::Debug;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use futures::{StreamExt as _, stream};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{ListParams, ObjectMeta, PostParams};
-use kube::{Api, Resource};
+use kube::Api;
+use kube::api::ListParams;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use stanchion_bench_bed::row;
-use tokio::time::sleep;
 
 use crate::seconds;
-use crate::stage::Stage;
+use crate::stage::{Stage, name};
 
-/// How many are made at a time.
-const AT_A_TIME: usize = 16;
-/// The cluster holds as much again for it; with more projects that would be another measurement.
-const MOST_PROJECTS: usize = 100;
 /// How often it is looked whether all are ready: seldom, because to list all of them is work for the server that is measured.
-const GLANCE: Duration = Duration::from_secs(1);
+const GLANCE: Duration = Duration::from_secs(2);
 
-/// Makes the projects' Services and Deployments once more, in a namespace of their own, and waits for them.
-pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
-    if projects > MOST_PROJECTS {
-        return true;
-    }
-    let cluster = stage.bed.cluster();
-    let (client, namespace) = (cluster.client().await, cluster.namespace("floor").await);
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
-    let mut services = copies(&stage.services).await;
-    for spec in services.iter_mut().filter_map(|service| service.spec.as_mut()) {
-        // Each is given an address of its own.
-        (spec.cluster_ip, spec.cluster_ips) = (None, None);
-    }
-    let copied = copies(&stage.deployments).await;
-    let (count, start) = (copied.len(), Instant::now());
-    create(&Api::namespaced(client, &namespace), services).await;
-    create(&deployments, copied).await;
-    while available(&deployments).await < count {
-        sleep(GLANCE).await;
+/// Lets the operator make one project on a cluster of its own, and goes; then makes that project's Services and
+/// Deployments again and again, under other names, and waits for their pods.
+pub(crate) async fn measure(binary: &Path, projects: usize) {
+    let stage = Stage::new(1).await;
+    let operator = stage.operator(binary);
+    stage.create(1).await;
+    stage.running(1).await;
+    drop(operator);
+    let pattern = [
+        patterns(&stage.services).await,
+        patterns(&stage.deployments).await,
+    ]
+    .concat();
+    let children = (1..=projects).flat_map(|number| {
+        let named = move |text: &String| text.replace(&name(0), &name(number));
+        pattern.iter().map(named).collect::<Vec<_>>()
+    });
+    let start = Instant::now();
+    let parsed = children.map(|text| serde_json::from_str(&text).expect("an object"));
+    stage.bed.create(parsed).await;
+    while !are_available(&stage).await {
+        tokio::time::sleep(GLANCE).await;
     }
     row("the cluster alone needs", &seconds(start.elapsed()));
-    true
 }
 
-async fn copies<K>(api: &Api<K>) -> Vec<K>
+/// The objects of a kind as text, without what the server and the operator say about them.
+async fn patterns<K>(api: &Api<K>) -> Vec<String>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Serialize
+        + DeserializeOwned
+        + Debug,
 {
     let found = api.list(&ListParams::default()).await.expect("a list").items;
-    let nameless = |mut object: K| {
-        let meta = std::mem::take(object.meta_mut());
-        *object.meta_mut() = ObjectMeta {
-            name: meta.name,
-            labels: meta.labels,
-            ..ObjectMeta::default()
-        };
-        object
+    let pattern = |object: K| {
+        let object = serde_json::to_value(&object).expect("an object is JSON");
+        let metadata = &object["metadata"];
+        let mut pattern = json!({
+            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "spec": object["spec"],
+            "metadata": { "name": metadata["name"], "labels": metadata["labels"] },
+        });
+        if let Value::Object(spec) = &mut pattern["spec"] {
+            // Each Service is given an address of its own.
+            spec.retain(|field, _| !field.starts_with("clusterIP"));
+        }
+        pattern.to_string()
     };
-    found.into_iter().map(nameless).collect()
+    found.into_iter().map(pattern).collect()
 }
 
-async fn create<K>(api: &Api<K>, objects: Vec<K>)
-where
-    K: Resource + Clone + Serialize + DeserializeOwned + Debug,
-{
-    stream::iter(objects)
-        .map(|object| async move { api.create(&PostParams::default(), &object).await })
-        .buffer_unordered(AT_A_TIME)
-        .for_each(async |made| drop(made.expect("an object that is let in")))
-        .await;
-}
-
-async fn available(deployments: &Api<Deployment>) -> usize {
-    let found = deployments
-        .list(&ListParams::default())
-        .await
-        .expect("a list")
-        .items;
-    let is_available = |deployment: &&Deployment| {
-        let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
-        deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.available_replicas)
-            == wanted
-    };
-    found.iter().filter(is_available).count()
+async fn are_available(stage: &Stage) -> bool {
+    let found = stage.deployments.list(&ListParams::default()).await;
+    let mut found = found.expect("a list").items.into_iter();
+    found.all(|deployment| {
+        let wanted = deployment.spec.and_then(|spec| spec.replicas);
+        deployment.status.and_then(|status| status.available_replicas) == wanted
+    })
 }

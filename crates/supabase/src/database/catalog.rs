@@ -21,6 +21,8 @@ pub(super) struct Catalog {
     pub(super) steps: BTreeMap<i32, Recorded>,
     /// The stored passwords: those of the server where we may read them, else those that we set last.
     pub(super) verifiers: BTreeMap<String, SecretString>,
+    /// Whether all of these are known to fit.
+    pub(super) proven: bool,
 }
 
 /// The database as it is.
@@ -203,6 +205,7 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         installation: None,
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
+        proven: false,
     }))
 }
 
@@ -280,5 +283,6 @@ pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attrib
         installation: None,
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
+        proven: false,
     }
 }

@@ -8,6 +8,7 @@ use stanchion_postgres::{Begin, Error, Kind, Pools, Session, Statement, Target, 
 use super::catalog::{self, Catalog, Source};
 use super::made;
 use super::plan::{self, Plan};
+use super::proof::Proof;
 use super::request::{Outcome, Request};
 use super::steps::Step;
 
@@ -17,14 +18,23 @@ const TURN: Duration = Duration::from_secs(20);
 const PASSES: usize = 6;
 
 /// Looks whether everything is there: two round trips, no writes. `None` if something is left to do.
-pub async fn inspect(session: &Session, request: &Request) -> Result<Option<Outcome>, Problem> {
+///
+/// `known` is what an earlier look with the same passwords has proven.
+pub async fn inspect(
+    session: &Session,
+    request: &Request,
+    known: Option<Proof>,
+) -> Result<Option<Outcome>, Problem> {
     let answers = session.snapshot(&catalog::questions(&request.project)).await?;
-    let catalog = understood(&Source::Session(session), request, &answers).await?;
+    let mut catalog = understood(&Source::Session(session), request, &answers).await?;
+    let proof = Proof::of(&catalog.verifiers);
+    catalog.proven = known == Some(proof);
     let plan = plan::plan(&catalog, request)?;
     Ok(plan.is_empty().then(|| Outcome {
         names: plan.names,
         ran: Vec::new(),
         notes: plan.notes,
+        proof,
     }))
 }
 
@@ -82,6 +92,7 @@ async fn once(
             names: plan.names,
             ran: std::mem::take(ran),
             notes: plan.notes,
+            proof: Proof::of(&catalog.verifiers),
         }));
     }
     if plan.statements.is_empty() {

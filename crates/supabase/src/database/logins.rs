@@ -189,7 +189,9 @@ impl One<'_> {
 
     fn is_set(&self, password: &SecretString) -> bool {
         let stored = self.catalog.verifiers.get(&self.name);
-        stored.is_some_and(|stored| scram::matches(password, stored.expose_secret()) == Some(true))
+        stored.is_some_and(|stored| {
+            self.catalog.proven || scram::matches(password, stored.expose_secret()) == Some(true)
+        })
     }
 
     fn verifier(&self, password: &SecretString, changes: &mut Changes) -> Result<SecretString, Problem> {

@@ -6,6 +6,7 @@
 //! | `steps`, `steps/*.sql` | the table of steps, and their text |
 //! | `request` | what is asked, what came of it |
 //! | `catalog` | what is there |
+//! | `proof` | stored passwords that are known to fit |
 //! | `rights`, `logins`, `plan` | what is left to do; pure |
 //! | `initialise` | doing it |
 //! | `made` | what came of it, written down |
@@ -21,6 +22,7 @@ mod logins;
 mod made;
 mod mark;
 mod plan;
+mod proof;
 mod remove;
 mod request;
 mod rights;
@@ -28,6 +30,7 @@ mod roles;
 mod steps;
 
 pub use initialise::{initialise, inspect};
+pub use proof::Proof;
 pub use remove::remove;
 pub use request::{Note, Outcome, Request};
 pub(crate) use rights::check_version;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::SecretString;
 
+use super::proof::Proof;
 use super::roles::{Login, Names};
 
 /// What a project needs in its database.
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub ran: Vec<&'static str>,
     /// What this server does not allow, or does not have.
     pub notes: Vec<Note>,
+    /// The stored passwords fit: what the next look need not find out again.
+    pub proof: Proof,
 }
 
 /// Something that does not work in this project, and why.

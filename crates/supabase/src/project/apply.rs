@@ -136,11 +136,8 @@ async fn initialise(
     applied.stage = Stage::Database;
     write.may_write()?;
     let outcome = database::initialise(&setup.pools, &how.target, &how.request).await?;
-    applied.initialised = outcome.ran;
-    let database = Initialised {
-        names: outcome.names,
-        notes: outcome.notes,
-    };
+    applied.initialised.clone_from(&outcome.ran);
+    let database = Initialised::from(outcome);
     memory.initialised(&present.subject.key, database.clone());
     let deeds = plan::deeds(wanted, present, &database)?;
     applied.database = Some(database);

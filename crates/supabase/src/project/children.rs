@@ -149,6 +149,12 @@ impl Children {
         wanted.iter().all(is_done) && self.left_over(wanted).is_empty()
     }
 
+    /// Whether a Deployment has fewer pods that can be used than it shall have.
+    pub fn lack_pods(&self) -> bool {
+        let mut rollouts = self.deployments.iter().map(|child| &child.kept);
+        rollouts.any(|rollout| rollout.available < rollout.desired)
+    }
+
     /// How far a Deployment is rolled out.
     pub fn rollout(&self, name: &str) -> Option<&Rollout> {
         let child = self.deployments.iter().find(|child| child.name == name)?;

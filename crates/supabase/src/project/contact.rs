@@ -9,11 +9,8 @@ use stanchion_kernel::{Class, Problem, Reader};
 
 use super::memory::{Checked, Memory};
 use super::secrets::Read;
-use crate::database::{self, Names, Note};
+use crate::database::{self, Names, Note, Proof};
 use crate::{Setup, dependencies};
-
-/// How often the database and the bucket are asked although nothing has changed.
-pub const CHECK_EVERY: Duration = Duration::from_mins(2);
 
 /// A database that has everything.
 #[derive(Clone)]
@@ -22,6 +19,18 @@ pub struct Initialised {
     pub names: Names,
     /// What the server does not allow.
     pub notes: Vec<Note>,
+    /// The stored passwords fit those that it was asked with.
+    pub proof: Proof,
+}
+
+impl From<database::Outcome> for Initialised {
+    fn from(outcome: database::Outcome) -> Self {
+        Self {
+            names: outcome.names,
+            notes: outcome.notes,
+            proof: outcome.proof,
+        }
+    }
 }
 
 /// How a dependency was reached.
@@ -84,19 +93,19 @@ impl Contact {
     }
 }
 
-/// Asks the database and the bucket, unless they answered a short while ago and nothing has changed since.
+/// Asks the database and the bucket, unless they answered within this time and nothing has changed since.
 pub async fn check(
     setup: &Setup,
     memory: &Memory,
     reader: &Reader,
-    read: &Read,
-    request: &database::Request,
+    (read, request): (&Read, &database::Request),
+    within: Duration,
 ) -> Checked {
     let inputs = inputs(read, request);
     let known = memory.checked(&reader.subject().key);
     if let Some(known) = &known
         && known.inputs == inputs
-        && known.holds(CHECK_EVERY)
+        && known.holds(within)
     {
         return known.clone();
     }
@@ -111,7 +120,9 @@ pub async fn check(
     let s3 = Contact::of(s3, s3_before);
     let mut initialised = None;
     if postgres.answered() {
-        match inspect(setup, read, request).await {
+        let same = known.as_ref().filter(|known| known.inputs == inputs);
+        let proof = same.and_then(|known| Some(known.database.as_ref()?.proof));
+        match inspect(setup, read, request, proof).await {
             Ok(found) => initialised = found,
             Err(problem) => postgres = Contact::of(Err(problem), postgres_before),
         }
@@ -131,13 +142,11 @@ async fn inspect(
     setup: &Setup,
     read: &Read,
     request: &database::Request,
+    proof: Option<Proof>,
 ) -> Result<Option<Initialised>, Problem> {
     let session = setup.pools.get(&read.target).await?;
-    let outcome = database::inspect(&session, request).await?;
-    Ok(outcome.map(|outcome| Initialised {
-        names: outcome.names,
-        notes: outcome.notes,
-    }))
+    let outcome = database::inspect(&session, request, proof).await?;
+    Ok(outcome.map(Initialised::from))
 }
 
 /// A digest of everything that is asked with. It stays in memory, and is compared with itself only.

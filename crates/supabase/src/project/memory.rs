@@ -11,8 +11,12 @@ use super::contact::{Contact, Initialised};
 use super::patience::Standstill;
 use super::standing::Standing;
 
-/// Whoever is still there is looked at more often.
-const FORGOTTEN: Duration = Duration::from_mins(10);
+/// How often the database and the bucket are asked although nothing has changed.
+const CHECK_EVERY: Duration = Duration::from_mins(2);
+/// What each project adds to that, once they are many: two a second are asked, and not more.
+const FOR_EACH: Duration = Duration::from_millis(500);
+/// Whoever was not asked for so many times that long is gone.
+const FORGOTTEN: u32 = 5;
 
 /// How the dependencies answered.
 #[derive(Clone)]
@@ -80,7 +84,18 @@ struct Known {
 #[derive(Default)]
 pub struct Memory(Mutex<HashMap<Key, Known>>);
 
+/// How long answers are believed, among so many projects.
+fn check_every(projects: usize) -> Duration {
+    let projects = u32::try_from(projects).unwrap_or(u32::MAX);
+    CHECK_EVERY.max(FOR_EACH.saturating_mul(projects))
+}
+
 impl Memory {
+    /// How long answers are believed while nothing seems to be wrong.
+    pub fn check_every(&self) -> Duration {
+        check_every(self.lock().len())
+    }
+
     /// The last answers.
     pub fn checked(&self, key: &Key) -> Option<Checked> {
         self.lock().get(key)?.checked.clone()
@@ -89,11 +104,10 @@ impl Memory {
     /// Remembers answers, and forgets those of projects that nobody has looked at for long: they are gone.
     pub fn check(&self, key: &Key, checked: Checked) {
         let mut all = self.lock();
+        let remembered = check_every(all.len()) * FORGOTTEN;
         let fresh = |known: &Known| {
-            known
-                .checked
-                .as_ref()
-                .is_some_and(|it| it.at.elapsed() < FORGOTTEN)
+            let checked = known.checked.as_ref();
+            checked.is_some_and(|it| it.at.elapsed() < remembered)
         };
         all.retain(|_, known| fresh(known));
         all.entry(key.clone()).or_default().checked = Some(checked);
@@ -147,5 +161,18 @@ impl Memory {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_projects_are_asked_less_often_each() {
+        for (projects, every) in [(0, 120), (1, 120), (240, 120), (1_000, 500), (5_000, 2_500)] {
+            assert_eq!(check_every(projects), Duration::from_secs(every), "{projects}");
+        }
+        assert!(check_every(usize::MAX) > Duration::from_hours(1));
     }
 }

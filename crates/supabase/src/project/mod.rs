@@ -1,6 +1,7 @@
 //! The controller of `SupabaseProject`. Each step of a reconcile is one file.
 
 pub mod apply;
+pub mod before;
 pub mod children;
 pub mod contact;
 pub mod memory;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::Resource;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
+use super::before;
 use super::children::Children;
-use super::contact::{CHECK_EVERY, Contact, Initialised, check};
+use super::contact::{Contact, Initialised, check};
 use super::memory::{Memory, Resolved};
 use super::patience::{self, Standstill};
 use super::pods;
@@ -28,6 +28,8 @@ use crate::keys::{self, Keys, names as key};
 
 /// For how long a project that is deleted waits for its database.
 const HOLD: SignedDuration = SignedDuration::from_mins(5);
+/// How long answers are believed once a component that ran does not: the database may be why.
+const IN_DOUBT: Duration = Duration::from_secs(5);
 
 /// What was read.
 pub enum Observed {
@@ -110,12 +112,16 @@ pub async fn observe(
         Target::Leaving(Some(departure)) => return way_back(read, departure).await.map(Observed::Leaving),
         Target::Leaving(None) | Target::Suspended => return Ok(Observed::Nothing),
     };
-    if let Some(look) = settled(memory, read, wanted).await? {
+    let children = Children::known(read);
+    let in_doubt = wanted.before.phase == Some(Phase::Running) && children.lack_pods();
+    let within = if in_doubt { IN_DOUBT } else { memory.check_every() };
+    if let Some(left) = before::settled(memory, read, wanted, &children, within) {
+        let look = look(memory, read, wanted, children, left).await?;
         return Ok(Observed::Settled(Box::new(look)));
     }
-    let present = match resolved(memory, read, wanted) {
+    let present = match before::resolved(memory, read, wanted, within) {
         Some(resolved) => known(memory, read, wanted, resolved).await?,
-        None => Box::pin(present(setup, memory, read, wanted)).await?,
+        None => Box::pin(present(setup, memory, read, wanted, within)).await?,
     };
     Ok(Observed::Project(Box::new(present)))
 }
@@ -140,45 +146,6 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
             Ok(None)
         }
     }
-}
-
-/// A project that was brought in order, if nothing has changed that it was brought in order by.
-async fn settled(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Option<Look>, Problem> {
-    let Some((before, next)) = memory.settled(&reader.subject().key, CHECK_EVERY) else {
-        return Ok(None);
-    };
-    let children = Children::known(reader);
-    let same = before.generation == wanted.generation
-        && before.rotate == wanted.rotate
-        && children.fingerprint() == Some(before.children);
-    let changed =
-        changed::<Secret>(reader, &before.secrets) + changed::<ConfigMap>(reader, &before.config_maps);
-    if !same || changed > 0 || is_over(wanted.before.previous_until) {
-        return Ok(None);
-    }
-    look(memory, reader, wanted, children, next).await.map(Some)
-}
-
-/// What was found out before, if nothing of it can have changed: a spec that reads the same costs no read.
-fn resolved(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Option<Resolved> {
-    let resolved = memory.resolved(&reader.subject().key, &wanted.reading(), CHECK_EVERY)?;
-    let changed = changed::<Secret>(reader, &wanted.secret_names());
-    (changed == 0 && !is_over(resolved.standing.keys.previous_until)).then_some(resolved)
-}
-
-/// How many of these are not as they were read. Each is asked, whatever the others say: what is not asked for wakes no
-/// longer.
-fn changed<'a, K>(reader: &Reader, names: impl IntoIterator<Item = &'a String>) -> usize
-where
-    K: Resource<DynamicType = ()>,
-{
-    let names = names.into_iter();
-    names.filter(|name| !reader.is_unchanged::<K>(name)).count()
-}
-
-/// Whether the time of the old keys has come to its end.
-fn is_over(previous_until: Option<Timestamp>) -> bool {
-    previous_until.is_some_and(|until| until <= Timestamp::now())
 }
 
 /// A project whose Secrets, database and bucket are what they were.
@@ -249,6 +216,7 @@ async fn present(
     memory: &Memory,
     reader: &Reader,
     wanted: &Wanted,
+    within: Duration,
 ) -> Result<Present, Problem> {
     let now = Timestamp::now();
     let named = wanted.secret_names().into_iter().collect();
@@ -258,8 +226,15 @@ async fn present(
     let stored = fetched.secret(&wanted.key_secret()).cloned();
     let complete = complete_keys(wanted, &read, stored.as_ref(), now)?;
     let request = database_request(wanted, &complete);
-    let checked = check(setup, memory, reader, &read, &request).await;
-    let look = look(memory, reader, wanted, Children::known(reader), CHECK_EVERY).await?;
+    let checked = check(setup, memory, reader, (&read, &request), within).await;
+    let look = look(
+        memory,
+        reader,
+        wanted,
+        Children::known(reader),
+        memory.check_every(),
+    )
+    .await?;
     let lacking = || {
         let target = read.target.clone();
         Database::Lacking(Box::new(Initialisation { target, request }))

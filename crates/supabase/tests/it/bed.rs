@@ -83,7 +83,7 @@ impl Bed {
         let session = Session::connect(&self.target(), &Timeouts::default(), Arc::new(()))
             .await
             .unwrap();
-        database::inspect(&session, request).await
+        database::inspect(&session, request, None).await
     }
 
     /// The administrator's way through a proxy, which sees every statement.

@@ -54,7 +54,7 @@ async fn a_look_is_two_round_trips() {
         .unwrap();
     proxy.forget();
     assert!(
-        database::inspect(&session, &full_request())
+        database::inspect(&session, &full_request(), None)
             .await
             .unwrap()
             .is_some()
@@ -90,5 +90,25 @@ async fn a_new_password_changes_one_role_and_nothing_else() {
             .connect("supabase_storage_admin", &password(Login::Storage), "shop")
             .await;
         assert!(refused.is_err());
+    }
+}
+
+/// What was found out once is believed as long as the server stores the same, and no longer.
+#[tokio::test]
+async fn a_proof_ends_with_the_stored_password() {
+    for version in extremes() {
+        let bed = Bed::new(version).await;
+        let proof = bed.initialise(&full_request()).await.unwrap().proof;
+        let session = Session::connect(&bed.target(), &Timeouts::default(), std::sync::Arc::new(()))
+            .await
+            .unwrap();
+        let look = async || {
+            let request = full_request();
+            database::inspect(&session, &request, Some(proof)).await.unwrap()
+        };
+        assert_eq!(look().await.map(|found| found.proof), Some(proof));
+        bed.execute("ALTER ROLE supabase_auth_admin PASSWORD 'theirs'")
+            .await;
+        assert_eq!(look().await, None);
     }
 }

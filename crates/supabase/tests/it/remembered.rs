@@ -1,8 +1,12 @@
-//! What a change of the spec costs: a Secret that has not changed is not read again.
+//! What a change of the spec costs: a Secret that has not changed is not read again. And what is not believed for long.
 
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use stanchion_api::SupabaseProject;
+use stanchion_testkit::proxy::{Cut, Proxy};
 
-use crate::stage::{Running, Stage};
+use crate::stage::{Running, Stage, condition};
 
 /// What the operator does, from a change of the project until it runs again.
 async fn calls_of(stage: &Stage, operator: &Running, change: Value) -> Vec<String> {
@@ -47,4 +51,33 @@ async fn what_was_not_read_or_has_changed_is_read() {
     stage.running("shop").await;
     let read = async || operator.calls()[before..].contains(&"GET secrets other ".to_owned());
     stage.wait().eventually("the Secret to be read", read).await;
+}
+
+#[tokio::test]
+async fn a_component_that_fails_lets_the_database_be_asked() {
+    let stage = Stage::new().await;
+    let proxy = Proxy::postgres(stage.bed.server.address()).await;
+    let mut secret = stage.database_secret();
+    secret["port"] = json!(proxy.port().to_string());
+    stage.secret("db", secret).await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    proxy.cut(Cut::Refuse).await;
+    // A pod is not ready, as it would be without its database. Unasked, the operator would believe in it for minutes.
+    let fail = json!({ "status": { "readyReplicas": 0, "availableReplicas": 0, "unavailableReplicas": 1 } });
+    let is_noticed = async || {
+        let deployments = stage.api::<Deployment>();
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&fail));
+        deployments
+            .patch_status("shop-auth", &params, &patch)
+            .await
+            .unwrap();
+        let project: SupabaseProject = stage.get("shop").await;
+        condition(&project, "PostgreSQLConnected").is_some_and(|(status, _)| status == "False")
+    };
+    stage
+        .wait()
+        .eventually("the loss to be noticed", is_noticed)
+        .await;
 }

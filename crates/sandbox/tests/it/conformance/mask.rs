@@ -111,7 +111,10 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
                     .map(Value::to_string)
                 });
             }
-            if items.iter().all(|item| item["type"].is_string() && item["status"].is_string()) {
+            if items
+                .iter()
+                .all(|item| item["type"].is_string() && item["status"].is_string())
+            {
                 // Conditions are in the order in which controllers came by.
                 items.sort_by_key(|item| item["type"].to_string());
             }

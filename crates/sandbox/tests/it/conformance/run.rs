@@ -176,7 +176,10 @@ pub(crate) async fn run(client: &kube::Client, case: &Case, hook: Option<&Hook>)
     let namespace = Step::simple("POST /api/v1/namespaces", json!({"metadata": {"name": unique}}));
     send(client, &namespace, &saved).await;
     // What a controller puts into every namespace would be in some lists and not in others.
-    let mut furnished = Step::simple("GET /api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt", Value::Null);
+    let mut furnished = Step::simple(
+        "GET /api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt",
+        Value::Null,
+    );
     furnished.until.insert("code".to_owned(), json!(200));
     ask(client, &case.case, &furnished, &saved).await;
     let mut answers = Vec::new();

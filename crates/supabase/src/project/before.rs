@@ -1,0 +1,52 @@
+//! What was found out before: whether it still holds, without asking anybody.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Resource;
+use stanchion_kernel::Reader;
+
+use super::children::Children;
+use super::memory::{Memory, Resolved};
+use super::target::Wanted;
+
+/// For a project that was brought in order, if nothing has changed that it was brought in order by: for how much longer
+/// its dependencies need not be asked.
+pub fn settled(
+    memory: &Memory,
+    reader: &Reader,
+    wanted: &Wanted,
+    children: &Children,
+    within: Duration,
+) -> Option<Duration> {
+    let (before, left) = memory.settled(&reader.subject().key, within)?;
+    let same = before.generation == wanted.generation
+        && before.rotate == wanted.rotate
+        && children.fingerprint() == Some(before.children);
+    let changed =
+        changed::<Secret>(reader, &before.secrets) + changed::<ConfigMap>(reader, &before.config_maps);
+    (same && changed == 0 && !is_over(wanted.before.previous_until)).then_some(left)
+}
+
+/// What was found out before, if nothing of it can have changed: a spec that reads the same costs no read.
+pub fn resolved(memory: &Memory, reader: &Reader, wanted: &Wanted, within: Duration) -> Option<Resolved> {
+    let resolved = memory.resolved(&reader.subject().key, &wanted.reading(), within)?;
+    let changed = changed::<Secret>(reader, &wanted.secret_names());
+    (changed == 0 && !is_over(resolved.standing.keys.previous_until)).then_some(resolved)
+}
+
+/// How many of these are not as they were read. Each is asked, whatever the others say: what is not asked for wakes no
+/// longer.
+fn changed<'a, K>(reader: &Reader, names: impl IntoIterator<Item = &'a String>) -> usize
+where
+    K: Resource<DynamicType = ()>,
+{
+    let names = names.into_iter();
+    names.filter(|name| !reader.is_unchanged::<K>(name)).count()
+}
+
+/// Whether the time of the old keys has come to its end.
+fn is_over(previous_until: Option<Timestamp>) -> bool {
+    previous_until.is_some_and(|until| until <= Timestamp::now())
+}
