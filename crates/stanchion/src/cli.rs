@@ -10,7 +10,7 @@ use stanchion_roles::cli as roles;
 use crate::reconcile::CurrentCluster;
 #[cfg(feature = "sandbox")]
 use crate::sandbox;
-use crate::{crds, generate, rbac, run};
+use crate::{crds, generate, manifest, rbac, run};
 
 /// One operator for the platforms that stand on PostgreSQL.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Crds(crds::Arguments),
     /// Print the least rights that the operator needs as YAML
     Rbac(rbac::Arguments),
+    /// Print everything that a cluster needs to run the operator as YAML: namespace, definitions, rights, pods
+    Manifest(manifest::Arguments),
     /// Access control as code: validate, diff, apply, inspect and generate role policies
     Roles(Box<roles::Args>),
     /// Write the files of this repository that are made from the types
@@ -52,6 +54,7 @@ impl Command {
             Self::Sandbox(arguments) => sandbox::run(&arguments).map_err(Failure::of)?,
             Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of)?,
             Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of)?,
+            Self::Manifest(arguments) => manifest::run(&arguments).map_err(Failure::of)?,
             Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of)?,
         }
         Ok(ExitCode::SUCCESS)

@@ -117,6 +117,11 @@ impl Choice {
         }
     }
 
+    /// The names that were given; none are all.
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = &String> {
+        self.controllers.iter()
+    }
+
     /// The chosen rows, in the table's order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Controller> {
         ALL.iter().filter(|controller| {

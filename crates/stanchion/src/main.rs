@@ -7,6 +7,7 @@ mod cli;
 mod controllers;
 mod crds;
 mod generate;
+mod manifest;
 mod output;
 mod rbac;
 mod reconcile;

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stanchion_kernel::rbac::{Rule, merge};
 use stanchion_kernel::redact::install_key_rules;
+use stanchion_kernel::telemetry::guard;
 use stanchion_kernel::{admission, lease};
 use thiserror::Error;
 
@@ -39,6 +40,37 @@ pub(crate) struct Arguments {
         default_value_t
     )]
     service_account: Account,
+}
+
+impl Arguments {
+    /// For the whole cluster, and the account that the operator has by default.
+    pub(crate) fn cluster_wide(controllers: Choice) -> Self {
+        Self {
+            controllers,
+            namespace: Vec::new(),
+            service_account: Account::default(),
+        }
+    }
+
+    /// The namespace of the operator's own account, and so of its pods.
+    pub(crate) fn operator_namespace(&self) -> &str {
+        &self.service_account.namespace
+    }
+
+    /// The name of that account.
+    pub(crate) fn service_account_name(&self) -> &str {
+        &self.service_account.name
+    }
+
+    /// The words that tell `stanchion run` what these rights are for.
+    pub(crate) fn scope(&self) -> Vec<String> {
+        let controllers = self
+            .controllers
+            .chosen()
+            .map(|name| format!("--controllers={name}"));
+        let namespaces = self.namespace.iter().map(|name| format!("--namespace={name}"));
+        controllers.chain(namespaces).collect()
+    }
 }
 
 /// A service account.
@@ -115,14 +147,11 @@ pub(crate) fn everything() -> Result<String, RbacError> {
 
 /// The rights of some controllers on the whole cluster, as objects.
 pub(crate) fn cluster_wide(controllers: Choice) -> Result<Vec<Value>, serde_json::Error> {
-    objects(&Arguments {
-        controllers,
-        namespace: Vec::new(),
-        service_account: Account::default(),
-    })
+    objects(&Arguments::cluster_wide(controllers))
 }
 
-fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
+/// The rights, as objects.
+pub(crate) fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
     let account = &arguments.service_account;
     let rules: Vec<Rule> = arguments
         .controllers
@@ -147,6 +176,7 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
     if webhooks {
         own.push((admission::namespace_rules(), run::CERTIFICATE));
         cluster = only_named(&[(admission::cluster_rules(), &registration)]);
+        cluster.extend(merge(&guard::rules()));
     }
     objects.role(&account.namespace, &account.name, only_named(&own))?;
 

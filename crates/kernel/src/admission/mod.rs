@@ -26,6 +26,7 @@ mod webhook;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::Router;
 use kube::{Client, ResourceExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -95,6 +96,13 @@ impl Admission {
             serving,
             ca_bundle: watch::Sender::new(ca_bundle),
         })
+    }
+
+    /// Answers these requests, too, with the same certificate.
+    #[must_use]
+    pub fn beside(mut self, router: Router) -> Self {
+        self.server.add(router);
+        self
     }
 
     /// Where it listens, also when the port was left to the system.

@@ -56,6 +56,10 @@ impl Server {
         })
     }
 
+    pub(super) fn add(&mut self, router: Router) {
+        self.router = std::mem::take(&mut self.router).merge(router);
+    }
+
     pub(super) fn addr(&self) -> SocketAddr {
         self.addr
     }

@@ -117,6 +117,8 @@ pub fn probes(health: Health) -> Router {
         checks.answer(query.is_some_and(|query| query.starts_with("verbose")))
     }
     Router::new()
+        // The name of old, which manifests that people have still use.
+        .route("/healthz", get(probe).with_state(health.live.clone()))
         .route("/livez", get(probe).with_state(health.live))
         .route("/readyz", get(probe).with_state(health.ready))
 }

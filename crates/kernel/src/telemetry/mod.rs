@@ -6,9 +6,11 @@
 //! | [`api_calls`] | the layer that counts and times each request to the Kubernetes API |
 //! | [`logs`] | JSON or text lines that name the object and the reconcile |
 //! | [`health`] | `/livez`, `/readyz` and `/metrics` |
+//! | [`guard`] | who may read `/metrics` from outside |
 //! | `otlp` | traces and numbers to an OpenTelemetry collector, with the cargo feature of that name |
 
 pub mod api_calls;
+pub mod guard;
 pub mod health;
 pub mod logs;
 pub mod metrics;

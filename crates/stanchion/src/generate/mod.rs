@@ -8,11 +8,12 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
+use serde_json::json;
 use thiserror::Error;
 
 use crate::cli::Cli;
 use crate::output::{self, OutputError};
-use crate::{crds, rbac, yaml};
+use crate::{crds, manifest, rbac, yaml};
 
 /// Arguments of `stanchion generate`.
 #[derive(Debug, clap::Args)]
@@ -31,6 +32,9 @@ pub(crate) enum GenerateError {
     /// The rights cannot be written down.
     #[error(transparent)]
     Rbac(#[from] rbac::RbacError),
+    /// The operator cannot be written down.
+    #[error(transparent)]
+    Manifest(#[from] manifest::ManifestError),
     /// A file cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -48,13 +52,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), GenerateError> {
 fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
     let (deploy, reference) = (Path::new("deploy"), Path::new("docs/reference"));
     let mut files = vec![
+        (deploy.join("operator.yaml"), manifest::everything()?),
         (deploy.join("rbac.yaml"), rbac::everything()?),
         (
             reference.join("command-line.md"),
             command_line::page(&Cli::command()),
         ),
     ];
+    let mut resources = vec!["operator.yaml".to_owned(), "rbac.yaml".to_owned()];
     for crd in stanchion_api::crds() {
+        resources.push(format!("crds/{}", crds::file_name(&crd)));
         files.push((
             deploy.join("crds").join(crds::file_name(&crd)),
             yaml::document(&crd)?,
@@ -62,5 +69,10 @@ fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
         let page = format!("{}.md", crd.spec.names.kind.to_lowercase());
         files.push((reference.join(page), fields::page(&crd)));
     }
+    // `kubectl apply -k deploy`, and a base for whoever names another image.
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources,
+    });
+    files.push((deploy.join("kustomization.yaml"), yaml::document(&kustomization)?));
     Ok(files)
 }

@@ -1,6 +1,6 @@
 //! The arguments of `stanchion run`. Each is also an environment variable.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
@@ -9,6 +9,13 @@ use stanchion_kernel::admission::{Endpoint, EndpointError};
 use stanchion_kernel::telemetry::logs;
 
 use crate::controllers::Choice;
+
+/// The port of the probes.
+pub(crate) const HEALTH_PORT: u16 = 8081;
+/// The port of the webhooks.
+pub(crate) const WEBHOOK_PORT: u16 = 9443;
+/// The Service in front of the operator's pods.
+pub(crate) const SERVICE: &str = "stanchion";
 
 /// Arguments of `stanchion run`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +41,7 @@ pub(crate) struct Arguments {
         long,
         env = "STANCHION_HEALTH_ADDR",
         value_name = "ADDR",
-        default_value = "127.0.0.1:8081"
+        default_value_t = (Ipv4Addr::LOCALHOST, HEALTH_PORT).into()
     )]
     pub(super) health_addr: SocketAddr,
 
@@ -97,7 +104,7 @@ pub(crate) struct Admission {
         long,
         env = "STANCHION_WEBHOOK_ADDR",
         value_name = "ADDR",
-        default_value = "0.0.0.0:9443"
+        default_value_t = (Ipv4Addr::UNSPECIFIED, WEBHOOK_PORT).into()
     )]
     pub(super) webhook_addr: SocketAddr,
 
@@ -111,7 +118,7 @@ pub(crate) struct Admission {
         long,
         env = "STANCHION_WEBHOOK_SERVICE",
         value_name = "NAME",
-        default_value = "stanchion"
+        default_value = SERVICE
     )]
     pub(super) webhook_service: String,
 

@@ -34,9 +34,10 @@ use self::serve::Doors;
 use crate::cli::Failure;
 
 pub(crate) use self::arguments::Arguments;
+pub(crate) use self::arguments::{HEALTH_PORT, SERVICE, WEBHOOK_PORT};
 pub(crate) use self::error::RunError;
 pub(crate) use self::signals::shutdown;
-pub(crate) use self::webhooks::{CERTIFICATE, registration_name};
+pub(crate) use self::webhooks::{CERTIFICATE, SERVICE_PORT, registration_name};
 
 /// The Lease that replicas share.
 pub(crate) const LEASE: &str = "stanchion";
@@ -168,7 +169,14 @@ async fn start<'a>(
         metrics: metrics.clone(),
     };
     metrics.count_connections(setup.pools.clone());
-    let webhooks = webhooks::serve(arguments, unfenced.clone(), &namespace, servers, closing).await?;
+    let webhooks = webhooks::serve(
+        arguments,
+        (unfenced.clone(), metrics.clone()),
+        &namespace,
+        servers,
+        closing,
+    )
+    .await?;
     Ok(Replica {
         arguments,
         config,

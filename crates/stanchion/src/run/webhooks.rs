@@ -8,6 +8,9 @@ use stanchion_kernel::admission::{
     RegistrationSettings, SelfMade, Webhook,
 };
 use stanchion_kernel::scope::Scope;
+use stanchion_kernel::telemetry::Metrics;
+use stanchion_kernel::telemetry::guard::guarded;
+use stanchion_kernel::telemetry::health::scraped;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +20,7 @@ use super::arguments::Arguments;
 /// The Secret with the operator's own certificate.
 pub(crate) const CERTIFICATE: &str = "stanchion-webhook-certificate";
 /// The port of the Service in front of the operator's pods.
-const SERVICE_PORT: u16 = 443;
+pub(crate) const SERVICE_PORT: u16 = 443;
 
 /// The name of both webhook configurations. They belong to the cluster, where another operator may run for other
 /// namespaces.
@@ -35,7 +38,7 @@ pub(super) struct Served {
 /// Starts to serve, unless there is nothing to serve or nothing shall be served.
 pub(super) async fn serve(
     arguments: &Arguments,
-    client: Client,
+    (client, metrics): (Client, Metrics),
     namespace: &str,
     servers: &mut JoinSet<()>,
     shutdown: &CancellationToken,
@@ -59,7 +62,10 @@ pub(super) async fn serve(
         Some(folder) => CertificateSource::Mounted(Mounted::new(folder)),
         None => CertificateSource::SelfMade(SelfMade::new(namespace, CERTIFICATE, endpoint.names())),
     };
-    let admission = Admission::start(client, flags.webhook_addr, source, Arc::clone(&webhooks)).await?;
+    let scraped = guarded(scraped(metrics), client.clone());
+    let admission = Admission::start(client, flags.webhook_addr, source, Arc::clone(&webhooks))
+        .await?
+        .beside(scraped);
     let served = Served {
         webhooks,
         settings: RegistrationSettings {

@@ -4,7 +4,7 @@
 
 use stanchion_testkit::cluster::Cluster;
 
-use crate::operator::{command, failure, stdout};
+use crate::operator::{Operator, command, failure, stdout};
 use crate::rights::works_without_a_403;
 
 #[tokio::test]
@@ -30,4 +30,61 @@ async fn an_empty_cluster_is_refused_and_works_once_the_manifests_are_applied() 
         .unwrap();
     let namespace = cluster.namespace("stanchion").await;
     works_without_a_403(&cluster, &namespace, &[], &[]).await;
+}
+
+/// One command, and the operator's pods are let in by the strictest rules for pods, with words that the program takes.
+#[tokio::test]
+async fn the_manifest_is_all_that_an_empty_cluster_needs() {
+    let cluster = Cluster::start().await;
+    let manifest = stdout([
+        "manifest",
+        "--image",
+        "example.com/stanchion:1",
+        "--controllers",
+        "user",
+    ]);
+    let apply = ["apply", "--server-side", "-f", "-"];
+    cluster.kubectl_with(&apply, &manifest).await.unwrap();
+    let here = ["-n", "stanchion-system"];
+    let kubectl = async |words: &[&str]| cluster.kubectl(&[&here[..], words].concat()).await;
+    let available = [
+        "wait",
+        "deployment/stanchion",
+        "--for=condition=Available",
+        "--timeout=60s",
+    ];
+    kubectl(&available).await.unwrap();
+    let pods = [
+        "get",
+        "pods",
+        "-o",
+        "jsonpath={.items[*].spec.containers[0].image}",
+    ];
+    assert_eq!(
+        kubectl(&pods).await.unwrap(),
+        "example.com/stanchion:1 example.com/stanchion:1"
+    );
+
+    let words = [
+        "get",
+        "deployment",
+        "stanchion",
+        "-o",
+        "jsonpath={.spec.template.spec.containers[0].args}",
+    ];
+    let words: Vec<String> = serde_json::from_str(&kubectl(&words).await.unwrap()).unwrap();
+    let (run, words) = words.split_first().unwrap();
+    assert_eq!(run, "run");
+    // Here it is no pod: it has addresses of its own, which its log tells as text, and nobody reaches it by a Service.
+    let words = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| !word.contains("-addr=") && !word.contains("-format="));
+    let words: Vec<&str> = words
+        .chain(["--no-webhooks", "--operator-namespace", here[1]])
+        .collect();
+    let user = cluster.log_in(here[1], "stanchion").await;
+    let operator = Operator::start(user.kubeconfig_path(), &words);
+    operator.ready().await;
+    operator.stop().await;
 }

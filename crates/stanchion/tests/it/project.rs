@@ -1,7 +1,8 @@
 //! A `SupabaseProject` and the binary, with the rights of `stanchion rbac` and no more.
 
 use serde_json::{Value, json};
-use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::cluster::{Cluster, Grant, path_rule};
+use stanchion_testkit::port;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, any};
 use stanchion_testkit::s3::S3;
 
@@ -50,11 +51,16 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     let user = cluster.log_in(&namespace, ACCOUNT).await;
     let (server, s3) = (Postgres::start(any()).await, S3::start().await);
     let audit = cluster.audit();
+    let https = format!("127.0.0.1:{}", port::free());
+    let url = format!("https://{https}");
     let arguments = [
         "--leader-elect",
-        "--no-webhooks",
         "--operator-namespace",
         &namespace,
+        "--webhook-addr",
+        &https,
+        "--webhook-url",
+        &url,
     ];
     let operator = Operator::start(user.kubeconfig_path(), &[&arguments[..], &scope[..]].concat());
     operator.ready().await;
@@ -71,13 +77,33 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     let waited = kubectl(&runs).await;
     assert!(waited.is_ok(), "{waited:?}\n{}", operator.log());
 
-    for path in ["/livez", "/readyz"] {
-        let (code, _) = operator.get("health", path).await.unwrap();
-        assert_eq!(code, 200, "{path}");
+    // A watch that the API server has just ended makes it unready for a moment.
+    operator.ready().await;
+    for path in ["/healthz", "/livez"] {
+        let (code, text) = operator.get("health", path).await.unwrap();
+        assert_eq!(code, 200, "{path}: {text}\n{}", operator.log());
     }
     let (code, metrics) = operator.get("metrics", "/metrics").await.unwrap();
     assert_eq!(code, 200);
     assert!(metrics.contains(r#"controller_runtime_reconcile_total{controller="supabase""#));
+    // From outside they take a token whose owner may read them; the operator's own may not.
+    let scrape = [
+        "--insecure-skip-tls-verify",
+        "--server",
+        &url,
+        "get",
+        "--raw",
+        "/metrics",
+    ];
+    let grants = [Grant::Everywhere(vec![path_rule("/metrics")])];
+    let scraper = cluster.user(&namespace, "scraper", &grants).await;
+    let scraped = async || kubectl(&[&scrape[..], &["--token", scraper.token()]].concat()).await;
+    let scraped = operator.wait_for("the scraper to be let in", scraped).await;
+    assert!(scraped.contains("controller_runtime_reconcile_total"));
+    for stranger in ["nobody", user.token()] {
+        let refused = kubectl(&[&scrape[..], &["--token", stranger]].concat()).await;
+        assert!(refused.is_err(), "{refused:?}");
+    }
     let holder = [
         "get",
         "lease",

@@ -27,7 +27,7 @@ use self::{control_plane::ControlPlane, sandbox::InProcess};
 use crate::{error::Error, report};
 
 pub use audit::{Audit, Request, Requests};
-pub use user::{Grant, User, rule};
+pub use user::{Grant, User, path_rule, rule};
 
 /// Names the administrator's kubeconfig of a cluster that runs already.
 pub const KUBECONFIG_VARIABLE: &str = "STANCHION_TEST_KUBECONFIG";

@@ -38,11 +38,21 @@ pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     }
 }
 
+/// To read a path that is no resource, such as `/metrics`.
+pub fn path_rule(path: &str) -> PolicyRule {
+    PolicyRule {
+        non_resource_urls: Some(vec![path.to_owned()]),
+        verbs: vec!["get".to_owned()],
+        ..PolicyRule::default()
+    }
+}
+
 /// Somebody who may do what RBAC says, and nothing else.
 #[derive(Clone, Debug)]
 pub struct User {
     name: String,
     kubeconfig: PathBuf,
+    token: String,
 }
 
 impl User {
@@ -54,6 +64,11 @@ impl User {
     /// A kubeconfig file, for an operator that runs as a process.
     pub fn kubeconfig_path(&self) -> &std::path::Path {
         &self.kubeconfig
+    }
+
+    /// The token in it.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// The configuration in it.
@@ -111,6 +126,7 @@ impl Cluster {
         User {
             name: format!("system:serviceaccount:{namespace}:{name}"),
             kubeconfig,
+            token,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the operator says about itself, read the way a scraper, a probe or a log collector reads it.
 
 mod client;
+mod guard;
 mod health;
 mod logs;
 mod metrics;

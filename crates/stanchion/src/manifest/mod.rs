@@ -1,0 +1,65 @@
+//! `stanchion manifest`: everything that a cluster needs to run the operator, in the order in which it can be applied.
+
+mod workload;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::output::{self, OutputError};
+use crate::{rbac, yaml};
+use workload::Workload;
+
+/// Arguments of `stanchion manifest`.
+#[derive(Debug, clap::Args)]
+#[group(id = "manifest")] // Those of the rights have the same name.
+pub(crate) struct Arguments {
+    /// The image of this program, as your cluster pulls it
+    #[arg(long, env = "STANCHION_IMAGE", value_name = "IMAGE")]
+    image: String,
+    /// How many pods; one works, the others wait for its Lease
+    #[arg(long, env = "STANCHION_REPLICAS", value_name = "N", default_value_t = 2,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    replicas: u16,
+    #[command(flatten)]
+    rights: rbac::Arguments,
+}
+
+/// Why there is no manifest.
+#[derive(Debug, Error)]
+pub(crate) enum ManifestError {
+    /// An object cannot be written down.
+    #[error("cannot write an object down: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The same, as YAML.
+    #[error("cannot write an object as YAML: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+    /// It cannot be handed over.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Prints it.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), ManifestError> {
+    Ok(output::print(&yaml::stream(&objects(arguments)?)?)?)
+}
+
+fn objects(arguments: &Arguments) -> Result<Vec<Value>, ManifestError> {
+    let workload = Workload::new(&arguments.image, arguments.replicas, &arguments.rights);
+    let mut objects = vec![workload.namespace()];
+    for crd in stanchion_api::crds() {
+        objects.push(serde_json::to_value(crd)?);
+    }
+    objects.extend(rbac::objects(&arguments.rights)?);
+    objects.extend(workload.pods());
+    Ok(objects)
+}
+
+/// The operator itself, without definitions and rights: they have files of their own in the repository.
+pub(crate) fn everything() -> Result<String, ManifestError> {
+    let image = concat!("stanchion:", env!("CARGO_PKG_VERSION"));
+    let rights = rbac::Arguments::cluster_wide(crate::controllers::Choice::everything());
+    let workload = Workload::new(image, 2, &rights);
+    let mut objects = vec![workload.namespace()];
+    objects.extend(workload.pods());
+    Ok(yaml::stream(&objects)?)
+}

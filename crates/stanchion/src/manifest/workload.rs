@@ -1,0 +1,128 @@
+//! The operator as Kubernetes runs it: its namespace, its pods, the Service by which it is reached.
+
+use serde_json::{Value, json};
+
+use crate::rbac;
+use crate::run::{HEALTH_PORT, SERVICE, SERVICE_PORT, WEBHOOK_PORT};
+
+/// Nobody in particular, and not root.
+const USER: u32 = 65532;
+/// The Secret with the server of those `PostgresUser` objects that name none, if there is such a server.
+const INSTANCE: &str = "stanchion-postgres";
+
+/// The operator's own objects.
+pub(super) struct Workload<'a> {
+    image: &'a str,
+    replicas: u16,
+    rights: &'a rbac::Arguments,
+}
+
+impl<'a> Workload<'a> {
+    pub(super) fn new(image: &'a str, replicas: u16, rights: &'a rbac::Arguments) -> Self {
+        Self {
+            image,
+            replicas,
+            rights,
+        }
+    }
+
+    /// Where it lives. Its pods keep to the strictest of Kubernetes' own rules, and nothing else may run there.
+    pub(super) fn namespace(&self) -> Value {
+        let mut labels = labels();
+        labels["pod-security.kubernetes.io/enforce"] = json!("restricted");
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": self.rights.operator_namespace(), "labels": labels },
+        })
+    }
+
+    /// The pods, the way to them, and how many of them may be away at once.
+    pub(super) fn pods(&self) -> Vec<Value> {
+        let mut objects = vec![self.service(), self.deployment()];
+        if self.replicas > 1 {
+            let spec = json!({ "maxUnavailable": 1, "selector": { "matchLabels": labels() } });
+            objects.push(self.object("policy/v1", "PodDisruptionBudget", spec));
+        }
+        objects
+    }
+
+    fn object(&self, version: &str, kind: &str, spec: Value) -> Value {
+        let namespace = self.rights.operator_namespace();
+        json!({
+            "apiVersion": version, "kind": kind,
+            "metadata": { "name": SERVICE, "namespace": namespace, "labels": labels() },
+            "spec": spec,
+        })
+    }
+
+    /// The API server asks for reviews here, and a scraper with a token for metrics.
+    fn service(&self) -> Value {
+        let ports = json!([{ "name": "https", "port": SERVICE_PORT, "targetPort": "https" }]);
+        self.object("v1", "Service", json!({ "selector": labels(), "ports": ports }))
+    }
+
+    fn deployment(&self) -> Value {
+        let pod = json!({
+            "serviceAccountName": self.rights.service_account_name(),
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [self.container()],
+            "topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": { "matchLabels": labels() },
+            }],
+        });
+        let spec = json!({
+            "replicas": self.replicas,
+            "selector": { "matchLabels": labels() },
+            "template": { "metadata": { "labels": labels() }, "spec": pod },
+        });
+        self.object("apps/v1", "Deployment", spec)
+    }
+
+    fn container(&self) -> Value {
+        let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
+        json!({
+            "name": "operator",
+            "image": self.image,
+            "args": self.arguments(),
+            "env": [{
+                "name": "STANCHION_POSTGRES_URL",
+                "valueFrom": { "secretKeyRef": { "name": INSTANCE, "key": "url", "optional": true } },
+            }],
+            "ports": [
+                { "name": "health", "containerPort": HEALTH_PORT },
+                { "name": "https", "containerPort": WEBHOOK_PORT },
+            ],
+            "livenessProbe": probe("/livez"),
+            "readinessProbe": probe("/readyz"),
+            // A thousand projects are 64 MB; what else it may take is for lists that arrive all at once.
+            "resources": {
+                "requests": { "cpu": "50m", "memory": "64Mi" },
+                "limits": { "memory": "256Mi" },
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+        })
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            "run".to_owned(),
+            "--leader-elect".to_owned(),
+            "--log-format=json".to_owned(),
+            format!("--health-addr=0.0.0.0:{HEALTH_PORT}"),
+            format!("--webhook-addr=0.0.0.0:{WEBHOOK_PORT}"),
+        ];
+        arguments.extend(self.rights.scope());
+        arguments
+    }
+}
+
+fn labels() -> Value {
+    json!({ "app.kubernetes.io/name": "stanchion" })
+}
