@@ -2,6 +2,7 @@
 
 mod workload;
 
+use clap::builder::BoolishValueParser;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -20,6 +21,9 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_REPLICAS", value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u16).range(1..))]
     replicas: u16,
+    /// Add a `ServiceMonitor` for the Prometheus operator
+    #[arg(long, env = "STANCHION_SERVICE_MONITOR", value_parser = BoolishValueParser::new())]
+    service_monitor: bool,
     #[command(flatten)]
     rights: rbac::Arguments,
 }
@@ -51,6 +55,7 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, ManifestError> {
     }
     objects.extend(rbac::objects(&arguments.rights)?);
     objects.extend(workload.pods());
+    objects.extend(arguments.service_monitor.then(|| workload.service_monitor()));
     Ok(objects)
 }
 

@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::rbac;
-use crate::run::{HEALTH_PORT, SERVICE, SERVICE_PORT, WEBHOOK_PORT};
+use crate::run::{CERTIFICATE, HEALTH_PORT, SERVICE, SERVICE_PORT, WEBHOOK_PORT};
 
+/// The label by which its pods are known.
+const NAME: &str = "app.kubernetes.io/name";
+const OPERATOR: &str = "stanchion";
 /// Nobody in particular, and not root.
 const USER: u32 = 65532;
 /// The Secret with the server of those `PostgresUser` objects that name none, if there is such a server.
@@ -28,11 +31,12 @@ impl<'a> Workload<'a> {
 
     /// Where it lives. Its pods keep to the strictest of Kubernetes' own rules, and nothing else may run there.
     pub(super) fn namespace(&self) -> Value {
-        let mut labels = labels();
-        labels["pod-security.kubernetes.io/enforce"] = json!("restricted");
         json!({
             "apiVersion": "v1", "kind": "Namespace",
-            "metadata": { "name": self.rights.operator_namespace(), "labels": labels },
+            "metadata": {
+                "name": self.rights.operator_namespace(),
+                "labels": { NAME: OPERATOR, "pod-security.kubernetes.io/enforce": "restricted" },
+            },
         })
     }
 
@@ -41,12 +45,12 @@ impl<'a> Workload<'a> {
         let mut objects = vec![self.service(), self.deployment()];
         if self.replicas > 1 {
             let spec = json!({ "maxUnavailable": 1, "selector": { "matchLabels": labels() } });
-            objects.push(self.object("policy/v1", "PodDisruptionBudget", spec));
+            objects.push(self.object("policy/v1", "PodDisruptionBudget", &spec));
         }
         objects
     }
 
-    fn object(&self, version: &str, kind: &str, spec: Value) -> Value {
+    fn object(&self, version: &str, kind: &str, spec: &Value) -> Value {
         let namespace = self.rights.operator_namespace();
         json!({
             "apiVersion": version, "kind": kind,
@@ -58,7 +62,22 @@ impl<'a> Workload<'a> {
     /// The API server asks for reviews here, and a scraper with a token for metrics.
     fn service(&self) -> Value {
         let ports = json!([{ "name": "https", "port": SERVICE_PORT, "targetPort": "https" }]);
-        self.object("v1", "Service", json!({ "selector": labels(), "ports": ports }))
+        self.object("v1", "Service", &json!({ "selector": labels(), "ports": ports }))
+    }
+
+    /// For the Prometheus operator. Prometheus shows its own token, whose account must be allowed to get `/metrics`.
+    pub(super) fn service_monitor(&self) -> Value {
+        let namespace = self.rights.operator_namespace();
+        let endpoint = json!({
+            "port": "https", "scheme": "https",
+            "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+            "tlsConfig": {
+                "serverName": format!("{SERVICE}.{namespace}.svc"),
+                "ca": { "secret": { "name": CERTIFICATE, "key": "ca.crt" } },
+            },
+        });
+        let spec = json!({ "selector": { "matchLabels": labels() }, "endpoints": [endpoint] });
+        self.object("monitoring.coreos.com/v1", "ServiceMonitor", &spec)
     }
 
     fn deployment(&self) -> Value {
@@ -79,7 +98,7 @@ impl<'a> Workload<'a> {
             "selector": { "matchLabels": labels() },
             "template": { "metadata": { "labels": labels() }, "spec": pod },
         });
-        self.object("apps/v1", "Deployment", spec)
+        self.object("apps/v1", "Deployment", &spec)
     }
 
     fn container(&self) -> Value {
@@ -124,5 +143,5 @@ impl<'a> Workload<'a> {
 }
 
 fn labels() -> Value {
-    json!({ "app.kubernetes.io/name": "stanchion" })
+    json!({ NAME: OPERATOR })
 }

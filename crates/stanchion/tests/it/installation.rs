@@ -2,6 +2,7 @@
 //!
 //! On a cluster of its own: such an operator takes care of every object that it finds.
 
+use serde_json::Value;
 use stanchion_testkit::cluster::Cluster;
 
 use crate::operator::{Operator, command, failure, stdout};
@@ -30,6 +31,37 @@ async fn an_empty_cluster_is_refused_and_works_once_the_manifests_are_applied() 
         .unwrap();
     let namespace = cluster.namespace("stanchion").await;
     works_without_a_403(&cluster, &namespace, &[], &[]).await;
+}
+
+/// What Prometheus is told to scrape is there, by these names.
+#[test]
+fn a_service_monitor_finds_the_service() {
+    let words = [
+        "manifest",
+        "--image",
+        "x",
+        "--service-account",
+        "here/it",
+        "--service-monitor",
+    ];
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&stdout(words)).unwrap();
+    let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap();
+    let (monitor, service) = (of_kind("ServiceMonitor"), of_kind("Service"));
+    let endpoint = &monitor["spec"]["endpoints"][0];
+    assert_eq!(monitor["metadata"]["namespace"], "here");
+    assert_eq!(
+        monitor["spec"]["selector"]["matchLabels"],
+        service["metadata"]["labels"]
+    );
+    assert_eq!(endpoint["port"], service["spec"]["ports"][0]["name"]);
+    assert_eq!(endpoint["tlsConfig"]["serverName"], "stanchion.here.svc");
+    // The Secret that the operator may write is the one that Prometheus is to trust.
+    let secret = endpoint.pointer("/tlsConfig/ca/secret/name").unwrap();
+    let rules = of_kind("Role")["rules"].as_array().unwrap().iter();
+    let mut named = rules
+        .filter_map(|rule| rule["resourceNames"].as_array())
+        .flatten();
+    assert!(named.any(|name| name == secret), "{secret}");
 }
 
 /// One command, and the operator's pods are let in by the strictest rules for pods, with words that the program takes.

@@ -97,9 +97,9 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     ];
     let grants = [Grant::Everywhere(vec![path_rule("/metrics")])];
     let scraper = cluster.user(&namespace, "scraper", &grants).await;
-    let scraped = async || kubectl(&[&scrape[..], &["--token", scraper.token()]].concat()).await;
-    let scraped = operator.wait_for("the scraper to be let in", scraped).await;
-    assert!(scraped.contains("controller_runtime_reconcile_total"));
+    let metrics = async || kubectl(&[&scrape[..], &["--token", scraper.token()]].concat()).await;
+    let metrics = operator.wait_for("the scraper to be let in", metrics).await;
+    assert!(metrics.contains("controller_runtime_reconcile_total"));
     for stranger in ["nobody", user.token()] {
         let refused = kubectl(&[&scrape[..], &["--token", stranger]].concat()).await;
         assert!(refused.is_err(), "{refused:?}");
