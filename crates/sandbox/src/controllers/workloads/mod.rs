@@ -8,11 +8,12 @@ mod job;
 mod pod;
 mod process;
 mod replicas;
+mod schedule;
 mod stateful;
 mod tell;
 
-pub(crate) use pod::NODE;
 pub(crate) use process::{Logs, Mapping};
+pub(crate) use schedule::NODE;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

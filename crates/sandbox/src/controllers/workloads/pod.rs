@@ -1,16 +1,13 @@
-//! Pods: scheduled onto the one node, and then what their images say.
+//! Pods: what their images say becomes of them, once they are on the node.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::tell::Told;
 use super::{PODS, Simulation};
 use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint};
-use crate::store::{self, Object, text};
-
-pub(crate) const NODE: &str = "simulated";
+use crate::store::{Object, text};
 
 /// How a container fares, by the name of its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,67 +135,6 @@ impl Simulation {
         self.actor
             .modify(PODS, pod.namespace(), pod.name(), Endpoint::Status, change)
             .await
-    }
-
-    async fn schedule(&self, pod: &Object) -> Result<(), ApiError> {
-        let volumes = pod
-            .value()
-            .pointer("/spec/volumes")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let unbound = volumes
-            .filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName")?.as_str())
-            .any(|claim| {
-                let claim = self
-                    .actor
-                    .store()
-                    .get("/persistentvolumeclaims", &store::key(pod.namespace(), claim));
-                claim.is_none_or(|claim| claim.text("/status/phase") != "Bound")
-            });
-        let now = self.actor.server.clock.seconds();
-        if unbound {
-            let condition = json!({
-                "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastProbeTime": null,
-                "observedGeneration": super::number(pod, "/metadata/generation"),
-                "lastTransitionTime": now,
-                "message": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
-            });
-            if pod.value().pointer("/status/conditions").is_some() {
-                return Ok(());
-            }
-            self.set_status(pod, |status| status["conditions"] = json!([condition]))
-                .await?;
-            let told = Told {
-                by: "default-scheduler",
-                warning: true,
-                reason: "FailedScheduling",
-                message: text(&condition, "/message"),
-            };
-            self.tell(pod, told).await;
-            return Ok(());
-        }
-        self.actor
-            .modify(PODS, pod.namespace(), pod.name(), Endpoint::Main, |object| {
-                object["spec"]["nodeName"] = json!(NODE);
-            })
-            .await?;
-        let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
-        self.set_status(pod, |status| status["conditions"] = json!([condition]))
-            .await?;
-        let message = format!(
-            "Successfully assigned {}/{} to {NODE}",
-            pod.namespace(),
-            pod.name()
-        );
-        let told = Told {
-            by: "default-scheduler",
-            warning: false,
-            reason: "Scheduled",
-            message: &message,
-        };
-        self.tell(pod, told).await;
-        Ok(())
     }
 
     /// What happens when the containers start.

@@ -1,7 +1,7 @@
 //! What a project says about itself.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use serde_json::json;
+use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{ComponentPhase, Phase};
 
@@ -152,13 +152,10 @@ async fn a19_the_originals_events_are_told_once() {
 
 #[tokio::test]
 async fn b09_a_pod_that_cannot_run_is_reported_in_its_own_words_and_recovers() {
-    for (image, words) in [
-        ("registry/no-such-image:1", "Image"),
-        ("registry/crash-loop:1", "CrashLoopBackOff"),
-    ] {
+    let fails_and_recovers = async |auth: Value, words: &str| {
         let stage = Stage::new().await;
         let _operator = stage.operator().await;
-        stage.project("shop", json!({ "auth": { "image": image } })).await;
+        stage.project("shop", json!({ "auth": auth })).await;
         let project = stage
             .until("shop", |project| phase(project) == Some(Phase::Failed))
             .await;
@@ -176,7 +173,13 @@ async fn b09_a_pod_that_cannot_run_is_reported_in_its_own_words_and_recovers() {
             .await;
         let project = stage.running("shop").await;
         assert_eq!(truth(&project, "Degraded"), "False");
-    }
+    };
+    let nowhere = json!({ "nodeSelector": { "example.com/no": "where" } });
+    tokio::join!(
+        fails_and_recovers(json!({ "image": "registry/no-such-image:1" }), "Image"),
+        fails_and_recovers(json!({ "image": "registry/crash-loop:1" }), "CrashLoopBackOff"),
+        fails_and_recovers(nowhere, "node affinity/selector"),
+    );
 }
 
 #[tokio::test]
