@@ -6,8 +6,9 @@ use serde_json::json;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::Phase;
 use stanchion_testkit::faults::{Call, CutPoint, Fault, Rule};
+use stanchion_testkit::proxy::{Cut, Proxy};
 
-use crate::stage::{Running, Stage};
+use crate::stage::{Running, Stage, condition};
 
 fn phase(project: &SupabaseProject) -> Option<Phase> {
     project.status.as_ref().and_then(|status| status.phase)
@@ -52,6 +53,25 @@ async fn a_first_initialisation_is_announced_and_goes_on_where_it_was_cut_short(
     let statuses = statuses.iter().filter(|call| call.target.subresource == "status");
     // What was announced is not announced again; pods come up one after the other.
     assert!(statuses.count() <= 3);
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_answer_yet_is_waited_for() {
+    let stage = Stage::new().await;
+    let proxy = Proxy::postgres(stage.bed.server.address()).await;
+    proxy.cut(Cut::Refuse).await;
+    let mut secret = stage.database_secret();
+    secret["port"] = json!(proxy.port().to_string());
+    stage.secret("db", secret).await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    let waits = |project: &SupabaseProject| phase(project) == Some(Phase::ValidatingDependencies);
+    let project = stage.until("shop", waits).await;
+    let lost = ("False".to_owned(), "ConnectionRefused".to_owned());
+    assert_eq!(condition(&project, "PostgreSQLConnected"), Some(lost));
+    assert_eq!(condition(&project, "Progressing").unwrap().0, "True");
+    proxy.restore().await;
+    stage.running("shop").await;
 }
 
 /// The keys come back from a backup that knows fewer of them.
