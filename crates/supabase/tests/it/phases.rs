@@ -6,7 +6,7 @@ use serde_json::json;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::Phase;
 use stanchion_testkit::faults::{Call, CutPoint, Fault, Rule};
-use stanchion_testkit::proxy::{Cut, Proxy};
+use stanchion_testkit::proxy::Cut;
 
 use crate::stage::{Running, Stage, condition};
 
@@ -58,11 +58,8 @@ async fn a_first_initialisation_is_announced_and_goes_on_where_it_was_cut_short(
 #[tokio::test]
 async fn a_database_that_does_not_answer_yet_is_waited_for() {
     let stage = Stage::new().await;
-    let proxy = Proxy::postgres(stage.bed.server.address()).await;
+    let proxy = stage.proxy().await;
     proxy.cut(Cut::Refuse).await;
-    let mut secret = stage.database_secret();
-    secret["port"] = json!(proxy.port().to_string());
-    stage.secret("db", secret).await;
     let _operator = stage.operator().await;
     stage.project("shop", json!({})).await;
     let waits = |project: &SupabaseProject| phase(project) == Some(Phase::ValidatingDependencies);

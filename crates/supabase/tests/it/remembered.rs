@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
-use stanchion_testkit::proxy::{Cut, Proxy};
+use stanchion_testkit::proxy::Cut;
 
 use crate::stage::{Running, Stage, condition};
 
@@ -56,10 +56,7 @@ async fn what_was_not_read_or_has_changed_is_read() {
 #[tokio::test]
 async fn a_component_that_fails_lets_the_database_be_asked() {
     let stage = Stage::new().await;
-    let proxy = Proxy::postgres(stage.bed.server.address()).await;
-    let mut secret = stage.database_secret();
-    secret["port"] = json!(proxy.port().to_string());
-    stage.secret("db", secret).await;
+    let proxy = stage.proxy().await;
     let _operator = stage.operator().await;
     stage.project("shop", json!({})).await;
     stage.running("shop").await;

@@ -27,6 +27,7 @@ use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, any};
+use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::s3::S3;
 use stanchion_testkit::wait::{self, Wait};
 use tokio::sync::OnceCell;
@@ -93,6 +94,15 @@ impl Stage {
             "host": "127.0.0.1", "port": self.bed.server.port().to_string(), "database": database,
             "username": ADMIN, "password": ADMIN_PASSWORD,
         })
+    }
+
+    /// What stands between projects and their database from now on.
+    pub(crate) async fn proxy(&self) -> Proxy {
+        let proxy = Proxy::postgres(self.bed.server.address()).await;
+        let mut secret = self.database_secret();
+        secret["port"] = json!(proxy.port().to_string());
+        self.secret("db", secret).await;
+        proxy
     }
 
     pub(crate) fn storage_secret(&self) -> Value {

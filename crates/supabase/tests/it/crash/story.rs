@@ -70,10 +70,7 @@ impl Scenario for Story {
     async fn set_up(&self) -> Told {
         let lent = servers::lend(any()).await;
         let stage = Stage::on(lent.bed()).await;
-        let proxy = Proxy::postgres(stage.bed.server.address()).await;
-        let mut secret = stage.database_secret();
-        secret["port"] = json!(proxy.port().to_string());
-        stage.secret("db", secret).await;
+        let proxy = stage.proxy().await;
         let more = match self {
             Self::Delete => json!({ "deletionPolicy": "Delete" }),
             Self::Create | Self::Change => json!({}),
