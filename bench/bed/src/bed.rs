@@ -1,7 +1,7 @@
 //! The cluster, the server, the objects, and what an operator does to them.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Secret;
@@ -62,6 +62,9 @@ impl Counted {
         self.writes + self.reads
     }
 }
+
+/// After how long without progress an operator is given up: it may have ended.
+const STANDSTILL: Duration = Duration::from_mins(5);
 
 impl Bed {
     /// A cluster with our kinds and a server of their own.
@@ -157,12 +160,21 @@ impl Bed {
     /// Waits until so many objects of the kind of `example` are ready.
     pub async fn converge(&self, example: &Value, objects: usize, is_ready: impl Fn(&Value) -> bool) {
         let api = self.api(example);
+        let (mut most, mut since) = (0, Instant::now());
         loop {
             let listed = api.list(&ListParams::default()).await.expect("a list");
             let ready = |object: &&DynamicObject| is_ready(&object.data);
-            if listed.items.iter().filter(ready).count() >= objects {
+            let ready = listed.items.iter().filter(ready).count();
+            if ready >= objects {
                 return;
             }
+            if ready > most {
+                (most, since) = (ready, Instant::now());
+            }
+            assert!(
+                since.elapsed() < STANDSTILL,
+                "{ready} of {objects} are ready, and no more for {STANDSTILL:?}: has the operator ended?"
+            );
             sleep(between_lists(objects)).await;
         }
     }
