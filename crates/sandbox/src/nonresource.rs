@@ -7,11 +7,12 @@ use http::{Method, Request};
 
 use crate::answer::{self, Answer};
 use crate::auth::User;
-use crate::auth::rbac::{self, Attributes, Decision};
+use crate::auth::rbac::Attributes;
 use crate::data;
 use crate::discovery;
-use crate::error::{About, ApiError};
+use crate::error::ApiError;
 use crate::openapi;
+use crate::request::Form;
 use crate::server::Server;
 
 pub(crate) fn answer(
@@ -26,16 +27,7 @@ pub(crate) fn answer(
         path: Some(path),
         ..Attributes::default()
     };
-    if let Decision::Denied(why) = rbac::authorize(server, user, &attributes) {
-        return Err(ApiError::forbidden(
-            About {
-                group: "",
-                kind: "",
-                name: "",
-            },
-            &why,
-        ));
-    }
+    server.authorize(user, &attributes)?;
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return Err(ApiError::method_not_allowed());
     }
@@ -45,6 +37,10 @@ pub(crate) fn answer(
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if let ["api" | "apis", _, ..] = parts.as_slice() {
+        // Only the roots are served in the aggregated form.
+        Form::negotiate(request.headers()).map_err(ApiError::bare)?;
+    }
     match parts.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => Ok(answer::bytes(200, "text/plain; charset=utf-8", "ok")),
         ["version"] => Ok(answer::json(200, data::version())),
@@ -57,7 +53,7 @@ pub(crate) fn answer(
         ["apis", group, version] => discovery::resources(server, group, version),
         ["openapi", "v2"] => Ok(openapi::second(accept)),
         ["openapi", "v3"] => Ok(openapi::index(server)),
-        ["openapi", "v3", rest @ ..] => openapi::document(server, &rest.join("/")),
+        ["openapi", "v3", rest @ ..] => Ok(openapi::document(server, &rest.join("/"))),
         [""] => Ok(answer::json(
             200,
             &serde_json::json!({

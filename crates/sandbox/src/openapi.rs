@@ -5,12 +5,14 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{self, Answer};
 use crate::data;
-use crate::error::ApiError;
 use crate::resource::Resource;
 use crate::server::Server;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// Schemas that every document of a CRD needs.
 const COMMON: [&str; 8] = [
@@ -66,7 +68,8 @@ pub(crate) fn index(server: &Server) -> Answer {
     answer::json(200, &json!({"paths": paths}))
 }
 
-pub(crate) fn document(server: &Server, name: &str) -> Result<Answer, ApiError> {
+/// The document of a group and version. Of one that is not there nothing is said.
+pub(crate) fn document(server: &Server, name: &str) -> Answer {
     if let Some(document) = data::documents().get(name) {
         let mut document = document.clone();
         if let Some(schemas) = document
@@ -79,7 +82,7 @@ pub(crate) fn document(server: &Server, name: &str) -> Result<Answer, ApiError> 
                 }
             }
         }
-        return Ok(answer::json(200, &document));
+        return answer::json(200, &document);
     }
     let resources: Vec<_> = server
         .registry
@@ -88,7 +91,7 @@ pub(crate) fn document(server: &Server, name: &str) -> Result<Answer, ApiError> 
         .filter(|resource| format!("apis/{}/{}", resource.group, resource.version) == name)
         .collect();
     if resources.is_empty() {
-        return Err(ApiError::no_such_path());
+        return answer::bytes(404, "text/plain; charset=utf-8", "");
     }
     let mut paths = Map::new();
     let mut schemas: Map<String, Value> = COMMON
@@ -98,13 +101,30 @@ pub(crate) fn document(server: &Server, name: &str) -> Result<Answer, ApiError> 
     for resource in &resources {
         describe(resource, &mut paths, &mut schemas);
     }
-    Ok(answer::json(
+    answer::json(
         200,
         &json!({
             "openapi": "3.0.0", "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
             "paths": paths, "components": {"schemas": schemas},
         }),
-    ))
+    )
+}
+
+/// Says in standard terms what an extension means.
+fn spell_out(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("x-kubernetes-int-or-string") == Some(&json!(true)) && !map.contains_key("anyOf") {
+                map.insert(
+                    "anyOf".to_owned(),
+                    json!([{"type": "integer"}, {"type": "string"}]),
+                );
+            }
+            map.values_mut().for_each(spell_out);
+        }
+        Value::Array(items) => items.iter_mut().for_each(spell_out),
+        _ => {}
+    }
 }
 
 /// The name of a kind's schema: the group backwards.
@@ -118,6 +138,7 @@ fn describe(resource: &Resource, paths: &mut Map<String, Value>, schemas: &mut M
     let name = schema_name(resource);
     let gvk = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let mut schema = custom.declared.clone();
+    spell_out(&mut schema);
     schema["properties"]["metadata"] = json!({"allOf": [{"$ref": format!("#/components/schemas/{OBJECT_META}")}],
         "description": "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"});
     for (key, description) in [
@@ -140,8 +161,11 @@ fn describe(resource: &Resource, paths: &mut Map<String, Value>, schemas: &mut M
         "description": format!("{} is a list of {}", resource.list_kind(), resource.kind),
         "properties": {
             "apiVersion": schema["properties"]["apiVersion"], "kind": schema["properties"]["kind"],
-            "items": {"type": "array", "items": {"allOf": [reference]}, "description": format!("List of {}.", resource.plural)},
-            "metadata": {"allOf": [{"$ref": format!("#/components/schemas/{LIST_META}")}]},
+            "items": {"type": "array", "items": reference, "description": format!("List of {}. More info: {CONVENTIONS}", resource.plural)},
+            "metadata": {
+                "allOf": [{"$ref": format!("#/components/schemas/{LIST_META}")}],
+                "description": format!("Standard list metadata. More info: {CONVENTIONS}#types-kinds"),
+            },
         },
         "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": resource.list_kind()}],
     }));

@@ -209,8 +209,17 @@ impl Registry {
     }
 
     /// Serves exactly these versions of the CRD `name`, and none if there are none.
-    pub(crate) fn set_custom(&self, name: &str, versions: Vec<Resource>) {
+    pub(crate) fn set_custom(&self, name: &str, mut versions: Vec<Resource>, revision: u64) {
         let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        for resource in &mut versions {
+            let before = custom
+                .get(&resource.address())
+                .and_then(|known| known.custom.as_ref());
+            if let Some(own) = &mut resource.custom {
+                let same = before.filter(|before| before.declared == own.declared);
+                own.since = same.map_or(revision, |same| same.since);
+            }
+        }
         custom.retain(|_, resource| format!("{}.{}", resource.plural, resource.group) != name);
         for resource in versions {
             custom.insert(resource.address(), Arc::new(resource));

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::lifecycle::is_label_key;
 use crate::resource::Resource;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,11 +213,11 @@ fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<(String, String, 
 
 fn parse_labels(text: &str) -> Result<Vec<Requirement>, ApiError> {
     let mut requirements = Vec::new();
+    if text.trim().is_empty() {
+        return Ok(requirements);
+    }
     for term in split_outside_braces(text) {
         let term = term.trim();
-        if term.is_empty() {
-            continue;
-        }
         requirements.push(parse_label(term).ok_or_else(|| {
             ApiError::bad_request(format!(
                 "unable to parse requirement: found '{term}', expected: a requirement"
@@ -229,7 +230,7 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, ApiError> {
 fn parse_label(term: &str) -> Option<Requirement> {
     let plain = |text: &str| {
         let text = text.trim();
-        (!text.contains(['!', '=', '<', '>', '(', ')', ' '])).then(|| text.to_owned())
+        (text.is_empty() || is_label_key(text)).then(|| text.to_owned())
     };
     if let Some((key, value)) = term.split_once("!=") {
         return Some(Requirement::NotIn(plain(key)?, vec![plain(value)?]));
@@ -247,7 +248,7 @@ fn parse_label(term: &str) -> Option<Requirement> {
         return Some(Requirement::Below(plain(key)?, plain(bound)?.parse().ok()?));
     }
     let Some((head, values)) = term.strip_suffix(')').and_then(|term| term.split_once('(')) else {
-        return (!term.contains(char::is_whitespace)).then(|| Requirement::Exists(term.to_owned()));
+        return is_label_key(term).then(|| Requirement::Exists(term.to_owned()));
     };
     let values = values.split(',').map(|value| value.trim().to_owned()).collect();
     match head.split_whitespace().collect::<Vec<_>>().as_slice() {

@@ -17,7 +17,7 @@ use crate::error::{About, ApiError};
 use crate::faults::Faults;
 use crate::handlers;
 use crate::nonresource;
-use crate::request::{Call, Form, Query, Target};
+use crate::request::{Call, Form, Query, Target, Verb};
 use crate::resource::{Registry, has_verb};
 use crate::store::Store;
 use crate::turns::Turns;
@@ -40,7 +40,7 @@ pub(crate) struct Server {
 impl Server {
     /// Answers one request. `door` is who the door knows its callers to be.
     pub(crate) async fn handle(self: &Arc<Self>, request: Request<Bytes>, door: Option<&User>) -> Answer {
-        let user = match auth::authenticate(self, request.headers(), door) {
+        let user = match auth::authenticate(self, &request, door) {
             Ok(user) => user,
             Err(error) => return error.into(),
         };
@@ -69,14 +69,7 @@ impl Server {
         let verb = target
             .verb(request.method(), &query)
             .ok_or_else(ApiError::method_not_allowed)?;
-        if let Decision::Denied(why) = rbac::authorize(self, &user, &Attributes::of(&target, verb)) {
-            let about = About {
-                group: &target.group,
-                kind: &target.plural,
-                name: &target.name,
-            };
-            return Err(ApiError::forbidden(about, &why));
-        }
+        self.authorize(&user, &Attributes::of(&target, verb, &query))?;
         if !self.registry.serves(&target.group, &target.version) {
             return Err(if target.group.is_empty() {
                 ApiError::no_such_path()
@@ -99,7 +92,7 @@ impl Server {
         let entry = match target.subresource.as_str() {
             "" => &resource.discovery,
             name => resource.subresource(name).ok_or_else(|| match &resource.custom {
-                Some(_) => ApiError::not_found(about),
+                Some(custom) => ApiError::not_found(about).after(&custom.warnings),
                 None => ApiError::no_such_path(),
             })?,
         };
@@ -120,8 +113,15 @@ impl Server {
             let value = request.headers().get(name).and_then(|value| value.to_str().ok());
             value.unwrap_or_default().to_owned()
         };
+        let form = Form::negotiate(request.headers())?;
+        let include = query.text("includeObject");
+        if form == Form::Table && !matches!(include, "" | "None" | "Metadata" | "Object") {
+            return Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            )));
+        }
         Ok(Call {
-            form: Form::negotiate(request.headers())?,
+            form,
             content_type: header("content-type"),
             user_agent: header("user-agent"),
             body: request.into_body(),
@@ -131,6 +131,29 @@ impl Server {
             resource,
             query,
         })
+    }
+
+    /// Refuses what the roles do not allow.
+    pub(crate) fn authorize(&self, user: &User, wanted: &Attributes<'_>) -> Result<(), ApiError> {
+        match rbac::authorize(self, user, wanted) {
+            Decision::Allowed(_) => Ok(()),
+            Decision::Denied { why, .. } => {
+                let about = About {
+                    group: wanted.group,
+                    kind: wanted.plural,
+                    name: wanted.name,
+                };
+                Err(ApiError::forbidden(about, &why))
+            }
+        }
+    }
+
+    /// An update or a patch that creates takes the right to create as well.
+    pub(crate) fn authorize_creation(&self, call: &Call) -> Result<(), ApiError> {
+        self.authorize(
+            &call.user,
+            &Attributes::of(&call.target, Verb::Create, &call.query),
+        )
     }
 
     async fn perform(self: &Arc<Self>, call: &Call) -> Answer {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::{HeaderMap, Request};
 use percent_encoding::percent_decode_str;
 
-use super::rbac::{self, Attributes, Decision};
+use super::rbac::{self, Attributes};
 use super::{AUTHENTICATED, UNAUTHENTICATED, User};
-use crate::error::{About, ApiError};
+use crate::error::ApiError;
+use crate::request::{Query, Target};
 use crate::server::Server;
 
 const GROUP: &str = "authentication.k8s.io";
@@ -75,6 +77,61 @@ impl<'a> Wanted<'a> {
         rights
     }
 
+    /// The user as Go prints it.
+    fn in_go(&self) -> String {
+        let list = |words: &[&str]| {
+            let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            format!("[]string{{{}}}", quoted.join(", "))
+        };
+        let groups = if self.groups.is_empty() {
+            "[]string(nil)".to_owned()
+        } else {
+            list(&self.groups)
+        };
+        let extra = if self.extra.is_empty() {
+            "map[string][]string(nil)".to_owned()
+        } else {
+            let pairs = self.extra.iter().map(|(key, values)| {
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                format!("{key:?}:{}", list(&values))
+            });
+            format!("map[string][]string{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        };
+        format!(
+            "&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:{groups}, Extra:{extra}}}",
+            self.user, self.uid
+        )
+    }
+
+    /// What somebody is told who may impersonate nobody: that even this one request may not be made as another. The
+    /// rights that this names are new in Kubernetes, and not granted here.
+    fn refusal(&self, server: &Server, user: &User, request: &Request<Bytes>) -> Option<ApiError> {
+        let mode = if service_account(self.user).is_some() {
+            "serviceaccount"
+        } else if self.user.starts_with("system:node:") {
+            "arbitrary-node"
+        } else {
+            "user-info"
+        };
+        let target = Target::parse(request.uri().path());
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let (plain, method) = match &target {
+            Some(target) => (
+                Attributes::of(target, target.verb(request.method(), &query)?, &query),
+                String::new(),
+            ),
+            None => (
+                Attributes {
+                    path: Some(request.uri().path()),
+                    ..Attributes::default()
+                },
+                request.method().as_str().to_lowercase(),
+            ),
+        };
+        let verb = format!("impersonate-on:{mode}:{}{method}", plain.verb);
+        server.authorize(user, &Attributes { verb: &verb, ..plain }).err()
+    }
+
     fn into_user(self) -> User {
         let mut groups: Vec<String> = match service_account(self.user) {
             Some((namespace, name)) if self.groups.is_empty() => {
@@ -98,36 +155,31 @@ impl<'a> Wanted<'a> {
 }
 
 /// The namespace and the name in the name of a `ServiceAccount`'s user.
-pub(crate) fn service_account(user: &str) -> Option<(&str, &str)> {
+fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
 /// Whom a request is of, if `user` sent it.
-pub(crate) fn impersonate(server: &Server, headers: &HeaderMap, user: User) -> Result<User, ApiError> {
-    let wanted = Wanted::of(headers);
+pub(crate) fn impersonate(server: &Server, request: &Request<Bytes>, user: User) -> Result<User, ApiError> {
+    let wanted = Wanted::of(request.headers());
     let rights = wanted.rights();
     if rights.is_empty() {
         return Ok(user);
     }
     if wanted.user.is_empty() {
-        let asked: Vec<String> = rights
-            .iter()
-            .map(|right| format!("{} {}", right.plural, right.name))
-            .collect();
         return Err(ApiError::bad_request(format!(
-            "requested [{}] without impersonating a user name",
-            asked.join(", ")
+            "requested {} without impersonating a user name",
+            wanted.in_go()
         )));
     }
     for right in &rights {
-        if let Decision::Denied(why) = rbac::authorize(server, &user, right) {
-            let about = About {
-                group: right.group,
-                kind: right.plural,
-                name: right.name,
-            };
-            return Err(ApiError::forbidden(about, &why));
+        if let Err(error) = server.authorize(&user, right) {
+            return Err(if rbac::may_ever(server, &user, "impersonate") {
+                error
+            } else {
+                wanted.refusal(server, &user, request).unwrap_or(error)
+            });
         }
     }
     Ok(wanted.into_user())

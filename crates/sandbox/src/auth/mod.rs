@@ -7,12 +7,12 @@ pub(crate) mod tokens;
 
 use std::collections::BTreeMap;
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::Request;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::server::Server;
-pub(crate) use impersonation::service_account;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
@@ -64,7 +64,8 @@ impl User {
         )
     }
 
-    pub(crate) fn anonymous() -> Self {
+    /// Somebody who shows nothing.
+    pub fn anonymous() -> Self {
         Self {
             name: ANONYMOUS.to_owned(),
             groups: vec![UNAUTHENTICATED.to_owned()],
@@ -92,20 +93,23 @@ impl User {
 /// Finds out whose request it is. `door` is who the door already knows its callers to be.
 pub(crate) fn authenticate(
     server: &Server,
-    headers: &HeaderMap,
+    request: &Request<Bytes>,
     door: Option<&User>,
 ) -> Result<User, ApiError> {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let user = match (header("authorization"), door) {
-        (Some(authorization), _) => {
-            let token = authorization.strip_prefix("Bearer ").unwrap_or_default();
-            server
-                .tokens
-                .user(token, server)
-                .ok_or_else(ApiError::unauthorized)?
-        }
+    let authorization = request.headers().get("authorization");
+    let authorization = authorization.and_then(|value| value.to_str().ok());
+    // Other schemes are nobody's business here: who comes with one has shown nothing.
+    let token = authorization.and_then(|header| {
+        let (scheme, token) = header.trim().split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let user = match (token, door) {
+        (Some(token), _) => server
+            .tokens
+            .user(token, server)
+            .ok_or_else(ApiError::unauthorized)?,
         (None, Some(user)) => user.clone(),
         (None, None) => User::anonymous(),
     };
-    impersonation::impersonate(server, headers, user)
+    impersonation::impersonate(server, request, user)
 }

@@ -1,12 +1,16 @@
 //! Role-based access control over the roles and bindings in the store, so that the roles of a chart are tested
 //! by running with them.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::User;
-use crate::request::{Target, Verb};
+use crate::request::{Query, Target, Verb};
 use crate::server::Server;
 use crate::store::{self, Object, text};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// What somebody wants to do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,21 +25,38 @@ pub(crate) struct Attributes<'a> {
     pub(crate) path: Option<&'a str>,
 }
 
+/// What the roles say, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
     Allowed(String),
-    Denied(String),
+    /// The whole sentence, and what of it is not the rule but a mistake in the bindings.
+    Denied {
+        why: String,
+        reason: String,
+    },
+}
+
+/// The one object that a field selector leaves: who may see it by its name may list and watch it, too.
+fn named_by(selector: &str) -> Option<&str> {
+    selector.split(',').find_map(|term| {
+        let value = term.trim().strip_prefix("metadata.name=")?;
+        Some(value.strip_prefix('=').unwrap_or(value)).filter(|name| !name.is_empty())
+    })
 }
 
 impl<'a> Attributes<'a> {
-    pub(crate) fn of(target: &'a Target, verb: Verb) -> Self {
+    pub(crate) fn of(target: &'a Target, verb: Verb, query: &'a Query) -> Self {
+        let selected = match verb {
+            Verb::List | Verb::Watch if target.name.is_empty() => named_by(query.text("fieldSelector")),
+            _ => None,
+        };
         Self {
             verb: verb.name(),
             group: &target.group,
             plural: &target.plural,
             subresource: &target.subresource,
             namespace: &target.namespace,
-            name: &target.name,
+            name: selected.unwrap_or(&target.name),
             path: None,
         }
     }
@@ -103,37 +124,44 @@ pub(crate) fn authorize(server: &Server, user: &User, wanted: &Attributes<'_>) -
     if !server.rbac || user.is_master() {
         return Decision::Allowed(String::new());
     }
-    for (binding, role) in bindings(server, user, wanted.namespace) {
-        if rules(&role).any(|rule| wanted.allowed_by(rule)) {
-            let kind = if binding.namespace().is_empty() {
-                "ClusterRoleBinding"
-            } else {
-                "RoleBinding"
-            };
-            let name = store::key(binding.namespace(), binding.name());
-            return Decision::Allowed(format!(
-                "RBAC: allowed by {kind} \"{name}\" of {} \"{}\" to {}",
-                binding.text("/roleRef/kind"),
-                binding.text("/roleRef/name"),
-                subject(user)
-            ));
+    let mut missing = Vec::new();
+    for grant in grants(server, user, wanted.namespace) {
+        match &grant.role {
+            Some(role) if rules(role).any(|rule| wanted.allowed_by(rule)) => {
+                return Decision::Allowed(grant.reason());
+            }
+            Some(_) => {}
+            None => missing.push(grant.missing()),
         }
     }
-    Decision::Denied(wanted.denial(user))
+    let denial = wanted.denial(user);
+    let reason = match missing.as_slice() {
+        [] => String::new(),
+        [one] => format!("RBAC: {one}"),
+        many => format!("RBAC: [{}]", many.join(", ")),
+    };
+    let why = if reason.is_empty() {
+        denial
+    } else {
+        format!("{denial}: {reason}")
+    };
+    Decision::Denied { why, reason }
 }
 
-fn subject(user: &User) -> String {
-    match super::service_account(&user.name) {
-        Some((namespace, name)) => format!("ServiceAccount \"{name}/{namespace}\""),
-        None => format!("User \"{}\"", user.name),
-    }
+/// Whether somebody has a right of this verb, whatever it is on.
+pub(crate) fn may_ever(server: &Server, user: &User, verb: &str) -> bool {
+    all_rules(server, user, "").iter().any(|rule| {
+        let verbs = rule.get("verbs").and_then(Value::as_array);
+        verbs.is_some_and(|verbs| verbs.iter().any(|known| known == verb || known == "*"))
+    })
 }
 
 /// Everything that somebody may do in a namespace, for `kubectl auth can-i --list`.
 pub(crate) fn all_rules(server: &Server, user: &User, namespace: &str) -> Vec<Value> {
-    bindings(server, user, namespace)
+    grants(server, user, namespace)
         .iter()
-        .flat_map(|(_, role)| rules(role).cloned().collect::<Vec<_>>())
+        .filter_map(|grant| grant.role.as_deref())
+        .flat_map(|role| rules(role).cloned().collect::<Vec<_>>())
         .collect()
 }
 
@@ -145,59 +173,108 @@ fn rules(role: &Object) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-type Bound = (std::sync::Arc<Object>, std::sync::Arc<Object>);
+/// A binding that names somebody.
+struct Grant {
+    binding: Arc<Object>,
+    /// Under which name it does.
+    subject: String,
+    /// `None` if there is no such role.
+    role: Option<Arc<Object>>,
+}
+
+impl Grant {
+    fn reason(&self) -> String {
+        let (name, namespace) = (self.binding.name(), self.binding.namespace());
+        let binding = if namespace.is_empty() {
+            format!("ClusterRoleBinding \"{name}\"")
+        } else {
+            format!("RoleBinding \"{name}/{namespace}\"")
+        };
+        format!(
+            "RBAC: allowed by {binding} of {} \"{}\" to {}",
+            self.binding.text("/roleRef/kind"),
+            self.binding.text("/roleRef/name"),
+            self.subject
+        )
+    }
+
+    fn missing(&self) -> String {
+        let (kind, name) = (
+            self.binding.text("/roleRef/kind"),
+            self.binding.text("/roleRef/name"),
+        );
+        format!("{}.{GROUP} \"{name}\" not found", kind.to_lowercase())
+    }
+}
 
 /// The bindings that name this user, with the role that each gives.
-fn bindings(server: &Server, user: &User, namespace: &str) -> Vec<Bound> {
-    const GROUP: &str = "rbac.authorization.k8s.io";
-    let mut all = server
-        .store
-        .list(&format!("{GROUP}/clusterrolebindings"), None)
-        .objects;
+fn grants(server: &Server, user: &User, namespace: &str) -> Vec<Grant> {
+    let list = |plural: &str, place| server.store.list(&format!("{GROUP}/{plural}"), place).objects;
+    let mut all = list("clusterrolebindings", None);
     if !namespace.is_empty() {
-        all.extend(
-            server
-                .store
-                .list(&format!("{GROUP}/rolebindings"), Some(namespace))
-                .objects,
-        );
+        all.extend(list("rolebindings", Some(namespace)));
     }
     all.into_iter()
-        .map(|(_, binding)| binding)
-        .filter(|binding| names_user(binding, user))
-        .filter_map(|binding| {
+        .filter_map(|(_, binding)| {
+            let subject = naming(&binding, user)?;
             let (kind, name) = (binding.text("/roleRef/kind"), binding.text("/roleRef/name"));
             let role = if kind == "ClusterRole" {
                 server.store.get(&format!("{GROUP}/clusterroles"), name)
             } else {
-                server
-                    .store
-                    .get(&format!("{GROUP}/roles"), &store::key(binding.namespace(), name))
+                let key = store::key(binding.namespace(), name);
+                server.store.get(&format!("{GROUP}/roles"), &key)
             };
-            Some((binding.clone(), role?))
+            Some(Grant {
+                binding,
+                subject,
+                role,
+            })
         })
         .collect()
 }
 
-fn names_user(binding: &Object, user: &User) -> bool {
-    let subjects = binding
-        .value()
-        .get("subjects")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    subjects.into_iter().any(|subject| {
+/// The first subject of a binding that a user is, in words.
+fn naming(binding: &Object, user: &User) -> Option<String> {
+    let subjects = binding.value().get("subjects").and_then(Value::as_array)?;
+    subjects.iter().find_map(|subject| {
         let name = text(subject, "/name");
-        match text(subject, "/kind") {
-            "User" => user.name == name,
-            "Group" => user.groups.iter().any(|group| group == name),
+        let (is_user, words) = match text(subject, "/kind") {
+            "User" => (user.name == name, format!("User \"{name}\"")),
+            "Group" => (
+                user.groups.iter().any(|group| group == name),
+                format!("Group \"{name}\""),
+            ),
             _ => {
                 let namespace = match text(subject, "/namespace") {
                     "" => binding.namespace(),
                     other => other,
                 };
-                user.name == format!("system:serviceaccount:{namespace}:{name}")
+                (
+                    user.name == format!("system:serviceaccount:{namespace}:{name}"),
+                    format!("ServiceAccount \"{name}/{namespace}\""),
+                )
             }
-        }
+        };
+        is_user.then_some(words)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named_by;
+
+    #[test]
+    fn a_field_selector_names_an_object_only_if_it_is_equal() {
+        for (selector, name) in [
+            ("metadata.name=a", Some("a")),
+            ("metadata.name==a", Some("a")),
+            ("type=Opaque,metadata.name=a", Some("a")),
+            ("metadata.name!=a", None),
+            ("metadata.namespace=a", None),
+            ("metadata.name=", None),
+            ("", None),
+        ] {
+            assert_eq!(named_by(selector), name, "{selector}");
+        }
+    }
 }

@@ -14,9 +14,10 @@ use crate::store::{Feed, Object, text};
 /// Serves every definition in the store.
 pub(crate) fn serve_all(server: &Server) {
     for (name, definition) in server.store.list(STORAGE, None).objects {
+        let now = server.store.revision();
         server
             .registry
-            .set_custom(&name, crd::resources(definition.value()));
+            .set_custom(&name, crd::resources(definition.value()), now);
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn run(actor: Actor) {
             match actor.store().get(STORAGE, &name) {
                 None => {
                     if served.remove(&name).is_some() {
-                        actor.server.registry.set_custom(&name, Vec::new());
+                        actor.server.registry.set_custom(&name, Vec::new(), 0);
                     }
                 }
                 Some(definition) if definition.is_deleting() => {
@@ -58,10 +59,9 @@ pub(crate) async fn run(actor: Actor) {
                         .unwrap_or_default();
                     let taken = taken_name(&actor, &definition);
                     if taken.is_none() && served.insert(name.clone(), generation) != Some(generation) {
-                        actor
-                            .server
-                            .registry
-                            .set_custom(&name, crd::resources(definition.value()));
+                        let resources = crd::resources(definition.value());
+                        let now = actor.store().revision();
+                        actor.server.registry.set_custom(&name, resources, now);
                     }
                     note(
                         "CRD status",
@@ -189,12 +189,33 @@ async fn clean_up(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate::
         }
     }
     if !actor.store().list(&storage, None).objects.is_empty() {
-        return Ok(());
+        return announce(actor, definition).await;
     }
-    actor.server.registry.set_custom(definition.name(), Vec::new());
+    actor.server.registry.set_custom(definition.name(), Vec::new(), 0);
     actor
         .modify(STORAGE, "", definition.name(), Endpoint::Main, |object| {
             remove_finalizer(object, CLEANUP);
+        })
+        .await
+}
+
+/// Tells in the status of a definition that its objects are on their way out.
+async fn announce(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate::error::ApiError> {
+    let now = actor.server.clock.seconds();
+    let terminating = json!({
+        "type": "Terminating", "status": "True", "lastTransitionTime": now, "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress",
+    });
+    actor
+        .modify(STORAGE, "", definition.name(), Endpoint::Status, |object| {
+            let conditions = object
+                .pointer_mut("/status/conditions")
+                .and_then(Value::as_array_mut);
+            if let Some(conditions) = conditions
+                && !conditions.iter().any(|one| one["type"] == "Terminating")
+            {
+                conditions.push(terminating.clone());
+            }
         })
         .await
 }

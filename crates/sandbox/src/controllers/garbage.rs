@@ -122,7 +122,9 @@ fn object(actor: &Actor, (storage, key): &Place) -> Option<Arc<Object>> {
 fn exists(actor: &Actor, graph: &Graph, dependent: &Object, owner: &Value) -> bool {
     let uid = text(owner, "/uid");
     if let Some(found) = graph.places.get(uid).and_then(|place| object(actor, place)) {
-        return found.uid() == uid;
+        // An owner is in the same namespace or in none.
+        let near = found.namespace().is_empty() || found.namespace() == dependent.namespace();
+        return near && found.uid() == uid;
     }
     let api_version = text(owner, "/apiVersion");
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

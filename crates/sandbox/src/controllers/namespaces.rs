@@ -1,8 +1,8 @@
 //! Namespaces: each gets its `ServiceAccount` and the cluster's certificate; one that goes takes everything along.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::actor::{Actor, note};
 use crate::error::ApiError;
@@ -61,7 +61,7 @@ async fn fill(actor: &Actor, name: &str) -> Result<(), ApiError> {
 
 /// Deletes what is in a namespace, and the namespace itself when nothing is left.
 async fn empty(actor: &Actor, namespace: &Object) -> Result<(), ApiError> {
-    let mut left = false;
+    let mut left = Left::default();
     for storage in actor.store().storages() {
         for (_, object) in actor.store().list(&storage, Some(namespace.name())).objects {
             if object.namespace() != namespace.name() {
@@ -70,27 +70,120 @@ async fn empty(actor: &Actor, namespace: &Object) -> Result<(), ApiError> {
             if !object.is_deleting() {
                 actor.delete(&storage, &object, &DeleteOptions::now()).await?;
             }
-            left |= actor
-                .store()
-                .get(&storage, &crate::store::key(object.namespace(), object.name()))
-                .is_some();
+            let key = crate::store::key(object.namespace(), object.name());
+            if let Some(object) = actor.store().get(&storage, &key) {
+                left.note(&storage, &object);
+            }
         }
-    }
-    if left {
-        return Ok(());
     }
     let Some(now) = actor.store().get(STORAGE, namespace.name()) else {
         return Ok(());
     };
-    let mut last = now.value().clone();
-    last["spec"] = json!({});
+    let mut next = now.value().clone();
+    if !left.instances.is_empty() || next.pointer("/status/conditions").is_some() {
+        left.tell(&mut next["status"], &actor.server.clock.seconds());
+    }
+    if left.instances.is_empty() {
+        next["spec"] = json!({});
+    }
+    if next == *now.value() {
+        return Ok(());
+    }
     let storage = STORAGE.into();
-    if let Ok(written) = actor
+    let written = actor
         .store()
-        .put(&storage, now.name(), Expect::Revision(now.revision()), last)
+        .put(&storage, now.name(), Expect::Revision(now.revision()), next);
+    if let Ok(written) = written
+        && left.instances.is_empty()
         && written.finalizers().is_empty()
     {
         let _ = actor.store().remove(&storage, now.name(), written.revision());
     }
     Ok(())
+}
+
+/// What keeps a namespace from going: how many objects of which sort, and what they wait for.
+#[derive(Default)]
+struct Left {
+    instances: BTreeMap<String, usize>,
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Left {
+    fn note(&mut self, storage: &str, object: &Object) {
+        let (group, plural) = storage.split_once('/').unwrap_or_default();
+        *self.instances.entry(format!("{plural}.{group}")).or_default() += 1;
+        for finalizer in object.finalizers() {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Says it in the conditions of the status. A condition keeps its time while it says the same.
+    fn tell(&self, status: &mut Value, now: &str) {
+        let list = |counted: &BTreeMap<String, usize>, word: &str| {
+            let items = counted
+                .iter()
+                .map(|(name, count)| format!("{name} {word} {count} resource instances"));
+            items.collect::<Vec<_>>().join(", ")
+        };
+        let remaining = (!self.instances.is_empty()).then(|| {
+            let list = list(&self.instances, "has");
+            (
+                "SomeResourcesRemain",
+                format!("Some resources are remaining: {list}"),
+            )
+        });
+        let held = (!self.finalizers.is_empty()).then(|| {
+            let list = list(&self.finalizers, "in");
+            let message = format!("Some content in the namespace has finalizers remaining: {list}");
+            ("SomeFinalizersRemain", message)
+        });
+        let conditions = [
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                None,
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                None,
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                None,
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            (
+                "NamespaceContentRemaining",
+                remaining,
+                "ContentRemoved",
+                "All content successfully removed",
+            ),
+            (
+                "NamespaceFinalizersRemaining",
+                held,
+                "ContentHasNoFinalizers",
+                "All content-preserving finalizers finished",
+            ),
+        ];
+        let before = status.get("conditions").cloned().unwrap_or_default();
+        status["conditions"] = conditions
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, trouble, reason, message))| {
+                let told = trouble.is_some();
+                let (reason, message) = trouble.unwrap_or_else(|| (reason, message.to_owned()));
+                let same = before.get(index).filter(|old| old["message"] == message);
+                let time = same.map_or_else(|| json!(now), |old| old["lastTransitionTime"].clone());
+                let state = if told { "True" } else { "False" };
+                json!({
+                    "type": name, "status": state, "lastTransitionTime": time, "reason": reason, "message": message,
+                })
+            })
+            .collect();
+    }
 }

@@ -81,6 +81,13 @@ impl ApiError {
         self
     }
 
+    /// Without empty details.
+    #[must_use]
+    pub(crate) fn bare(mut self) -> Self {
+        self.bare = true;
+        self
+    }
+
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }

@@ -1,6 +1,7 @@
 //! Reading the object that a request carries.
 
 use serde_json::{Value, json};
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::json::with_duplicates;
 use crate::error::{About, ApiError, Fault, FieldError};
@@ -9,7 +10,7 @@ use crate::lifecycle;
 use crate::protobuf;
 use crate::request::Call;
 use crate::resource::Resource;
-use crate::schema::{builtin, decode, prune};
+use crate::schema::{builtin, decode, embedded, prune};
 use crate::store::text;
 
 /// What to do about fields that nobody knows.
@@ -83,7 +84,11 @@ pub(crate) fn read(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
     std::str::from_utf8(body)
         .map_err(|error| error.to_string())
-        .and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
+        .and_then(|text| {
+            // As in the original, the last of several wins.
+            let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+        })
         .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }
 
@@ -171,12 +176,21 @@ fn normalize_noting(
 ) -> Result<(Value, Vec<String>), ApiError> {
     let resource = &call.resource;
     identify(resource, &mut object)?;
+    if let Some(fields) = object.pointer_mut("/metadata/managedFields")
+        && *fields == json!([])
+    {
+        // No entries ask to forget the managers, as one that is empty does; but empty lists vanish.
+        *fields = json!([{}]);
+    }
     if !object.get("metadata").is_some_and(Value::is_object) {
         object["metadata"] = json!({});
     }
     let unknown = match (&resource.custom, resource.schema()) {
         (Some(custom), _) => {
             meta_types(resource, &mut object)?;
+            if let Some(schema) = resource.schema() {
+                embedded::typed(schema, &mut object).map_err(|error| undecodable(resource, &error))?;
+            }
             let mut unknown = custom.normalize(&mut object);
             // Those of the metadata are found first.
             unknown.sort_by_key(|field| (!field.starts_with("metadata."), field.clone()));

@@ -12,6 +12,7 @@ use crate::auth::reviews;
 use crate::error::{About, ApiError};
 use crate::lifecycle;
 use crate::request::Call;
+use crate::schema::crd;
 use crate::server::Server;
 use crate::store::{self, Expect, Object, text};
 
@@ -21,6 +22,7 @@ const ATTEMPTS: usize = 8;
 pub(crate) async fn create(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     let dry_run = call.dry_run()?;
     let (mut object, warnings) = body::read(call)?;
+    check_place(call, &object)?;
     if let Some(review) = reviews::review(server, call, &object) {
         return Ok(answer::json(201, &review?));
     }
@@ -67,14 +69,21 @@ pub(crate) async fn new_object(
     ))
 }
 
-/// The namespace of the path is that of the object.
-pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
-    let (wanted, given) = (call.namespace(), text(object, "/metadata/namespace").to_owned());
-    if !given.is_empty() && given != wanted && call.resource.namespaced {
+/// Refuses an object that says it is in another namespace than the path.
+pub(crate) fn check_place(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let given = text(object, "/metadata/namespace");
+    if !given.is_empty() && given != call.namespace() && call.resource.namespaced {
         return Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
+    Ok(())
+}
+
+/// The namespace of the path is that of the object.
+pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    check_place(call, object)?;
+    let wanted = call.namespace();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         if wanted.is_empty() {
             metadata.shift_remove("namespace");
@@ -94,6 +103,18 @@ pub(crate) async fn create_object(
 ) -> Result<(Arc<Object>, Vec<String>), ApiError> {
     let resource = &call.resource;
     admission::namespace_lifecycle(server, call, Operation::Create)?;
+    if resource.custom.is_some() {
+        let definition = format!("{}.{}", resource.plural, resource.group);
+        let definition = server.store.get(crd::STORAGE, &definition);
+        if definition.is_some_and(|definition| definition.is_deleting()) {
+            let about = About {
+                name: text(&object, "/metadata/name"),
+                ..call.about()
+            };
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(about, why));
+        }
+    }
     let generated = text(&object, "/metadata/name").is_empty();
     let prefix = text(&object, "/metadata/generateName").to_owned();
     let mut tries = 0;
@@ -133,7 +154,7 @@ pub(crate) async fn create_object(
         let key = store::key(&call.namespace(), &name);
         if dry_run {
             if server.store.get(&resource.storage, &key).is_some() {
-                return Err(exists(call, &name));
+                return Err(exists(server, call, &name, &prefix));
             }
             return Ok((Arc::new(Object::unsaved(object)), warnings));
         }
@@ -143,15 +164,27 @@ pub(crate) async fn create_object(
         match server.store.put(&resource.storage, &key, Expect::Absent, object) {
             Ok(created) => return Ok((created, warnings)),
             Err(_) if generated && tries < ATTEMPTS => {}
-            Err(_) => return Err(exists(call, &name)),
+            Err(_) => return Err(exists(server, call, &name, &prefix)),
         }
     }
 }
 
-fn exists(call: &Call, name: &str) -> ApiError {
-    ApiError::already_exists(About {
+fn exists(server: &Server, call: &Call, name: &str, prefix: &str) -> ApiError {
+    let mut error = ApiError::already_exists(About {
         group: &call.resource.group,
         kind: &call.resource.plural,
         name,
-    })
+    });
+    let key = store::key(&call.namespace(), name);
+    let known = server.store.get(&call.resource.storage, &key);
+    if known.is_some_and(|known| known.is_deleting()) {
+        error.message.insert_str(0, "object is being deleted: ");
+    }
+    if !prefix.is_empty() {
+        error
+            .message
+            .push_str(", the server was not able to generate a unique name for the object");
+        error.details.insert("retryAfterSeconds".to_owned(), json!(1));
+    }
+    error
 }

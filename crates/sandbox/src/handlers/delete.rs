@@ -85,6 +85,10 @@ pub(crate) async fn delete_object(
         }
         let waits =
             !finalizers.is_empty() || grace > 0 || lifecycle::has_inner_finalizers(resource, old.value());
+        if options.dry_run && &*resource.storage == "/pods" {
+            mark(server, resource, &old, &mut new, grace);
+            return Ok(Deleted::Waiting(Arc::new(Object::unsaved(new))));
+        }
         if options.dry_run {
             return Ok(if waits {
                 Deleted::Waiting(old)
@@ -150,12 +154,9 @@ pub(crate) async fn delete_collection(server: &Arc<Server>, call: &Call) -> Resu
     let options = DeleteOptions::parse(call)?;
     let selector = list::selector(call)?;
     let snapshot = server.store.list(&call.resource.storage, list::namespace(call));
+    let (page, mut meta) = list::page(call, &snapshot, &selector, None)?;
     let mut items = Vec::new();
-    for (_, object) in snapshot
-        .objects
-        .iter()
-        .filter(|(_, object)| selector.matches(object.value()))
-    {
+    for object in page {
         let mut target = call.target.clone();
         object.name().clone_into(&mut target.name);
         object.namespace().clone_into(&mut target.namespace);
@@ -171,24 +172,20 @@ pub(crate) async fn delete_collection(server: &Arc<Server>, call: &Call) -> Resu
             target,
         };
         match delete_object(server, &one, &options).await {
-            Ok(Deleted::Gone(object) | Deleted::Waiting(object)) => {
-                items.push(
-                    render::converted(&call.resource, object.value())
-                        .unwrap_or_else(|| object.value().clone()),
-                );
-            }
+            // Shown as it was before.
+            Ok(_) => items.push(
+                render::converted(&call.resource, object.value()).unwrap_or_else(|| object.value().clone()),
+            ),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
         }
     }
-    let mut meta = json!({"resourceVersion": server.store.revision().to_string()});
+    meta["resourceVersion"] = json!(server.store.revision().to_string());
     if call.form == Form::Metadata {
         let items: Vec<Value> = items.iter().map(metadata_only).collect();
         return Ok(answer::json(200, &list::of_metadata(&meta, &items)));
     }
-    if call.resource.custom.is_some() {
-        meta["continue"] = json!("");
-    } else {
+    if call.resource.custom.is_none() {
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.shift_remove("kind");
             item.shift_remove("apiVersion");

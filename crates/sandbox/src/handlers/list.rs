@@ -151,7 +151,11 @@ fn snapshot(server: &Server, call: &Call) -> Result<(Snapshot, Option<String>), 
             )),
         };
     }
-    let exact = call.query.text("resourceVersionMatch") == "Exact";
+    // A page of a version is of that version.
+    let exact = match call.query.text("resourceVersionMatch") {
+        "" => call.query.number("limit").is_some_and(|limit| limit > 0),
+        matching => matching == "Exact",
+    };
     let revision = revision(version)?;
     let at = match revision {
         Some(revision) if exact => server.store.list_at(storage, namespace, revision),
@@ -165,31 +169,37 @@ fn snapshot(server: &Server, call: &Call) -> Result<(Snapshot, Option<String>), 
         (Err(OutOfRange::Future { current }), Some(asked)) => {
             Err(ApiError::too_large_version(asked, current))
         }
-        (Err(_), asked) => Err(ApiError::expired(format!(
-            "The resourceVersion for the provided list is too old: {}",
-            asked.unwrap_or_default()
-        ))),
+        (Err(_), _) => Err(ApiError::expired(
+            "The resourceVersion for the provided list is too old.",
+        )),
     }
 }
 
-pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
-    let selector = selector(call)?;
-    let limit = call.query.text("limit");
-    if !limit.is_empty() && limit.parse::<i64>().is_err() {
-        return Err(ApiError::bad_request(format!(
-            "strconv.ParseInt: parsing \"{limit}\": invalid syntax"
-        )));
-    }
-    let (snapshot, start) = snapshot(server, call)?;
-    let limit = call
-        .query
-        .number("limit")
-        .filter(|limit| *limit > 0)
-        .and_then(|n| usize::try_from(n).ok());
+/// An option that should have been a number.
+pub(crate) fn not_a_number(text: &str) -> ApiError {
+    ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))
+}
+
+/// The objects of a list that go into one answer, and its metadata.
+pub(crate) fn page<'a>(
+    call: &Call,
+    snapshot: &'a Snapshot,
+    selector: &Selector,
+    start: Option<&str>,
+) -> Result<(Vec<&'a Arc<Object>>, Value), ApiError> {
+    let limit = match call.query.text("limit") {
+        "" => None,
+        text => Some(text.parse::<i64>().map_err(|_| not_a_number(text))?),
+    };
+    // Whoever takes what there is takes all of it.
+    let any = call.query.text("resourceVersion") == "0";
+    let limit = limit
+        .filter(|limit| *limit > 0 && !any)
+        .and_then(|limit| usize::try_from(limit).ok());
     let mut wanted = snapshot
         .objects
         .iter()
-        .skip_while(|(key, _)| start.as_deref().is_some_and(|start| &**key < start))
+        .skip_while(|(key, _)| start.is_some_and(|start| &**key < start))
         .filter(|(_, object)| selector.matches(object.value()));
     let page: Vec<&Arc<Object>> = wanted
         .by_ref()
@@ -208,6 +218,13 @@ pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
             meta["remainingItemCount"] = json!(rest.len());
         }
     }
+    Ok((page, meta))
+}
+
+pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
+    let selector = selector(call)?;
+    let (snapshot, start) = snapshot(server, call)?;
+    let (page, meta) = page(call, &snapshot, &selector, start.as_deref())?;
     Ok(match call.form {
         Form::Json => answer::bytes(200, "application/json", write(call, &meta, &page)),
         Form::Yaml => {

@@ -11,6 +11,7 @@ mod patch;
 mod render;
 mod scale;
 mod special;
+mod tokens;
 mod update;
 mod watch;
 

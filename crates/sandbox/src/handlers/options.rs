@@ -8,7 +8,7 @@ use crate::lifecycle;
 use crate::request::Call;
 use crate::resource::Resource;
 use crate::schema::crd;
-use crate::store::Object;
+use crate::store::{Object, text};
 
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
@@ -60,7 +60,14 @@ impl DeleteOptions {
         if call.body.is_empty() {
             return Self::of(call, None);
         }
-        Self::of(call, Some(&body::parse(call)?))
+        let body = body::parse(call)?;
+        let (kind, version) = (text(&body, "/kind"), text(&body, "/apiVersion"));
+        if !matches!(kind, "" | "DeleteOptions") {
+            return Err(ApiError::bad_request(format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+            )));
+        }
+        Self::of(call, Some(&body))
     }
 
     /// The options that a request carries as `body`.
@@ -92,10 +99,15 @@ impl DeleteOptions {
             let error = FieldError::invalid("propagationPolicy", &json!(policy), detail);
             return Err(ApiError::invalid_option("DeleteOptions", &error));
         }
-        let dry = body
-            .get("dryRun")
-            .and_then(Value::as_array)
-            .is_some_and(|all| all.contains(&json!("All")));
+        let dry = match body.get("dryRun") {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(all)) if all.iter().all(|word| word == "All") => !all.is_empty(),
+            Some(other) => {
+                let known = "supported values: \"All\"";
+                let error = FieldError::new(Fault::NotSupported, "dryRun", Some(other.clone()), known);
+                return Err(ApiError::invalid_option("DeleteOptions", &error));
+            }
+        };
         Ok(Self {
             uid: own("/preconditions/uid"),
             version: own("/preconditions/resourceVersion"),

@@ -31,6 +31,7 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
             if kind != Kind::Apply || endpoint != Endpoint::Main {
                 return Err(ApiError::not_found(call.about()));
             }
+            server.authorize_creation(call)?;
             let (object, warnings) = applied(server, call, endpoint, None)?;
             let uid = text(&object, "/metadata/uid");
             if !uid.is_empty() {
@@ -60,12 +61,9 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
             _ => (patched(call, kind, &old)?, Vec::new()),
         };
         if kind == Kind::Apply {
-            check_applied_version(call, &old)?;
+            check_applied_version(server, call, &old)?;
         } else {
-            let asked = text(&new, "/metadata/resourceVersion");
-            if !asked.is_empty() && asked != old.revision().to_string() {
-                return Err(ApiError::stale(call.about()));
-            }
+            update::check_version(call, &new, &old)?;
         }
         let uid = text(&new, "/metadata/uid");
         if !uid.is_empty() && uid != old.uid() {
@@ -85,7 +83,7 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
             }
         })?;
         create::place(call, &mut new)?;
-        check_name(call, &new)?;
+        update::check_name(call, &new)?;
         let written = update::write(server, call, endpoint, &old, new, dry_run, kind != Kind::Apply).await;
         let before = [warnings.clone(), more.clone()].concat();
         if let Some((written, even_more)) = written.map_err(|error| error.after(&before))? {
@@ -115,37 +113,30 @@ fn undecodable(error: &ApiError) -> ApiError {
     )
 }
 
-/// Patches may not rename.
-fn check_name(call: &Call, new: &Value) -> Result<(), ApiError> {
-    let name = text(new, "/metadata/name");
-    if name == call.target.name {
-        return Ok(());
-    }
-    Err(ApiError::bad_request(format!(
-        "the name of the object ({name}) does not match the name on the URL ({})",
-        call.target.name
-    )))
-}
-
 /// The object is stored in the old form of events; a patch speaks of the form that it was addressed to.
 fn patched(call: &Call, kind: Kind, old: &Object) -> Result<Value, ApiError> {
     let shown = render::converted(&call.resource, old.value());
-    patch::apply(
-        kind,
-        call.resource.schema(),
-        shown.as_ref().unwrap_or(old.value()),
-        &call.body,
-    )
+    let before = shown.as_ref().unwrap_or(old.value());
+    let mut patched = patch::apply(kind, call.resource.schema(), before, &call.body)?;
+    if kind == Kind::Strategic {
+        // It merges into a struct that knows what it is.
+        for field in ["kind", "apiVersion"] {
+            patched[field] = before[field].clone();
+        }
+    }
+    Ok(patched)
 }
 
-fn config(call: &Call) -> Result<Value, ApiError> {
+fn config(server: &Server, call: &Call) -> Result<Value, ApiError> {
     let mut config = body::yaml(&call.body)?;
     let (kind, version) = (
         text(&config, "/kind").to_owned(),
         text(&config, "/apiVersion").to_owned(),
     );
     let other = version != call.resource.api_version() || kind != call.resource.kind;
-    if kind.is_empty() || version.is_empty() || other && call.resource.custom.is_none() {
+    let (group, short) = version.split_once('/').unwrap_or(("", &version));
+    let known = server.registry.of_kind(group, Some(short), &kind).is_some();
+    if kind.is_empty() || version.is_empty() || other && (known || call.resource.custom.is_none()) {
         let group_version = if version.contains('/') {
             version
         } else {
@@ -164,22 +155,20 @@ fn config(call: &Call) -> Result<Value, ApiError> {
     if !config.get("metadata").is_some_and(Value::is_object) {
         config["metadata"] = json!({});
     }
-    if config
-        .pointer("/metadata/managedFields")
-        .is_some_and(|fields| fields.as_array().is_none_or(|list| !list.is_empty()))
-    {
+    let fields = config.pointer("/metadata/managedFields");
+    if fields.is_some_and(|fields| !fields.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     match text(&config, "/metadata/name") {
         "" => config["metadata"]["name"] = json!(call.target.name),
-        _ => check_name(call, &config)?,
+        _ => update::check_name(call, &config)?,
     }
     create::place(call, &mut config)?;
     Ok(config)
 }
 
-fn check_applied_version(call: &Call, old: &Object) -> Result<(), ApiError> {
-    let config = config(call)?;
+fn check_applied_version(server: &Server, call: &Call, old: &Object) -> Result<(), ApiError> {
+    let config = config(server, call)?;
     let version = text(&config, "/metadata/resourceVersion");
     if version.is_empty() || version == old.revision().to_string() {
         Ok(())
@@ -196,7 +185,7 @@ fn applied(
     old: Option<&Arc<Object>>,
 ) -> Result<(Value, Vec<String>), ApiError> {
     let given = body::yaml(&call.body)?;
-    let mut config = config(call)?;
+    let mut config = config(server, call)?;
     let warnings = Vec::new();
     if let Some(why) = apply::untyped(call.resource.schema(), &config) {
         let (namespace, kind) = (text(&given, "/metadata/namespace"), &call.resource.kind);
@@ -216,6 +205,7 @@ fn applied(
         }
     }
     if endpoint == Endpoint::Status
+        && call.resource.custom.is_some()
         && let Some(old) = old
     {
         config["metadata"] = json!({"name": old.name()});

@@ -12,13 +12,16 @@ use crate::server::Server;
 use crate::store::{Object, metadata_only, text};
 use crate::table;
 
-/// Whether an object is stored in the version of the resource.
+/// Whether an object is stored in the version of the resource, and in its present schema.
 pub(crate) fn is_stored_as(resource: &Resource, object: &Value) -> bool {
     let stored = text(object, "/apiVersion");
-    match stored.split_once('/') {
+    let same = match stored.split_once('/') {
         Some((group, version)) => group == resource.group && version == resource.version,
         None => resource.group.is_empty() && stored == resource.version,
-    }
+    };
+    let revision = || text(object, "/metadata/resourceVersion").parse::<u64>().ok();
+    let fresh = |custom: &crd::Custom| revision().is_none_or(|revision| revision >= custom.since);
+    same && resource.custom.as_ref().is_none_or(fresh)
 }
 
 /// The object in the version of the resource; `None` if it is stored in that version.

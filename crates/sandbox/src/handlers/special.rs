@@ -5,19 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::update::{self, Endpoint};
-use super::{DeleteOptions, body, delete_object, logs, render};
+use super::{DeleteOptions, body, delete_object, logs, render, tokens};
 use crate::answer::{self, Answer};
-use crate::error::{About, ApiError, FieldError};
+use crate::error::ApiError;
 use crate::request::{Call, Verb};
 use crate::server::Server;
 use crate::store::{Object, text};
 
-const DEFAULT_TOKEN_SECONDS: i64 = 3600;
-const SHORTEST_TOKEN_SECONDS: i64 = 600;
-
 pub(crate) async fn subresource(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     match (call.target.plural.as_str(), call.target.subresource.as_str()) {
-        ("serviceaccounts", "token") => token(server, call),
+        ("serviceaccounts", "token") => tokens::request(server, call),
         ("namespaces", "finalize") => finalize(server, call),
         ("pods", "eviction") => evict(server, call).await,
         ("pods", "binding") => bind(server, call).await,
@@ -39,52 +36,6 @@ fn unsupported(call: &Call) -> ApiError {
             call.target.subresource, call.target.plural
         ),
     )
-}
-
-/// Issues a token for a `ServiceAccount`.
-fn token(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
-    let account = super::find(server, call)?;
-    let mut request = body::parse(call)?;
-    let seconds = request
-        .pointer("/spec/expirationSeconds")
-        .and_then(Value::as_i64)
-        .unwrap_or(DEFAULT_TOKEN_SECONDS);
-    if seconds < SHORTEST_TOKEN_SECONDS {
-        let about = About {
-            group: "authentication.k8s.io",
-            kind: "TokenRequest",
-            name: "",
-        };
-        let detail = "may not specify a duration less than 10 minutes";
-        let error = FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail);
-        return Err(ApiError::invalid(about, &[error]));
-    }
-    let audiences = match request.pointer("/spec/audiences") {
-        Some(Value::Array(list)) if !list.is_empty() => json!(list),
-        _ => json!(["https://kubernetes.default.svc"]),
-    };
-    let (token, expires) = server.tokens.issue(
-        server,
-        account.namespace(),
-        account.name(),
-        account.uid(),
-        &audiences,
-        seconds,
-    );
-    request["kind"] = json!("TokenRequest");
-    request["apiVersion"] = json!("authentication.k8s.io/v1");
-    request["metadata"] = json!({
-        "name": account.name(), "namespace": account.namespace(), "uid": server.clock.uid(), "creationTimestamp": server.clock.seconds(),
-    });
-    request["spec"]["audiences"] = audiences;
-    request["spec"]["expirationSeconds"] = json!(seconds);
-    if request["spec"].get("boundObjectRef").is_none() {
-        request["spec"]["boundObjectRef"] = Value::Null;
-    }
-    request["status"] = json!({
-        "token": token, "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    });
-    Ok(answer::json(201, &request))
 }
 
 /// Removes the inner finalizers of a namespace; without any left it goes.

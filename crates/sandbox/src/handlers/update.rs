@@ -50,30 +50,17 @@ pub(crate) async fn update(
 ) -> Result<Answer, ApiError> {
     let dry_run = call.dry_run()?;
     let (mut object, mut warnings) = body::read(call)?;
-    match text(&object, "/metadata/name") {
-        "" => {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                call.target.name
-            )));
-        }
-        name if name != call.target.name => {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                call.target.name
-            )));
-        }
-        _ => {}
-    }
+    check_name(call, &object)?;
     create::place(call, &mut object)?;
-    let unconditional = text(&object, "/metadata/resourceVersion").is_empty();
+    let unconditional = matches!(text(&object, "/metadata/resourceVersion"), "" | "0");
     loop {
         let old = match super::find(server, call) {
             Ok(old) => old,
             Err(_) if endpoint == Endpoint::Main && lifecycle::is_created_by_update(&call.resource) => {
+                server.authorize_creation(call)?;
                 return create::new_object(server, call, object, warnings, dry_run).await;
             }
-            Err(error) => return Err(precondition_of_absent(call, &object, error)),
+            Err(error) => return Err(error),
         };
         check_identity(call, &object, &old)?;
         let written = write(server, call, endpoint, &old, object.clone(), dry_run, true).await;
@@ -92,11 +79,29 @@ pub(crate) async fn update(
     }
 }
 
-/// An update that names the uid of an object that is gone is a conflict, not a search.
-fn precondition_of_absent(call: &Call, object: &Value, error: ApiError) -> ApiError {
-    match text(object, "/metadata/uid") {
-        "" => error,
-        uid => ApiError::wrong_uid(call.about(), &call.namespace(), uid, ""),
+/// The name of the path is that of the object.
+pub(crate) fn check_name(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let target = &call.target.name;
+    match text(object, "/metadata/name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({target} based on URL) was undeterminable: name must be provided"
+        ))),
+        name if name != target => Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({target})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a change that was made to an older state. None, and zero, stand for whatever there is.
+pub(crate) fn check_version(call: &Call, object: &Value, old: &Object) -> Result<(), ApiError> {
+    match text(object, "/metadata/resourceVersion") {
+        "" | "0" => Ok(()),
+        version if version == old.revision().to_string() => Ok(()),
+        version if version.parse::<u64>().is_err() => Err(ApiError::unexplained(format!(
+            "strconv.ParseUint: parsing \"{version}\": invalid syntax"
+        ))),
+        _ => Err(ApiError::stale(call.about())),
     }
 }
 
@@ -121,9 +126,7 @@ pub(crate) fn check_identity(call: &Call, object: &Value, old: &Object) -> Resul
             );
             Err(ApiError::invalid(call.about(), &[error]))
         }
-        "" => Ok(()),
-        version if version == old.revision().to_string() => Ok(()),
-        _ => Err(ApiError::stale(call.about())),
+        _ => check_version(call, object, old),
     }
 }
 
@@ -177,6 +180,14 @@ pub(crate) async fn write(
         Some(_) => render::converted(resource, old.value()).unwrap_or_else(|| old.value().clone()),
         None => old.value().clone(),
     };
+    let errors = lifecycle::undeletable(&before, &new);
+    if !errors.is_empty() {
+        let about = About {
+            kind: &resource.kind,
+            ..call.about()
+        };
+        return Err(ApiError::invalid(about, &errors));
+    }
     lifecycle::keep(resource, endpoint, &before, &mut new);
     if track_owners {
         let (manager, api_version, now) = (call.manager(), resource.api_version(), server.clock.seconds());

@@ -213,6 +213,18 @@ pub(crate) fn watch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiErro
         .get("sendInitialEvents")
         .map(|_| call.query.flag("sendInitialEvents"));
     check_initial(call, initial)?;
+    if !call.query.text("continue").is_empty() {
+        // In the words of the original, which means something else.
+        let detail = "resourceVersionMatch is forbidden when continue is provided";
+        return Err(list::refused(&[FieldError::forbidden(
+            "resourceVersionMatch",
+            detail,
+        )]));
+    }
+    let timeout = call.query.text("timeoutSeconds");
+    if !timeout.is_empty() && timeout.parse::<i64>().is_err() {
+        return Err(list::not_a_number(timeout));
+    }
     let bookmarks = call.query.flag("allowWatchBookmarks");
     let view = View {
         server: server.clone(),

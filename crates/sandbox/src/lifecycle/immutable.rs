@@ -118,11 +118,10 @@ pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Fie
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings"
             if object.get("roleRef") != old.get("roleRef") =>
         {
-            errors.push(FieldError::invalid(
-                "roleRef",
-                &object["roleRef"],
-                "cannot change roleRef",
-            ));
+            // Shown by the names of its Go fields.
+            let role = |key: &str| text(object, &format!("/roleRef/{key}")).to_owned();
+            let shown = json!({"APIGroup": role("apiGroup"), "Kind": role("kind"), "Name": role("name")});
+            errors.push(FieldError::invalid("roleRef", &shown, "cannot change roleRef"));
         }
         "/services" => {
             let (new, before) = (text(object, "/spec/clusterIP"), text(old, "/spec/clusterIP"));

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use check::check;
 pub(crate) use kinds::{complete, grace_seconds, read};
-pub(crate) use names::{finalizer_warnings, is_dns_1035_label};
+pub(crate) use names::{check_metadata, finalizer_warnings, is_dns_1035_label, is_label_key};
 
+use crate::error::FieldError;
 use crate::handlers::Endpoint;
 use crate::resource::Resource;
 use crate::server::Server;
@@ -73,13 +74,16 @@ const SHOWN_WHEN_DELETED: [&str; 5] = [
 ];
 
 /// Metadata that only the server writes.
-const SERVER_METADATA: [&str; 5] = [
+const SERVER_METADATA: [&str; 6] = [
     "uid",
+    "selfLink",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "generation",
 ];
+
+const DEPLOYMENTS: &str = "apps/deployments";
 
 fn counts_generations(resource: &Resource) -> bool {
     resource.custom.is_some() || COUNTED.contains(&&*resource.storage)
@@ -153,6 +157,19 @@ pub(crate) fn begin(server: &Server, resource: &Resource, object: &mut Value) {
     kinds::begin(resource, object);
 }
 
+/// An update cannot delete: what it says of a deletion must be what is, or nothing.
+pub(crate) fn undeletable(old: &Value, new: &Value) -> Vec<FieldError> {
+    let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+    let errors = fields.into_iter().filter_map(|field| {
+        let at = |object: &'_ Value| object.get("metadata")?.get(field).cloned();
+        let given = at(new).filter(|value| !value.is_null())?;
+        let field = format!("metadata.{field}");
+        (Some(&given) != at(old).as_ref()).then(|| FieldError::invalid(field, &given, "field is immutable"))
+    });
+    // The original says it twice.
+    errors.flat_map(|error| [error.clone(), error]).collect()
+}
+
 /// An update keeps what its endpoint may not change.
 pub(crate) fn keep(resource: &Resource, endpoint: Endpoint, old: &Value, new: &mut Value) {
     let fields = SERVER_METADATA;
@@ -199,7 +216,9 @@ pub(crate) fn keep(resource: &Resource, endpoint: Endpoint, old: &Value, new: &m
             for key in others {
                 copy(old, new, &key);
             }
-            if let (Some(old), Some(new)) = (old.get("metadata"), new.get_mut("metadata")) {
+            if &*resource.storage == DEPLOYMENTS
+                && let (Some(old), Some(new)) = (old.get("metadata"), new.get_mut("metadata"))
+            {
                 copy(old, new, "labels");
             }
         }
@@ -237,7 +256,10 @@ pub(crate) fn change(resource: &Resource, endpoint: Endpoint, old: &Value, new: 
         }
         object
     };
-    if wanted(old) != wanted(new) {
+    // Annotations of a Deployment are copied to what it makes.
+    let annotated =
+        &*resource.storage == DEPLOYMENTS && old["metadata"]["annotations"] != new["metadata"]["annotations"];
+    if annotated || wanted(old) != wanted(new) {
         let generation = old
             .pointer("/metadata/generation")
             .and_then(Value::as_i64)

@@ -56,10 +56,16 @@ pub(crate) fn check_name(resource: &Resource, object: &Value) -> Vec<FieldError>
         };
         return vec![FieldError::required("metadata.name", detail)];
     }
-    problem(resource, name)
-        .map(|detail| FieldError::invalid("metadata.name", &json!(name), detail))
-        .into_iter()
-        .collect()
+    // A prefix may end where a name may not.
+    let prefix = generate.strip_suffix('-').map(|stem| format!("{stem}a"));
+    let prefix = prefix.as_deref().unwrap_or(generate);
+    let generate = Some(prefix)
+        .filter(|prefix| !prefix.is_empty())
+        .and_then(|prefix| problem(resource, prefix))
+        .map(|detail| FieldError::invalid("metadata.generateName", &json!(generate), detail));
+    let name =
+        problem(resource, name).map(|detail| FieldError::invalid("metadata.name", &json!(name), detail));
+    generate.into_iter().chain(name).collect()
 }
 
 fn problem(resource: &Resource, name: &str) -> Option<String> {
@@ -149,6 +155,10 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
             "may not be more than 262144 bytes",
         ));
     }
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    for name in finalizers.into_iter().flatten().filter_map(Value::as_str) {
+        check_key(name, &format!("{path}.finalizers"), &mut errors);
+    }
     if resource.custom.is_none() {
         for (index, name) in unqualified(object) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
@@ -164,20 +174,66 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
+    let at = format!("{path}.ownerReferences");
+    errors.extend(two_controllers(object, &at));
     for owner in owners {
-        let at = format!("{path}.ownerReferences");
         for (key, detail) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
             ("name", "must not be empty"),
             ("uid", "must not be empty"),
         ] {
-            if text(owner, &format!("/{key}")).is_empty() {
-                errors.push(FieldError::invalid(format!("{at}.{key}"), &json!(""), detail));
+            let value = text(owner, &format!("/{key}"));
+            // Of what is no group and version, the version is empty.
+            let versionless = key == "apiVersion" && (value.ends_with('/') || value.matches('/').count() > 1);
+            if value.is_empty() || versionless {
+                errors.push(FieldError::invalid(format!("{at}.{key}"), &json!(value), detail));
             }
+        }
+        if text(owner, "/kind") == "Event" && text(owner, "/apiVersion") == "v1" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(&at, &ordered(owner), detail));
         }
     }
     errors
+}
+
+/// An owner in the order of the original's fields.
+fn ordered(owner: &Value) -> Value {
+    let keys = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let fields = keys
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), owner.get(key)?.clone())));
+    Value::Object(fields.collect())
+}
+
+/// Two owners cannot both be in charge.
+fn two_controllers(object: &Value, field: &str) -> Option<FieldError> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let mut controllers = owners.iter().filter(|owner| owner["controller"] == json!(true));
+    let (one, other) = (controllers.next()?, controllers.next()?);
+    let words = |owner: &Value| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
+    let detail = format!(
+        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+        words(one),
+        words(other)
+    );
+    let shown: Value = owners.iter().map(ordered).collect();
+    Some(FieldError::invalid(field, &shown, detail))
+}
+
+/// Whether a text can be the key of a label; values are of the same letters.
+pub(crate) fn is_label_key(key: &str) -> bool {
+    let mut errors = Vec::new();
+    check_key(key, "", &mut errors);
+    errors.is_empty()
 }
 
 fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {

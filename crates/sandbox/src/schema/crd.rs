@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Schema;
 use super::paths::{at, is_unchanged, shown_path};
-use super::{lists, prune, validate};
+use super::{embedded, lists, prune, validate};
 use crate::discovery;
 use crate::error::{Fault, FieldError};
 use crate::resource::Resource;
@@ -43,6 +43,8 @@ pub(crate) struct Custom {
     has_rules: bool,
     /// The schema of the version that is stored, if it is another one: it prunes, too.
     stored: Option<Value>,
+    /// Objects of an older revision were written by another schema: they are pruned and get defaults when they are read.
+    pub(crate) since: u64,
     /// Rules that blame a field below the one that they are about.
     pointing: Vec<String>,
 }
@@ -149,6 +151,7 @@ fn custom(spec: &Value, version: &Value) -> Custom {
         warnings: deprecation(spec, version).into_iter().collect(),
         schema: whole_schema(version),
         stored: stored_schema(spec, version),
+        since: 0,
         declared,
     }
 }
@@ -200,6 +203,25 @@ fn prepare_rules(schema: &mut Value, pointing: &mut Vec<String>) {
     }
 }
 
+/// A number without a fraction is written without one.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Number(number) if number.is_f64() => {
+            // Prints all digits, which is what an integer is made of.
+            let text = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0)
+                .map(|float| format!("{float:.0}"));
+            if let Some(whole) = text.and_then(|text| text.parse::<i64>().ok()) {
+                *value = json!(whole);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn mentions_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -215,6 +237,7 @@ impl Custom {
     /// the fields that are not in the schema.
     pub(crate) fn normalize(&self, value: &mut Value) -> Vec<String> {
         let root = Schema::custom(&self.schema);
+        whole_numbers(value);
         let unknown = prune::unknown_fields(root, value);
         prune::nulls(root, value);
         loop {
@@ -252,7 +275,11 @@ impl Custom {
                 Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany | Fault::NotSupported
             )
         });
-        errors.extend(lists::check(root, value, "").into_iter().filter(fresh));
+        // Once there was something twice in a list, nobody looks any more.
+        if old.is_none_or(|old| lists::check(root, old, "").is_empty()) {
+            errors.extend(lists::check(root, value, ""));
+        }
+        errors.extend(embedded::check(resource, root, value).into_iter().filter(fresh));
         if !blocking {
             errors.extend(self.check_rules(resource, value, old).into_iter().filter(fresh));
         } else if self.has_rules {
@@ -312,12 +339,18 @@ impl Custom {
     }
 }
 
-/// Objects keep the version that they were written in; reading another one only renames it.
+/// Objects keep the version that they were written in; reading another one renames it and prunes it. Defaults are those of
+/// the version that is stored.
 pub(crate) fn convert(resource: &Resource, value: &Value) -> Value {
     let mut converted = value.clone();
     converted["apiVersion"] = json!(resource.api_version());
-    if let Some(custom) = &resource.custom {
-        custom.normalize(&mut converted);
+    match &resource.custom {
+        Some(custom) if custom.stored.is_none() => drop(custom.normalize(&mut converted)),
+        Some(custom) => drop(prune::unknown_fields(
+            Schema::custom(&custom.schema),
+            &mut converted,
+        )),
+        None => {}
     }
     converted
 }

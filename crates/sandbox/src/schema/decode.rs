@@ -37,6 +37,15 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
             }
             let Value::Object(map) = value else { return Ok(()) };
             let required: Vec<&str> = schema.required().collect();
+            // In a map of texts a null is an empty one.
+            if schema
+                .values()
+                .is_some_and(|values| values.json_type() == "string" && values.type_name().is_none())
+            {
+                map.values_mut()
+                    .filter(|child| child.is_null())
+                    .for_each(|child| *child = json!(""));
+            }
             map.retain(|key, child| {
                 !child.is_null() && (required.contains(&key.as_str()) || !vanishes(schema, key, child))
             });

@@ -5,6 +5,7 @@ pub(crate) mod builtin;
 pub(crate) mod crd;
 pub(crate) mod decode;
 pub(crate) mod definition;
+pub(crate) mod embedded;
 pub(crate) mod formats;
 mod lists;
 mod paths;
@@ -41,6 +42,9 @@ static BY_KIND: LazyLock<HashMap<(&str, &str, &str), &str>> = LazyLock::new(|| {
     }
     names
 });
+
+/// A schema that says nothing.
+static NOTHING: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
 
 /// One node of a schema. Copies are cheap.
 #[derive(Debug, Clone, Copy)]
@@ -210,10 +214,16 @@ impl<'a> Schema<'a> {
 
     /// The schema of a map's values.
     pub(crate) fn values(self) -> Option<Self> {
-        self.node
-            .get("additionalProperties")
-            .filter(|node| node.is_object())
-            .map(|node| Self::at(node, self.builtin))
+        match self.node.get("additionalProperties")? {
+            // Values of any sort, of which no field is declared.
+            Value::Bool(true) if !self.builtin => Some(Self::at(&NOTHING, false)),
+            node => node.is_object().then(|| Self::at(node, self.builtin)),
+        }
+    }
+
+    /// Whether it allows any value and declares no field of it.
+    pub(crate) fn says_nothing(self) -> bool {
+        !self.builtin && self.node.as_object().is_some_and(serde_json::Map::is_empty)
     }
 
     /// The schema of what stands under `key`: a declared field, or a value of a map.

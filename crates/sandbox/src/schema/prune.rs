@@ -15,7 +15,9 @@ pub(crate) fn unknown_fields(schema: Schema<'_>, value: &mut Value) -> Vec<Strin
 
 fn walk(schema: Schema<'_>, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     match value {
-        Value::Object(map) if schema.shape() == Shape::Object || schema.is_embedded_resource() => {
+        Value::Object(map)
+            if schema.shape() == Shape::Object || schema.is_embedded_resource() || schema.says_nothing() =>
+        {
             map.retain(|key, child| {
                 let at = join(path, key);
                 match schema.child(key) {

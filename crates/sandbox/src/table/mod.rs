@@ -111,13 +111,12 @@ fn columns(resource: &Resource) -> Vec<Column> {
 }
 
 fn custom_cell(column: &Column, object: &Value, clock: &Clock) -> Value {
-    let found = object
-        .query(&format!("${}", column.path.replace("\\.", ".")))
-        .unwrap_or_default();
+    let found = object.query(&standard(&column.path)).unwrap_or_default();
     let Some(value) = found.first().copied() else {
         return Value::Null;
     };
     match (column.definition["type"].as_str().unwrap_or_default(), value) {
+        ("date", Value::String(time)) if time.parse::<jiff::Timestamp>().is_err() => json!("<invalid>"),
         ("date", Value::String(time)) => json!(age::since(time, clock)),
         ("string", Value::String(_))
         | ("integer" | "number", Value::Number(_))
@@ -126,5 +125,71 @@ fn custom_cell(column: &Column, object: &Value, clock: &Clock) -> Value {
         ("string", other) => json!(other.to_string()),
         ("integer", Value::String(text)) => text.parse::<i64>().map_or(Value::Null, |number| json!(number)),
         _ => Value::Null,
+    }
+}
+
+/// A path of kubectl's dialect as a standard one: names of other than letters and digits, which may hold escaped dots,
+/// are quoted.
+fn standard(path: &str) -> String {
+    let mut written = String::from("$");
+    let mut rest = path;
+    while let Some(letter) = rest.chars().next() {
+        if let Some(name) = rest
+            .strip_prefix('.')
+            .filter(|name| !name.starts_with(['.', '[']))
+        {
+            let mut escaped = false;
+            let end = name.find(|letter: char| {
+                let ends = !escaped && matches!(letter, '.' | '[');
+                escaped = letter == '\\';
+                ends
+            });
+            let (name, after) = name.split_at(end.unwrap_or(name.len()));
+            let plain = name
+                .chars()
+                .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '*'));
+            if plain {
+                written.extend([".", name]);
+            } else {
+                written.extend(["['", &name.replace('\\', ""), "']"]);
+            }
+            rest = after;
+        } else {
+            // Everything in brackets is the same in both.
+            let end = if letter == '[' {
+                rest.find(']').map_or(rest.len(), |end| end + 1)
+            } else {
+                letter.len_utf8()
+            };
+            let (part, after) = rest.split_at(end);
+            written.push_str(part);
+            rest = after;
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::standard;
+
+    #[test]
+    fn paths_become_standard_ones() {
+        for (path, wanted) in [
+            (".spec.a", "$.spec.a"),
+            (".spec.list[*].b", "$.spec.list[*].b"),
+            (
+                r#".status.conditions[?(@.type=="Ready")].status"#,
+                r#"$.status.conditions[?(@.type=="Ready")].status"#,
+            ),
+            (
+                r".metadata.labels.example\.com/x",
+                "$.metadata.labels['example.com/x']",
+            ),
+            (".metadata.annotations.a-b", "$.metadata.annotations['a-b']"),
+            (".spec..name", "$.spec..name"),
+        ] {
+            assert_eq!(standard(path), wanted);
+        }
     }
 }

@@ -12,10 +12,36 @@ const SECRET_KEYS: &[(&str, &[&str])] = &[
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
 ];
 
+/// What a volume can be made of, in the order in which the original looks at it.
+const VOLUMES: [&str; 12] = [
+    "emptyDir",
+    "hostPath",
+    "secret",
+    "nfs",
+    "iscsi",
+    "persistentVolumeClaim",
+    "downwardAPI",
+    "configMap",
+    "projected",
+    "ephemeral",
+    "csi",
+    "image",
+];
+
 /// What the parts of a pod say about each other.
 pub(super) fn references(at: &str, pod: &Value, errors: &mut Vec<FieldError>) {
     let list = |key: &str| pod.get(key).and_then(Value::as_array).into_iter().flatten();
     let volumes: Vec<&str> = list("volumes").map(|volume| text(volume, "/name")).collect();
+    for (index, volume) in list("volumes").enumerate() {
+        let sources = VOLUMES.iter().filter(|source| volume.get(source).is_some());
+        for source in sources.skip(1) {
+            let at = format!("{at}.volumes[{index}].{source}");
+            errors.push(FieldError::forbidden(
+                at,
+                "may not specify more than 1 volume type",
+            ));
+        }
+    }
     for key in ["containers", "initContainers"] {
         for (index, container) in list(key).enumerate() {
             let at = format!("{at}.{key}[{index}]");

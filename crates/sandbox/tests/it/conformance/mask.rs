@@ -1,7 +1,7 @@
 //! What differs between two runs even of the same server: identities, revisions, times.
 
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Fields whose values are never the same twice.
 const FIELDS: [(&str, &str); 9] = [
@@ -22,7 +22,11 @@ pub(crate) fn masked(mut answer: Value, ignored: &[String], own: &[(&str, &'stat
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         match answer["body"].pointer_mut(parent) {
             Some(Value::Object(map)) => drop(map.shift_remove(&key.replace("~1", "/"))),
-            Some(Value::Array(list)) => list[key.parse::<usize>().unwrap()] = Value::Null,
+            Some(Value::Array(list)) => {
+                if let Some(item) = list.get_mut(key.parse::<usize>().unwrap()) {
+                    *item = Value::Null;
+                }
+            }
             _ => {}
         }
     }
@@ -50,10 +54,15 @@ pub(crate) fn masked(mut answer: Value, ignored: &[String], own: &[(&str, &'stat
     answer
 }
 
-/// The original goes through maps in any order: lists of errors and warnings are compared as sets.
+/// The original goes through maps in any order: lists of errors, warnings and somebody's rules are compared as sets.
 fn unordered(answer: &mut Value) {
     let text = |value: &Value| value.to_string();
-    for pointer in ["/body/details/causes", "/warnings"] {
+    for pointer in [
+        "/body/details/causes",
+        "/warnings",
+        "/body/status/resourceRules",
+        "/body/status/nonResourceRules",
+    ] {
         if let Some(Value::Array(list)) = answer.pointer_mut(pointer) {
             list.sort_by_key(text);
         }
@@ -128,20 +137,43 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
     }
 }
 
-/// What a JSON pointer means; in a list of conditions, a step may be a condition's type.
+/// What a JSON pointer means. A step into a list may be `key=value` for the item that has it, where the key may be
+/// a path with dots; in a list of conditions it may be a condition's type.
 pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    let Some((list, rest)) = pointer.split_once("/conditions/") else {
-        return value.pointer(pointer);
-    };
-    let (name, rest) = rest.split_once('/')?;
-    let conditions = value.pointer(&format!("{list}/conditions"))?.as_array()?;
-    let condition = conditions.iter().find(|condition| condition["type"] == name)?;
-    condition.pointer(&format!("/{rest}"))
+    let mut steps = pointer
+        .split('/')
+        .skip(1)
+        .map(|step| step.replace("~1", "/").replace("~0", "~"));
+    steps.try_fold(value, |value, step| match value {
+        Value::Array(items) => match (step.parse::<usize>(), step.split_once('=')) {
+            (Ok(index), _) => items.get(index),
+            (_, Some((key, wanted))) => {
+                let key = format!("/{}", key.replace('.', "/"));
+                items
+                    .iter()
+                    .find(|item| item.pointer(&key).is_some_and(|found| found == wanted))
+            }
+            _ => items.iter().find(|item| item["type"] == *step),
+        },
+        value => value.get(step),
+    })
 }
 
 /// Every place where two answers differ.
 pub(crate) fn differences(path: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
     match (wanted, found) {
+        // An answer of another sort differs everywhere: what it says is enough.
+        (Value::Object(a), Value::Object(b)) if a.contains_key("body") && a["code"] != b["code"] => {
+            let words = |answer: &Map<String, Value>| {
+                let said = answer["body"].get("message").unwrap_or(&answer["body"]);
+                format!("{} {said}", answer["code"])
+            };
+            all.push(format!(
+                "{path}:\n    original: {}\n    sandbox:  {}",
+                words(a),
+                words(b)
+            ));
+        }
         (Value::Object(a), Value::Object(b)) => {
             for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
                 let missing = &Value::Null;

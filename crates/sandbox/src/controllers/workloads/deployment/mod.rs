@@ -161,7 +161,7 @@ impl Simulation {
                 DEPLOYMENTS,
                 deployment.namespace(),
                 deployment.name(),
-                Endpoint::Main,
+                Endpoint::Status,
                 |object| {
                     object["metadata"]["annotations"][REVISION] = json!(revision);
                 },
