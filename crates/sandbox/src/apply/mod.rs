@@ -26,6 +26,10 @@ const SERVER_FIELDS: [&str; 9] = [
     "resourceVersion",
 ];
 
+/// The manager that kubectl is when it applies from the server's side, unless it is told otherwise.
+const KUBECTL: &str = "kubectl";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// A field that somebody else owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
@@ -153,9 +157,10 @@ impl Writer<'_> {
 
         let difference = self.difference(&live, &applied);
         let taken = difference.added.union(&difference.modified);
+        let own = self.applied_by_kubectl(&live);
         let conflicts: Vec<(&Entry, Set)> = entries
             .iter()
-            .map(|entry| (entry, entry.set.intersection(&taken)))
+            .map(|entry| (entry, entry.set.intersection(&taken).minus(&own)))
             .filter(|(_, set)| !set.is_empty())
             .collect();
         if !force && !conflicts.is_empty() {
@@ -176,6 +181,18 @@ impl Writer<'_> {
         Ok(applied)
     }
 
+    /// What kubectl applied from its side before, and nobody has changed since: when it begins to apply from the
+    /// server's side, these fields are no conflicts.
+    fn applied_by_kubectl(&self, live: &Value) -> Set {
+        let Some(last) = last_applied(live).filter(|_| self.manager == KUBECTL) else {
+            return Set::default();
+        };
+        let changed = self.difference(&last, live);
+        self.strip(walk::fields(self.schema, &last))
+            .minus(&changed.modified)
+            .minus(&changed.removed)
+    }
+
     /// Takes out what this manager applied before, no longer applies, and nobody else owns.
     fn prune(&self, merged: &Value, last: &Entry, mine: &Entry, others: &[Entry]) -> Value {
         // The metadata as a whole is nobody's to drop.
@@ -191,6 +208,25 @@ impl Writer<'_> {
         let kept = named(&walk::fields(self.schema, &unowned));
         without(&all.minus(&kept).intersection(&named(&last.set)))
     }
+}
+
+/// Notes for kubectl what was applied, as it came, where an earlier note would be wrong now.
+pub(crate) fn note_applied(manager: &str, live: &Value, given: &Value, applied: &mut Value) {
+    if manager != KUBECTL || last_applied(live).is_none() {
+        return;
+    }
+    let mut given = without_managed(given);
+    given.sort_all_objects();
+    applied["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{given}\n"));
+}
+
+/// The configuration that kubectl noted when it applied from its side.
+fn last_applied(live: &Value) -> Option<Value> {
+    let noted = live
+        .pointer("/metadata/annotations")?
+        .get(LAST_APPLIED)?
+        .as_str()?;
+    serde_json::from_str(noted).ok()
 }
 
 /// What keeps a configuration from being read by its schema: a field that is not declared, or of another type.

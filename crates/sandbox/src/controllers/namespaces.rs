@@ -11,6 +11,12 @@ use crate::store::{Expect, Feed, Object};
 
 const STORAGE: &str = "/namespaces";
 
+/// What is in every namespace, and comes back.
+const FURNITURE: [(&str, &str); 2] = [
+    ("/serviceaccounts", "default"),
+    ("/configmaps", "kube-root-ca.crt"),
+];
+
 pub(crate) async fn run(actor: Actor) {
     let mut feed = Feed::new(actor.store());
     let mut terminating: HashSet<String> = HashSet::new();
@@ -20,7 +26,10 @@ pub(crate) async fn run(actor: Actor) {
         for (storage, change) in &changes {
             if &**storage == STORAGE {
                 affected.insert(change.key.to_string());
-            } else if change.deleted && terminating.contains(change.after.namespace()) {
+            } else if change.deleted && FURNITURE.contains(&(&**storage, change.after.name())) {
+                affected.insert(change.after.namespace().to_owned());
+            }
+            if change.deleted && terminating.contains(change.after.namespace()) {
                 affected.insert(change.after.namespace().to_owned());
             }
         }

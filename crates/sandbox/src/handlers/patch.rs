@@ -228,7 +228,7 @@ fn applied(
     };
     let live =
         old.map(|old| render::converted(&call.resource, old.value()).unwrap_or_else(|| old.value().clone()));
-    let merged = writer
+    let mut merged = writer
         .apply(live.as_ref(), &config, call.query.flag("force"))
         .map_err(|conflicts| {
             let mut error = ApiError::new(409, "Conflict", apply::conflict_message(&conflicts));
@@ -237,6 +237,9 @@ fn applied(
         })).collect());
             error
         })?;
+    if let Some(live) = &live {
+        apply::note_applied(&manager, live, &given, &mut merged);
+    }
     // Warnings come once, from the configuration; the merged object has no unknown fields left.
     Ok((merged, warnings))
 }

@@ -8,11 +8,12 @@ use super::update::{self, Endpoint};
 use crate::answer::{self, Answer};
 use crate::error::{About, ApiError, Fault, FieldError};
 use crate::patch::{self, Kind};
-use crate::request::{Call, Verb};
+use crate::request::{Call, Form, Verb};
 use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::server::Server;
 use crate::store::{Object, text};
+use crate::table;
 
 /// Where a kind keeps its replicas, as JSON pointers.
 struct Paths {
@@ -91,6 +92,13 @@ pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, A
         let old = super::find(server, call)?;
         let shown = view(&call.resource, &old)?;
         let wanted = match call.verb {
+            Verb::Get if call.form == Form::Table => {
+                let include = call.query.text("includeObject");
+                return Ok(answer::json(
+                    200,
+                    &table::of_scale(&shown, include, &server.clock),
+                ));
+            }
             Verb::Get => return Ok(answer::json(200, &shown)),
             Verb::Patch => {
                 let kind = Kind::of(&call.content_type, false)?;

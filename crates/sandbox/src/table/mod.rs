@@ -31,18 +31,48 @@ pub(crate) fn table(
                     None => cells::cell(resource, &column.definition["name"], object, clock),
                 })
                 .collect();
-            let carried = match include {
-                "None" => Value::Null,
-                "Object" => (*object).clone(),
-                _ => metadata_only(object),
-            };
-            json!({"cells": cells, "object": carried})
+            json!({"cells": cells, "object": carried(object, include)})
         })
         .collect();
     let definitions: Vec<&Value> = columns.iter().map(|column| &column.definition).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
         "columnDefinitions": definitions, "rows": rows,
+    })
+}
+
+/// What a row carries of its object.
+fn carried(object: &Value, include: &str) -> Value {
+    match include {
+        "None" => Value::Null,
+        "Object" => object.clone(),
+        _ => metadata_only(object),
+    }
+}
+
+/// A scale as a table: kubectl shows the subresource by it.
+pub(crate) fn of_scale(scale: &Value, include: &str, clock: &Clock) -> Value {
+    let described = |schema: &str, field: &str| {
+        let schema = data::schemas().get(schema);
+        schema.and_then(|schema| schema.pointer(&format!("/properties/{field}/description")))
+    };
+    let column = |name: &str, kind: &str, format: &str, description: Option<&Value>| json!({"name": name, "type": kind, "format": format, "description": description, "priority": 0});
+    let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let age = age::since(crate::store::text(scale, "/metadata/creationTimestamp"), clock);
+    let desired = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
+        "columnDefinitions": [
+            column("Name", "string", "", described(meta, "name")),
+            column("Desired", "integer", "", described("io.k8s.api.autoscaling.v1.ScaleSpec", "replicas")),
+            column("Available", "integer", "", described("io.k8s.api.autoscaling.v1.ScaleStatus", "replicas")),
+            column("Age", "string", "", described(meta, "creationTimestamp")),
+        ],
+        "rows": [{
+            "cells": [scale["metadata"]["name"], desired, scale["status"]["replicas"], age],
+            "object": carried(scale, include),
+        }],
     })
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use self::rule::{Rule, each};
 use crate::error::FieldError;
+use crate::store::text;
 
 const PROTOCOLS: Rule = Rule::OneOf(&["SCTP", "TCP", "UDP"]);
 const NOT_NEGATIVE: Rule = Rule::AtLeast(0);
@@ -131,6 +132,7 @@ pub(super) fn check(storage: &str, object: &Value) -> Vec<FieldError> {
         "/services" => objects::service(object, &mut errors),
         "/secrets" => objects::secret(object, &mut errors),
         "/configmaps" => objects::config_map(object, &mut errors),
+        "batch/cronjobs" => errors.extend(objects::schedule(text(object, "/spec/schedule"))),
         _ => {}
     }
     errors

@@ -143,3 +143,17 @@ pub(super) fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::invalid(format!("data[{key}]"), &json!(key), detail));
     }
 }
+
+/// A schedule has five fields, or a name.
+pub(super) fn schedule(schedule: &str) -> Option<FieldError> {
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if schedule.is_empty() || schedule.starts_with('@') || schedule.contains("TZ=") || fields.len() == 5 {
+        return None;
+    }
+    let detail = format!(
+        "expected exactly 5 fields, found {}: [{}]",
+        fields.len(),
+        fields.join(" ")
+    );
+    Some(FieldError::invalid("spec.schedule", &json!(schedule), detail))
+}

@@ -1,10 +1,14 @@
 //! kubectl's own flows over the TLS door. They run where a kubectl is found: in `$KUBEBUILDER_ASSETS`, in what
 //! `make control-plane` has built, or in `$PATH`.
 
+mod asking;
+mod changes;
 mod custom;
 mod events;
 mod lists;
+mod rollouts;
 mod small;
+mod watching;
 mod workloads;
 
 use std::fs::OpenOptions;
@@ -86,7 +90,7 @@ impl Kubectl {
             .await;
     }
 
-    async fn output(&self, arguments: &[&str]) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         let home: &Path = self.folder.path();
         command
@@ -94,9 +98,15 @@ impl Kubectl {
             .env("KUBECONFIG", home.join("config"))
             .env("HOME", home)
             .kill_on_drop(true);
+        command.env("KUBECTL_EXTERNAL_DIFF", "diff -u -N").env(
+            "KUBE_EDITOR",
+            "sed -i -e s/size:.*/size:\\ 9/ -e s/sessionAffinity:.None/sessionAffinity:\\ ClientIP/",
+        );
         command
-            .env("KUBECTL_EXTERNAL_DIFF", "diff -u -N")
-            .env("KUBE_EDITOR", "sed -i s/size:.*/size:\\ 9/");
+    }
+
+    async fn output(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
         tokio::time::timeout(std::time::Duration::from_mins(1), command.output())
             .await
             .unwrap()

@@ -12,6 +12,7 @@ use super::tell::Told;
 use super::{DEPLOYMENTS, REPLICA_SETS, Simulation, hash, number, owned_by};
 use crate::error::ApiError;
 use crate::handlers::Endpoint;
+use crate::selector::Selector;
 use crate::store::{Object, text};
 
 const HASH: &str = "pod-template-hash";
@@ -31,6 +32,7 @@ impl Simulation {
             .pointer("/spec/template")
             .cloned()
             .unwrap_or_default();
+        self.adopt(deployment).await?;
         let sets = self.controlled(REPLICA_SETS, deployment);
         let paused = is_paused(deployment);
         let new = sets.iter().find(|set| same_template(set, &template));
@@ -60,13 +62,53 @@ impl Simulation {
                 }
             }
         }
-        self.record_revision(
-            deployment,
-            new.text(&format!("/metadata/annotations/{}", REVISION.replace('/', "~1"))),
-        )
-        .await?;
+        // One that comes back is the newest again.
+        let newest = old.iter().map(|set| revision(set)).max().unwrap_or_default();
+        let own = revision(new);
+        let current = if own > newest { own } else { newest + 1 };
+        if current != own {
+            let numbered =
+                |object: &mut Value| object["metadata"]["annotations"][REVISION] = json!(current.to_string());
+            self.actor
+                .modify(
+                    REPLICA_SETS,
+                    new.namespace(),
+                    new.name(),
+                    Endpoint::Main,
+                    numbered,
+                )
+                .await?;
+        }
+        self.record_revision(deployment, &current.to_string()).await?;
         let totals = Totals::of(&sets, Some(new));
         self.deployment_status(deployment, new.name(), &totals).await
+    }
+
+    /// Takes over the `ReplicaSets` that it selects and nobody controls: those of a former Deployment whose dependents stayed.
+    async fn adopt(&self, deployment: &Object) -> Result<(), ApiError> {
+        let selector = Selector::of_labels(&deployment.value()["spec"]["selector"]);
+        let all = self
+            .actor
+            .store()
+            .list(REPLICA_SETS, Some(deployment.namespace()));
+        for (_, set) in all.objects {
+            let owners = set
+                .value()
+                .pointer("/metadata/ownerReferences")
+                .and_then(Value::as_array);
+            let controlled = owners
+                .into_iter()
+                .flatten()
+                .any(|owner| owner["controller"] == json!(true));
+            if controlled || set.is_deleting() || !selector.matches(set.value()) {
+                continue;
+            }
+            let own = |object: &mut Value| object["metadata"]["ownerReferences"] = owned_by(deployment);
+            self.actor
+                .modify(REPLICA_SETS, set.namespace(), set.name(), Endpoint::Main, own)
+                .await?;
+        }
+        Ok(())
     }
 
     async fn scale(&self, deployment: &Object, set: &Object, replicas: i64) -> Result<(), ApiError> {
@@ -98,18 +140,7 @@ impl Simulation {
         sets: &[Arc<Object>],
     ) -> Result<(), ApiError> {
         let hash = hash(template);
-        let revision = 1 + sets
-            .iter()
-            .filter_map(|set| {
-                set.value()
-                    .pointer("/metadata/annotations")?
-                    .get(REVISION)?
-                    .as_str()?
-                    .parse::<i64>()
-                    .ok()
-            })
-            .max()
-            .unwrap_or_default();
+        let revision = 1 + sets.iter().map(|set| revision(set)).max().unwrap_or_default();
         let wanted = number(deployment, "/spec/replicas");
         let recreate = deployment.text("/spec/strategy/type") == "Recreate" && !sets.is_empty();
         let mut template = template.clone();
@@ -168,6 +199,12 @@ impl Simulation {
             )
             .await
     }
+}
+
+/// The place of a `ReplicaSet` in the history of its Deployment.
+fn revision(set: &Object) -> i64 {
+    let pointer = format!("/metadata/annotations/{}", REVISION.replace('/', "~1"));
+    set.text(&pointer).parse().unwrap_or_default()
 }
 
 fn same_template(set: &Object, template: &Value) -> bool {
