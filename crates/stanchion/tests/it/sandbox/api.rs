@@ -1,5 +1,6 @@
 //! The API server alone, and what it says of what cannot be.
 
+use std::fs;
 use std::path::Path;
 
 use stanchion_testkit::process::Signal;
@@ -30,6 +31,50 @@ async fn the_api_alone_answers_kubectl_until_sigterm() {
     assert!(!kinds.contains("db.example.com"), "nothing is installed: {kinds}");
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));
     assert!(!Path::new(&kubeconfig).exists());
+    place.is_clean().await;
+}
+
+/// A kill leaves the kubeconfig behind; the next run writes its own over it.
+#[tokio::test]
+async fn the_api_alone_keeps_its_port_and_its_objects() {
+    if !has(&["kubectl"]) {
+        return;
+    }
+    let place = Place::new();
+    let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let arguments = [
+        "--api-only",
+        "--port",
+        &port,
+        "--data",
+        &data,
+        "--kubeconfig",
+        &kubeconfig,
+    ];
+    fs::write(&kubeconfig, "stale").unwrap();
+    let written = async || {
+        wait::eventually(DEADLINE, "the kubeconfig", async || {
+            let text = fs::read_to_string(&kubeconfig).unwrap_or_default();
+            text.contains(&format!("https://127.0.0.1:{port}"))
+        })
+        .await;
+    };
+
+    let sandbox = place.start(&arguments);
+    written().await;
+    ask(&kubeconfig, "create configmap kept");
+    let uid = ask(&kubeconfig, "get configmap kept -o jsonpath={.metadata.uid}");
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
+    assert!(!Path::new(&kubeconfig).exists());
+
+    let sandbox = place.start(&arguments);
+    written().await;
+    let again = ask(&kubeconfig, "get configmap kept -o jsonpath={.metadata.uid}");
+    assert_eq!(again, uid);
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
     place.is_clean().await;
 }
 
