@@ -21,13 +21,26 @@ pub struct Powers {
 }
 
 impl Powers {
-    // Before 16 there is no privilege type SET: who is a member can SET ROLE.
+    // The server asks itself who is a member of what by walking through all that we belong to, which may be thousands of
+    // roles, and for ADMIN OPTION it does so anew each time. So memberships are looked up, and the server is asked only
+    // about those that are not direct. Before 16 they have no options of their own (a member inherits if it is one who
+    // inherits, and can SET ROLE), and there is no privilege type SET.
     const QUERY: &'static str = "\
-        SELECT rolname::pg_catalog.text, rolsuper, \
-               pg_catalog.pg_has_role(oid, 'MEMBER WITH ADMIN OPTION'), pg_catalog.pg_has_role(oid, 'USAGE'), \
-               pg_catalog.pg_has_role(oid, CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 \
-                                                     >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
-        FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)";
+        SELECT r.rolname::pg_catalog.text, r.rolsuper, \
+               me.rolsuper OR EXISTS (SELECT FROM pg_catalog.pg_auth_members m WHERE m.roleid = r.oid AND m.admin_option \
+                                      AND pg_catalog.pg_has_role(m.member, 'MEMBER')), \
+               CASE WHEN held.inherits THEN true ELSE pg_catalog.pg_has_role(r.oid, 'USAGE') END, \
+               CASE WHEN held.sets THEN true ELSE pg_catalog.pg_has_role(r.oid, \
+                    CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 160000 \
+                         THEN 'SET' ELSE 'MEMBER' END) END \
+        FROM pg_catalog.pg_roles r \
+        JOIN pg_catalog.pg_roles me ON me.rolname = current_user \
+        LEFT JOIN LATERAL ( \
+            SELECT pg_catalog.bool_or(coalesce((o.options ->> 'inherit_option')::pg_catalog.bool, me.rolinherit)) AS inherits, \
+                   pg_catalog.bool_or(coalesce((o.options ->> 'set_option')::pg_catalog.bool, true)) AS sets \
+            FROM pg_catalog.pg_auth_members m, pg_catalog.to_jsonb(m) AS o (options) \
+            WHERE m.roleid = r.oid AND m.member = me.oid) held ON true \
+        WHERE r.rolname = ANY ($1)";
 
     /// The question about some roles, for a pipeline. Give all rows of the answer to [`Powers::of_rows`].
     pub fn query(roles: Vec<String>) -> Query {

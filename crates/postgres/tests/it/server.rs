@@ -1,7 +1,7 @@
 //! What we are told about ourselves, on each version.
 
 use stanchion_postgres::server::{Attributes, SelfGrant};
-use stanchion_postgres::{Batch, Level, Statement};
+use stanchion_postgres::{Batch, Level, Query, Statement};
 use stanchion_testkit::postgres::{Database, Postgres, versions};
 use stanchion_testkit::unique;
 
@@ -75,6 +75,53 @@ async fn an_administrator_that_is_not_superuser() {
         let (server, powers) = session.inspect(&[&created]).await.unwrap();
         assert!(server.may_act_as(powers[&created]) && powers[&created].set);
         session.apply(&drop_owned).await.unwrap();
+    }
+}
+
+/// Memberships are looked up because the server's own functions are slow with many of them. They must agree.
+#[tokio::test]
+async fn powers_are_what_the_server_says() {
+    const ROLES: [&str; 7] = ["postgres", "stranger", "direct", "led", "group_of", "far", "kept"];
+    const QUESTION: &str = "\
+        SELECT rolname::text, pg_has_role(oid, 'MEMBER WITH ADMIN OPTION'), pg_has_role(oid, 'USAGE'), \
+               pg_has_role(oid, CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
+        FROM pg_roles WHERE rolname = ANY ($1)";
+    for version in versions() {
+        let server = Postgres::start(version).await;
+        let options = if version.major() < 16 {
+            ""
+        } else {
+            " WITH INHERIT FALSE, SET FALSE"
+        };
+        let make = format!(
+            "CREATE ROLE stranger; CREATE ROLE direct; CREATE ROLE led; CREATE ROLE group_of; CREATE ROLE far; \
+             CREATE ROLE kept; CREATE ROLE keen LOGIN PASSWORD 'p'; CREATE ROLE shy LOGIN NOINHERIT PASSWORD 'p'; \
+             CREATE ROLE boss LOGIN SUPERUSER PASSWORD 'p'; \
+             GRANT direct, group_of TO keen, shy; GRANT led TO keen, shy WITH ADMIN OPTION; \
+             GRANT far TO group_of WITH ADMIN OPTION; GRANT kept TO keen, shy{options}"
+        );
+        server.execute("postgres", &make).await;
+        for login in ["keen", "shy", "boss"] {
+            let session = connect(&target(&server.url_of(login, "p", "postgres")))
+                .await
+                .unwrap();
+            let (_, powers) = session.inspect(&ROLES).await.unwrap();
+            let roles = ROLES.map(str::to_owned).to_vec();
+            let said = session
+                .snapshot(&[Query::new(QUESTION).texts(roles)])
+                .await
+                .unwrap();
+            assert_eq!(said[0].len(), ROLES.len());
+            for row in &said[0] {
+                let role: String = row.get(0);
+                let ours = powers[&role];
+                assert_eq!(
+                    [ours.admin, ours.inherit, ours.set],
+                    [1, 2, 3].map(|column| row.get::<_, bool>(column)),
+                    "{version}: {login} and {role}"
+                );
+            }
+        }
     }
 }
 

@@ -17,6 +17,8 @@ use super::roles::{Attribute, Names, Role, TABLE};
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) statements: Vec<Statement>,
+    /// The roles that we have to become a member of.
+    joins: Vec<String>,
     /// Verifiers that were made, by role, for whoever cannot read them back.
     pub(super) verifiers: Vec<(String, SecretString)>,
     /// What a role lacks and we cannot give.
@@ -41,7 +43,20 @@ pub(super) fn plan(catalog: &Catalog, request: &Request, names: &Names) -> Resul
             .plan(&mut changes)?;
         }
     }
+    let joins = std::mem::take(&mut changes.joins);
+    changes.statements.extend(join(&joins));
     Ok(changes)
+}
+
+/// Who is no superuser must be a member of a role to give something to it, or to create in its name. All at once: after
+/// each change of a membership the server finds out anew what we belong to, which may be thousands of roles.
+fn join(roles: &[String]) -> Option<Statement> {
+    let (first, others) = roles.split_first()?;
+    let first = Statement::new("GRANT ").ident(first);
+    let all = others
+        .iter()
+        .fold(first, |grant, role| grant.sql(", ").ident(role));
+    Some(all.sql(" TO CURRENT_USER"))
 }
 
 /// One role.
@@ -56,16 +71,17 @@ struct One<'a> {
 
 impl One<'_> {
     fn plan(&self, changes: &mut Changes) -> Result<(), Problem> {
-        let before = changes.statements.len();
+        let (before, joined) = (changes.statements.len(), changes.joins.len());
         match self.catalog.roles.get(&self.name) {
             None => self.create(changes)?,
             Some(facts) => self.complete(facts, changes)?,
         }
-        if changes.statements.len() > before
+        if (changes.statements.len(), changes.joins.len()) > (before, joined)
             && self.catalog.roles.contains_key(&self.name)
             && !self.may_manage()
         {
-            let wanted = changes.statements.split_off(before);
+            let mut wanted = changes.statements.split_off(before);
+            wanted.extend(join(&changes.joins.split_off(joined)));
             let wanted: Vec<_> = wanted.iter().map(ToString::to_string).collect();
             let message = format!(
                 "role {:?} exists already, and {:?} may not change it; as a superuser, or as who holds it WITH ADMIN OPTION: {}",
@@ -179,11 +195,9 @@ impl One<'_> {
         }
     }
 
-    /// Who is no superuser must be a member of a role to give something to it, or to create in its name.
     fn join(&self, changes: &mut Changes) {
         if !self.catalog.server.attributes.superuser {
-            let join = Statement::new("GRANT ").ident(&self.name).sql(" TO CURRENT_USER");
-            changes.statements.push(join);
+            changes.joins.push(self.name.clone());
         }
     }
 
