@@ -188,7 +188,7 @@ fn normalize_noting(
     let unknown = match (&resource.custom, resource.schema()) {
         (Some(custom), _) => {
             meta_types(resource, &mut object)?;
-            if let Some(schema) = resource.schema() {
+            if let Some(schema) = resource.schema().filter(|_| custom.has_embedded) {
                 embedded::typed(schema, &mut object).map_err(|error| undecodable(resource, &error))?;
             }
             let mut unknown = custom.normalize(&mut object);

@@ -41,6 +41,8 @@ pub(crate) struct Custom {
     pub(crate) warnings: Vec<String>,
     rules: CompiledSchema,
     has_rules: bool,
+    /// Whether there can be resources inside: objects are searched for them only then.
+    pub(crate) has_embedded: bool,
     /// The schema of the version that is stored, if it is another one: it prunes, too.
     stored: Option<Value>,
     /// Objects of an older revision were written by another schema: they are pruned and get defaults when they are read.
@@ -136,7 +138,8 @@ fn custom(spec: &Value, version: &Value) -> Custom {
     prepare_rules(&mut compiled, &mut pointing);
     Custom {
         rules: compile_schema(&compiled),
-        has_rules: mentions_rules(&declared),
+        has_rules: mentions(&declared, "x-kubernetes-validations"),
+        has_embedded: mentions(&declared, "x-kubernetes-embedded-resource"),
         pointing,
         list_kind: spec
             .pointer("/names/listKind")
@@ -222,12 +225,10 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-fn mentions_rules(schema: &Value) -> bool {
+fn mentions(schema: &Value, key: &str) -> bool {
     match schema {
-        Value::Object(map) => {
-            map.contains_key("x-kubernetes-validations") || map.values().any(mentions_rules)
-        }
-        Value::Array(items) => items.iter().any(mentions_rules),
+        Value::Object(map) => map.contains_key(key) || map.values().any(|child| mentions(child, key)),
+        Value::Array(items) => items.iter().any(|item| mentions(item, key)),
         _ => false,
     }
 }
@@ -276,10 +277,13 @@ impl Custom {
             )
         });
         // Once there was something twice in a list, nobody looks any more.
-        if old.is_none_or(|old| lists::check(root, old, "").is_empty()) {
-            errors.extend(lists::check(root, value, ""));
+        let twice = lists::check(root, value, "");
+        if !twice.is_empty() && old.is_none_or(|old| lists::check(root, old, "").is_empty()) {
+            errors.extend(twice);
         }
-        errors.extend(embedded::check(resource, root, value).into_iter().filter(fresh));
+        if self.has_embedded {
+            errors.extend(embedded::check(resource, root, value).into_iter().filter(fresh));
+        }
         if !blocking {
             errors.extend(self.check_rules(resource, value, old).into_iter().filter(fresh));
         } else if self.has_rules {

@@ -10,6 +10,9 @@ use crate::output::{self, OutputError};
 use crate::{rbac, yaml};
 use workload::Workload;
 
+/// One that works, and one that takes its place.
+const REPLICAS: u16 = 2;
+
 /// Arguments of `stanchion manifest`.
 #[derive(Debug, clap::Args)]
 #[group(id = "manifest")] // Those of the rights have the same name.
@@ -18,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_IMAGE", value_name = "IMAGE")]
     image: String,
     /// How many pods; one works, the others wait for its Lease
-    #[arg(long, env = "STANCHION_REPLICAS", value_name = "N", default_value_t = 2,
+    #[arg(long, env = "STANCHION_REPLICAS", value_name = "N", default_value_t = REPLICAS,
           value_parser = clap::value_parser!(u16).range(1..))]
     replicas: u16,
     /// Add a `ServiceMonitor` for the Prometheus operator
@@ -63,7 +66,7 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, ManifestError> {
 pub(crate) fn everything() -> Result<String, ManifestError> {
     let image = concat!("stanchion:", env!("CARGO_PKG_VERSION"));
     let rights = rbac::Arguments::cluster_wide(crate::controllers::Choice::everything());
-    let workload = Workload::new(image, 2, &rights);
+    let workload = Workload::new(image, REPLICAS, &rights);
     let mut objects = vec![workload.namespace()];
     objects.extend(workload.pods());
     Ok(yaml::stream(&objects)?)

@@ -120,7 +120,7 @@ pub async fn observe(
         return Ok(Observed::Settled(Box::new(look)));
     }
     let present = match before::resolved(memory, read, wanted, within) {
-        Some(resolved) => known(memory, read, wanted, resolved).await?,
+        Some(resolved) => known(memory, read, wanted, children, resolved).await?,
         None => Box::pin(present(setup, memory, read, wanted, within)).await?,
     };
     Ok(Observed::Project(Box::new(present)))
@@ -153,9 +153,9 @@ async fn known(
     memory: &Memory,
     reader: &Reader,
     wanted: &Wanted,
+    children: Children,
     resolved: Resolved,
 ) -> Result<Present, Problem> {
-    let children = Children::known(reader);
     Ok(Present {
         subject: reader.subject().clone(),
         standing: resolved.standing,
