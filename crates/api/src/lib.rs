@@ -11,6 +11,7 @@
 pub mod duration;
 #[cfg(test)]
 mod examples;
+pub mod gitlab;
 pub mod instance;
 pub mod policy;
 mod schema;
@@ -21,6 +22,7 @@ pub mod user;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
+pub use gitlab::{GitlabInstance, GitlabInstanceSpec, GitlabInstanceStatus, GitlabProfile, GitlabVersionMap};
 pub use instance::{PostgresInstance, PostgresInstanceSpec, PostgresInstanceStatus};
 pub use policy::{
     PostgresPolicy, PostgresPolicyPlan, PostgresPolicyPlanStatus, PostgresPolicySpec, PostgresPolicyStatus,
@@ -36,6 +38,9 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         schema::unseen(SupabaseProject::crd(), &serde_json::json!({ "phase": "Pending" })),
         PostgresPolicy::crd(),
         PostgresPolicyPlan::crd(),
+        GitlabInstance::crd(),
+        GitlabProfile::crd(),
+        GitlabVersionMap::crd(),
     ]
     .into_iter()
     .map(schema::tidy)

@@ -1,0 +1,15 @@
+//! `GitlabInstance`: a GitLab, installed by Flux from GitLab's own chart.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`versions`] | which chart installs which version, and over which versions an upgrade leads |
+//! | [`backends`] | the database, Redis and Elasticsearch that other operators run for an instance |
+//! | [`storage`] | the buckets, and the three forms in which GitLab's parts want to be told of them |
+//! | [`values`] | what the chart is told |
+//! | [`login`] | how GitLab reaches its database, Redis and mail server |
+
+pub mod backends;
+pub mod login;
+pub mod storage;
+pub mod values;
+pub mod versions;
