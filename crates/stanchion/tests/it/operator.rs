@@ -20,12 +20,17 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stanchion");
 pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments);
+    unset(&mut command);
+    command
+}
+
+/// Takes the variables of whoever runs the tests away.
+pub(crate) fn unset(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("STANCHION_") {
             command.env_remove(name);
         }
     }
-    command
 }
 
 /// Runs a command that must succeed, and returns what it prints.

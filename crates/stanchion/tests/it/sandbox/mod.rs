@@ -6,6 +6,7 @@ mod hints;
 mod kept;
 mod place;
 mod processes;
+mod terminal;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -82,14 +82,22 @@ impl Place {
     }
 }
 
-/// Processes that were started with a path in this directory.
+/// Processes that were started with a path in this directory, or work in it: those of a server have other titles.
 pub(super) fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     fs::read_dir("/proc")
         .unwrap()
-        .filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok())
-        .map(|words| text(&words).replace('\0', " "))
-        .filter(|words| words.contains(&folder))
+        .filter_map(|entry| {
+            let process = entry.unwrap().path();
+            let words = fs::read(process.join("cmdline")).ok()?;
+            let place = fs::read_link(process.join("cwd")).unwrap_or_default();
+            Some(format!(
+                "{} in {}",
+                text(&words).replace('\0', " "),
+                place.display()
+            ))
+        })
+        .filter(|process| process.contains(&folder))
         .collect()
 }
 
