@@ -13,6 +13,7 @@ pub mod driver;
 pub mod events;
 pub mod family;
 pub mod finalizer;
+pub mod foreign;
 pub mod lease;
 pub mod problem;
 pub mod rbac;

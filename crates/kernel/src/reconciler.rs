@@ -24,6 +24,7 @@ use serde::de::DeserializeOwned;
 use crate::context::{Reader, Writer};
 use crate::events::{Announcement, Notice};
 use crate::family::Kinds;
+use crate::foreign::Foreign;
 use crate::problem::Problem;
 use crate::rbac::Rule;
 use crate::status::Status;
@@ -89,6 +90,11 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The kinds of which its objects have many children, so that each is known without being read.
     fn families() -> Kinds {
         Kinds::default()
+    }
+
+    /// The kinds of others, which may not be there, that wake its objects.
+    fn foreign() -> &'static [Foreign] {
+        &[]
     }
 
     /// The rights that the controller needs, beside those that every controller needs for its own kind.

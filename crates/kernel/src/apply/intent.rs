@@ -55,6 +55,15 @@ impl Intent {
         })
     }
 
+    /// The intent to have something that stays when the subject goes: it has no owner.
+    pub fn to_keep(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
+        let mut intent = Self::new(child, subject)?;
+        if let Some(metadata) = intent.body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("ownerReferences");
+        }
+        Ok(intent)
+    }
+
     /// The same, to be written over the object with this uid.
     #[must_use]
     pub fn over(self, uid: &str) -> Self {
@@ -62,6 +71,11 @@ impl Intent {
             guard: Guard::Uid(uid.into()),
             ..self
         }
+    }
+
+    /// The child's kind.
+    pub fn kind(&self) -> &str {
+        self.body["kind"].as_str().unwrap_or_default()
     }
 
     /// The child's name.

@@ -37,14 +37,14 @@ pub enum Takeover {
 }
 
 /// Decides whether to write: `Ok(None)` when the child is as intended.
-pub fn decide<K: Serialize + kube::Resource<DynamicType = ()>>(
+pub fn decide<K: Serialize + kube::Resource>(
     intent: Intent,
     live: Option<&K>,
     subject: &Subject,
     takeover: Takeover,
 ) -> Result<Option<Intent>, Problem> {
     let Some(live) = live else { return Ok(Some(intent)) };
-    check_owner::<K>(live.meta(), subject, takeover)?;
+    check_owner(intent.kind(), live.meta(), subject, takeover)?;
     let uid = live.meta().uid.clone().unwrap_or_default();
     let live = serde_json::to_value(live)
         .map_err(|error| Problem::human("UnreadableAnswer", "a child could not be read").caused_by(error))?;
@@ -63,11 +63,7 @@ pub fn is_owned(meta: &ObjectMeta, subject: &Subject) -> bool {
         .any(|owner| owner.uid == subject.uid && owner.controller == Some(true))
 }
 
-fn check_owner<K: kube::Resource<DynamicType = ()>>(
-    meta: &ObjectMeta,
-    subject: &Subject,
-    takeover: Takeover,
-) -> Result<(), Problem> {
+fn check_owner(kind: &str, meta: &ObjectMeta, subject: &Subject, takeover: Takeover) -> Result<(), Problem> {
     let controller = meta
         .owner_references
         .iter()
@@ -76,7 +72,7 @@ fn check_owner<K: kube::Resource<DynamicType = ()>>(
     if is_owned(meta, subject) || (takeover != Takeover::Refuse && controller.is_none()) {
         return Ok(());
     }
-    let (kind, name) = (K::kind(&()), meta.name.as_deref().unwrap_or_default());
+    let name = meta.name.as_deref().unwrap_or_default();
     let (ours, owner) = (&subject.owner, &subject.owner.name);
     if controller.is_some_and(|it| it.kind == ours.kind && it.name == ours.name) {
         return Err(Problem::dependency(

@@ -3,6 +3,7 @@
 //! `observe` gets a [`Reader`] and `apply` a [`Writer`], so that a write in the wrong step does not compile. What both
 //! need to know is their [`Place`].
 
+mod foreign;
 mod reader;
 mod writer;
 
@@ -15,6 +16,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 pub use self::reader::Reader;
 pub use self::writer::Writer;
 use crate::family::{Child, Families, Member};
+use crate::foreign::Served;
 use crate::reconciler::Object;
 use crate::watch::bells::Bells;
 use crate::watch::references::{Key, References};
@@ -63,6 +65,8 @@ pub struct Place {
     pub families: Families,
     /// The way to other objects.
     pub bells: Bells,
+    /// In which versions the kinds of others are served.
+    pub served: Served,
 }
 
 impl Place {

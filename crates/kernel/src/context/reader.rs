@@ -35,6 +35,10 @@ impl Reader {
         &self.place.subject
     }
 
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// The object's children of a kind, by name, as far as they are known: nothing is asked. Empty for a kind
     /// that is not in [`Reconciler::families`](crate::Reconciler::families).
     pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
@@ -139,19 +143,19 @@ impl Reader {
         self.place.references.keep(&self.place.subject.key, &read);
     }
 
-    fn about_to_read(&self, what: &Reference) {
+    pub(super) fn about_to_read(&self, what: &Reference) {
         self.note(what.clone());
         self.place.references.about_to_read(&self.place.subject.key, what);
     }
 
-    fn have_read(&self, what: &Reference, found: Option<&ObjectMeta>) {
+    pub(super) fn have_read(&self, what: &Reference, found: Option<&ObjectMeta>) {
         let known = Known::from_read(found);
         self.place
             .references
             .have_read(&self.place.subject.key, what, known);
     }
 
-    fn note(&self, what: Reference) {
+    pub(super) fn note(&self, what: Reference) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.insert(what);
     }

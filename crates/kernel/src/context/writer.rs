@@ -53,7 +53,19 @@ impl Writer {
             + Serialize
             + Debug,
     {
-        let api = self.place.api::<K>();
+        self.patch(&self.place.api::<K>(), &ApiResource::erase::<K>(&()), intent)
+            .await
+    }
+
+    pub(super) async fn patch<K>(
+        &self,
+        api: &Api<K>,
+        kind: &ApiResource,
+        intent: &Intent,
+    ) -> Result<K, Problem>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
         let params = PatchParams {
             force: intent.replaces(),
             ..PatchParams::apply(&self.field_manager)
@@ -61,11 +73,13 @@ impl Writer {
         let written = api
             .patch(intent.name(), &params, &Patch::Apply(intent.patch()))
             .await
-            .map_err(|error| {
-                Problem::from(error).while_doing(&format!("{} {}", K::kind(&()), intent.name()))
-            })?;
-        self.wrote::<K>(written.meta());
+            .map_err(|error| Problem::from(error).while_doing(&format!("{} {}", kind.kind, intent.name())))?;
+        self.wrote(kind, written.meta());
         Ok(written)
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The object's children of a kind as they are after what was written.
@@ -154,7 +168,7 @@ impl Writer {
             .map_err(|error| {
                 Problem::from(error).while_doing(&format!("status of {} {name}", K::kind(&())))
             })?;
-        self.wrote::<K>(written.meta());
+        self.wrote(&ApiResource::erase::<K>(&()), written.meta());
         Ok(written)
     }
 
@@ -168,7 +182,13 @@ impl Writer {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        let api = self.place.api::<K>();
+        self.remove(&self.place.api::<K>(), child).await
+    }
+
+    pub(super) async fn remove<K>(&self, api: &Api<K>, child: &ObjectMeta) -> Result<(), Problem>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
         let preconditions = Preconditions {
             uid: child.uid.clone(),
             resource_version: None,
@@ -188,8 +208,8 @@ impl Writer {
     }
 
     /// The echo of this write on a watch is no news.
-    fn wrote<K: Resource<DynamicType = ()>>(&self, meta: &ObjectMeta) {
-        let what = Reference::of(&kind_key(&ApiResource::erase::<K>(&())), meta);
+    fn wrote(&self, kind: &ApiResource, meta: &ObjectMeta) {
+        let what = Reference::of(&kind_key(kind), meta);
         self.place
             .references
             .have_written(&self.place.subject.key, &what, Known::from_read(Some(meta)));

@@ -24,6 +24,7 @@ use super::{Environment, Settings, Synced, pass};
 use crate::context::{Place, Subject};
 use crate::events::Recorder;
 use crate::family::{Families, Setting};
+use crate::foreign::Served;
 use crate::lease::Fence;
 use crate::problem::chain;
 use crate::reconciler::Reconciler;
@@ -49,6 +50,7 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) references: Arc<References>,
     pub(super) families: Families,
     pub(super) bells: Bells,
+    served: Served,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
     store: Store<Guarded<R>>,
@@ -74,6 +76,7 @@ impl<R: Reconciler> Shared<R> {
             references: Arc::clone(&self.references),
             families: self.families.clone(),
             bells: self.bells.clone(),
+            served: self.served.clone(),
         }
     }
 
@@ -143,6 +146,7 @@ pub(super) fn new<R: Reconciler>(
         references: Arc::default(),
         families,
         bells: bells.clone(),
+        served: Served::default(),
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
         store,

@@ -90,6 +90,7 @@ impl Operator {
             self.fence.clone(),
         );
         self.related.subscribe(R::watches(), scope, &subscriber);
+        self.related.follow(R::foreign(), scope, &subscriber);
         self.controllers.push(controller.boxed());
     }
 

@@ -37,6 +37,13 @@ pub fn rules<R: Reconciler>() -> Vec<Rule> {
             ..watched
         });
     }
+    for kind in R::foreign() {
+        rules.push(Rule::new(kind.group, &[kind.plural], &["list", "watch"]));
+    }
+    if !R::foreign().is_empty() {
+        // Whether they are there.
+        rules.push(Rule::new("apiextensions.k8s.io", &["customresourcedefinitions"], READ).cluster_wide());
+    }
     rules.extend(R::rules());
     rules
 }

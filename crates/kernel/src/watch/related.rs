@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures::Stream;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
@@ -16,6 +17,7 @@ use kube::{Api, Client};
 use super::references::{Key, Reference, References, kind_key, version};
 use super::{MANAGED_BY, Watch, attend};
 use crate::driver::Synced;
+use crate::foreign::{self, Foreign};
 use crate::scope::Scope;
 
 /// A controller, as far as a watch of another kind needs to know it.
@@ -33,6 +35,7 @@ pub struct Subscriber {
 #[derive(Default)]
 pub struct Related {
     watches: HashMap<(Watch, Scope), Vec<Subscriber>>,
+    foreign: HashMap<(&'static Foreign, Scope), Vec<Subscriber>>,
 }
 
 impl Related {
@@ -51,13 +54,21 @@ impl Related {
         }
     }
 
+    /// Adds the kinds of others that a controller wants to hear of while there are any.
+    pub fn follow(&mut self, kinds: &'static [Foreign], scope: &Scope, subscriber: &Subscriber) {
+        for kind in kinds {
+            let subscribers = self.foreign.entry((kind, scope.clone())).or_default();
+            subscribers.push(subscriber.clone());
+        }
+    }
+
     /// One endless future a watch. A kind that is watched whole needs no second watch for those of ours.
     pub fn into_futures(
         mut self,
         client: &Client,
         config: &watcher::Config,
         synced: &Synced,
-    ) -> Vec<impl Future<Output = ()> + Send + use<>> {
+    ) -> Vec<BoxFuture<'static, ()>> {
         let partial: Vec<(Watch, Scope)> = self
             .watches
             .keys()
@@ -77,6 +88,9 @@ impl Related {
                 self.watches.entry(whole).or_default().extend(subscribers);
             }
         }
+        let foreign = self.foreign.into_iter().map(|((kind, scope), subscribers)| {
+            foreign::watch::follow(client.clone(), kind, scope, subscribers, config.clone(), synced)
+        });
         self.watches
             .into_iter()
             .map(|((watch, scope), subscribers)| {
@@ -84,15 +98,16 @@ impl Related {
                 let done = synced.expect(&name);
                 let mut hearing = Hearing::new(&watch, &scope, subscribers);
                 let events = open(client.clone(), &watch, &scope, config.clone());
-                async move { attend(&name, events, done, |event| hearing.hear(&event)).await }
+                async move { attend(&name, events, done, |event| hearing.hear(&event)).await }.boxed()
             })
+            .chain(foreign)
             .collect()
     }
 }
 
-type Metadata = PartialObjectMeta<DynamicObject>;
+pub(crate) type Metadata = PartialObjectMeta<DynamicObject>;
 
-fn open(
+pub(crate) fn open(
     client: Client,
     watch: &Watch,
     scope: &Scope,
@@ -111,7 +126,7 @@ fn open(
 }
 
 /// Turns the events of one watch into wake-ups.
-struct Hearing {
+pub(crate) struct Hearing {
     kind: String,
     namespace: Option<String>,
     subscribers: Vec<Subscriber>,
@@ -120,7 +135,7 @@ struct Hearing {
 }
 
 impl Hearing {
-    fn new(watch: &Watch, scope: &Scope, subscribers: Vec<Subscriber>) -> Self {
+    pub(crate) fn new(watch: &Watch, scope: &Scope, subscribers: Vec<Subscriber>) -> Self {
         let namespace = match scope {
             Scope::Cluster => None,
             Scope::Namespace(namespace) => Some(namespace.clone()),
@@ -133,7 +148,7 @@ impl Hearing {
         }
     }
 
-    fn hear(&mut self, event: &Event<Metadata>) {
+    pub(crate) fn hear(&mut self, event: &Event<Metadata>) {
         match event {
             Event::Init => self.listing.clear(),
             Event::InitApply(object) => {

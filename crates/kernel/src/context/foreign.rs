@@ -1,0 +1,92 @@
+//! Both hands, for kinds that somebody else defines.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject};
+
+use super::{Place, Reader, Writer};
+use crate::apply::Intent;
+use crate::foreign::{Foreign, discover};
+use crate::problem::Problem;
+use crate::watch::references::{Reference, kind_key};
+
+impl Place {
+    fn foreign(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.subject.key.namespace, kind)
+    }
+}
+
+impl Reader {
+    /// In which version the cluster serves a kind, if it does at all. That it begins to, or ends to, wakes.
+    pub async fn served(&self, kind: &'static Foreign) -> Result<Option<ApiResource>, Problem> {
+        let (place, what) = (self.place(), kind.reference());
+        if place.references.is_unchanged(&place.subject.key, &what)
+            && let Some(known) = place.served.last(kind)
+        {
+            self.note(what);
+            return Ok(Some(known));
+        }
+        self.about_to_read(&what);
+        let definitions: Api<CustomResourceDefinition> = Api::all(place.client.clone());
+        let found = definitions.get_metadata_opt(&what.name).await?;
+        self.have_read(&what, found.as_ref().map(|found| &found.metadata));
+        if found.is_none() {
+            place.served.note(kind, None);
+            return Ok(None);
+        }
+        let served = discover(&place.client, kind).await?;
+        place.served.note(kind, served.as_ref());
+        let unserved = || {
+            let message = format!(
+                "the cluster has the definition {} and serves none of its versions {} yet",
+                what.name,
+                kind.versions.join(", ")
+            );
+            Problem::transient("KindNotServed", message)
+        };
+        served.ok_or_else(unserved).map(Some)
+    }
+
+    /// Reads an object of the same namespace.
+    pub async fn get_foreign(
+        &self,
+        kind: &ApiResource,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, Problem> {
+        let place = self.place();
+        let what = Reference::new(kind, Some(&place.subject.key.namespace), name);
+        self.about_to_read(&what);
+        let found = place.foreign(kind).get_opt(name).await?;
+        self.have_read(&what, found.as_ref().map(|found| &found.metadata));
+        Ok(found)
+    }
+
+    /// Reads all objects of a kind in the same namespace; a change of any of them wakes.
+    pub async fn list_foreign(&self, kind: &ApiResource) -> Result<Vec<DynamicObject>, Problem> {
+        let found = self
+            .place()
+            .foreign(kind)
+            .list(&ListParams::default())
+            .await?
+            .items;
+        for object in &found {
+            let what = Reference::of(&kind_key(kind), &object.metadata);
+            self.about_to_read(&what);
+            self.have_read(&what, Some(&object.metadata));
+        }
+        Ok(found)
+    }
+}
+
+impl Writer {
+    /// Applies an object as [`crate::apply::decide`] has decided.
+    pub async fn apply_foreign(&self, kind: &ApiResource, intent: &Intent) -> Result<DynamicObject, Problem> {
+        self.patch(&self.place().foreign(kind), kind, intent).await
+    }
+
+    /// Deletes an object, if it is still the one that was observed.
+    pub async fn delete_foreign(&self, kind: &ApiResource, object: &DynamicObject) -> Result<(), Problem> {
+        self.remove(&self.place().foreign(kind), &object.metadata).await
+    }
+}

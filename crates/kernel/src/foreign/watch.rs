@@ -1,0 +1,191 @@
+//! The watch of a kind that may come and go: one of its definition, and one of its objects while there are any.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::{ApiResource, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use tokio::sync::watch::{self, Receiver, Sender};
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::{Foreign, discover};
+use crate::driver::Synced;
+use crate::problem::chain;
+use crate::scope::Scope;
+use crate::watch::references::version;
+use crate::watch::related::{Hearing, Subscriber, open};
+use crate::watch::{Watch, attend};
+
+/// A definition is served a moment after it is there.
+const SOON: Duration = Duration::from_secs(1);
+
+/// What is known of the definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Definition {
+    /// Nothing yet.
+    Unlisted,
+    /// It is not there.
+    Absent,
+    /// It is there, in this version of it.
+    There(Option<u64>),
+}
+
+/// Follows a kind for ever.
+pub(crate) fn follow(
+    client: Client,
+    kind: &'static Foreign,
+    scope: Scope,
+    subscribers: Vec<Subscriber>,
+    config: watcher::Config,
+    synced: &Synced,
+) -> BoxFuture<'static, ()> {
+    let defined = synced.expect(&format!("watch of the definition of {}", kind.plural));
+    let name = format!("watch of {} in {scope}", kind.plural);
+    let watched = synced.expect(&name);
+    let (sender, receiver) = watch::channel(Definition::Unlisted);
+    let definition = definition(
+        client.clone(),
+        kind,
+        subscribers.clone(),
+        config.clone(),
+        sender,
+        defined,
+    );
+    let follower = Follower {
+        client,
+        kind,
+        scope,
+        subscribers,
+        config,
+        name,
+    };
+    async move {
+        tokio::join!(definition, follower.objects(receiver, watched));
+    }
+    .boxed()
+}
+
+/// Watches the definition alone: there may be hundreds of others.
+async fn definition(
+    client: Client,
+    kind: &'static Foreign,
+    subscribers: Vec<Subscriber>,
+    config: watcher::Config,
+    sender: Sender<Definition>,
+    synced: impl Fn(Option<String>),
+) {
+    let name = kind.definition();
+    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    let events = watcher(api, config.fields(&format!("metadata.name={name}"))).default_backoff();
+    let reference = kind.reference();
+    let mut listing = None;
+    attend(&format!("definition {name}"), events, synced, |event| {
+        let now = match event {
+            Event::Init => {
+                listing = None;
+                return;
+            }
+            Event::InitApply(found) => {
+                listing = Some(version(&found.metadata));
+                return;
+            }
+            Event::InitDone => listing.take().map_or(Definition::Absent, Definition::There),
+            Event::Apply(found) => Definition::There(version(&found.metadata)),
+            Event::Delete(_) => Definition::Absent,
+        };
+        for subscriber in &subscribers {
+            let readers = match &now {
+                Definition::There(version) => subscriber.references.changed(&reference, *version),
+                _ => subscriber.references.gone(&reference, None),
+            };
+            readers.into_iter().for_each(|key| (subscriber.wake)(key));
+        }
+        sender.send_replace(now);
+    })
+    .await;
+}
+
+struct Follower {
+    client: Client,
+    kind: &'static Foreign,
+    scope: Scope,
+    subscribers: Vec<Subscriber>,
+    config: watcher::Config,
+    name: String,
+}
+
+impl Follower {
+    /// Watches the objects while the kind is served.
+    async fn objects(self, mut definition: Receiver<Definition>, synced: impl Fn(Option<String>)) {
+        loop {
+            let now = definition.borrow_and_update().clone();
+            let served = match now {
+                Definition::Unlisted => None,
+                Definition::Absent => {
+                    synced(None);
+                    None
+                }
+                Definition::There(_) => self.served().await,
+            };
+            if let Some(resource) = served {
+                debug!(kind = self.kind.kind, version = resource.version, "served");
+                let other = self.other(&mut definition, &resource);
+                tokio::select! {
+                    () = self.watch(&resource, &synced) => {}
+                    () = other => {}
+                }
+            } else if matches!(now, Definition::There(_)) {
+                // Whether a change comes or the time has passed: it is looked up again.
+                let _ = timeout(SOON, definition.changed()).await;
+            } else if definition.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn served(&self) -> Option<ApiResource> {
+        discover(&self.client, self.kind).await.unwrap_or_else(|error| {
+            warn!(
+                kind = self.kind.kind,
+                error = chain(&error),
+                "cannot find out in which version it is served"
+            );
+            None
+        })
+    }
+
+    async fn watch(&self, resource: &ApiResource, synced: &impl Fn(Option<String>)) {
+        let watch = Watch {
+            resource: resource.clone(),
+            only_ours: false,
+            namespaced: true,
+        };
+        let mut hearing = Hearing::new(&watch, &self.scope, self.subscribers.clone());
+        let events = open(self.client.clone(), &watch, &self.scope, self.config.clone());
+        attend(&self.name, pin!(events.boxed()), synced, |event| {
+            hearing.hear(&event)
+        })
+        .await;
+    }
+
+    /// Returns once the kind is no longer served as it was.
+    async fn other(&self, definition: &mut Receiver<Definition>, as_it_was: &ApiResource) {
+        loop {
+            if definition.changed().await.is_err() {
+                return;
+            }
+            let now = definition.borrow_and_update().clone();
+            if !matches!(now, Definition::There(_)) || self.served().await.as_ref() != Some(as_it_was) {
+                // The one that waits for changes shall see this one, too.
+                definition.mark_changed();
+                return;
+            }
+        }
+    }
+}
