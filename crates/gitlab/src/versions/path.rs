@@ -1,0 +1,94 @@
+//! The versions that an upgrade leads over.
+
+use stanchion_api::gitlab::GitlabVersionMapSpec;
+
+use super::resolve::{step, steps};
+use super::{Minor, Step, Version};
+
+/// The versions that no upgrade may leave out, before they became regular.
+///
+/// GitLab also names some (15.1, 16.0, 16.1, 16.2, 17.1) for installations with certain features, sizes or kinds of
+/// database. Nothing that can be seen from here tells whether one of those is meant, and to require them of all would
+/// block upgrades that GitLab allows: whoever needs one asks for it as a version of its own. Before 15.0, charts are
+/// too old to be told what is told here.
+const EARLY_STOPS: [(u32, u32); 7] = [(15, 0), (15, 4), (15, 11), (16, 3), (16, 7), (16, 11), (17, 3)];
+
+/// Since 17.5 these minor versions of every major version.
+const REGULAR_STOPS: [u32; 4] = [2, 5, 8, 11];
+const REGULAR_SINCE: (u32, u32) = (17, 5);
+
+/// Why there is no way from one version to another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Blocked {
+    /// Migrations of the database cannot be undone.
+    #[error(
+        "{running} runs, and GitLab cannot go back to {target}: the database has been migrated. Ask for {running} or \
+         newer, or restore a backup that was made with {target} into a new instance"
+    )]
+    Downgrade {
+        /// What runs.
+        running: Version,
+        /// What is asked for.
+        target: Version,
+    },
+    /// A version on the way is not in the map.
+    #[error(
+        "the way from {running} to {target} leads over {stop}, which GitLab does not let an upgrade leave out, and \
+         the version map has no {stop}.x. Add its newest patch to the map"
+    )]
+    StopMissing {
+        /// The version on the way.
+        stop: Minor,
+        /// What runs.
+        running: Version,
+        /// What is asked for.
+        target: Version,
+    },
+}
+
+/// The steps that are still to be installed, in order; the last is the target. None, if the target runs.
+///
+/// A stop is passed once any patch of its minor version runs; it is installed with the newest patch that the map has.
+pub fn path(map: &GitlabVersionMapSpec, running: &Version, target: &Step) -> Result<Vec<Step>, Blocked> {
+    let (running, goal) = (*running, target.version);
+    if goal < running {
+        return Err(Blocked::Downgrade {
+            running,
+            target: goal,
+        });
+    }
+    if goal == running {
+        return Ok(Vec::new());
+    }
+    let newest = |stop: Minor| {
+        steps(map)
+            .filter(|(version, _)| version.minor() == stop)
+            .max_by_key(|(version, _)| *version)
+            .map(step)
+            .ok_or(Blocked::StopMissing {
+                stop,
+                running,
+                target: goal,
+            })
+    };
+    let mut path = stops(running.minor(), goal.minor())
+        .map(newest)
+        .collect::<Result<Vec<_>, _>>()?;
+    path.push(target.clone());
+    Ok(path)
+}
+
+/// The stops after one minor version and before another, in order.
+fn stops(after: Minor, before: Minor) -> impl Iterator<Item = Minor> {
+    let early = EARLY_STOPS.into_iter();
+    let regular = (REGULAR_SINCE.0..=before.major)
+        .flat_map(|major| REGULAR_STOPS.map(|minor| (major, minor)))
+        .filter(|stop| *stop >= REGULAR_SINCE);
+    early
+        .chain(regular)
+        .map(|(major, minor)| Minor { major, minor })
+        .filter(move |stop| after < *stop && *stop < before)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::Map;
+use stanchion_api::gitlab::ChartOf;
+
+use super::*;
+use crate::versions::resolve;
+
+fn map<'a>(versions: impl IntoIterator<Item = &'a str>) -> GitlabVersionMapSpec {
+    let chart = |version: &str| {
+        let chart_version = format!("chart-of-{version}");
+        (
+            version.to_owned(),
+            ChartOf {
+                chart_version,
+                values: Map::new(),
+            },
+        )
+    };
+    GitlabVersionMapSpec {
+        versions: versions.into_iter().map(chart).collect(),
+        aliases: BTreeMap::new(),
+    }
+}
+
+/// The ladder that users know.
+fn ladder() -> GitlabVersionMapSpec {
+    map([
+        "17.3.0", "17.5.5", "17.8.7", "17.11.7", "18.2.8", "18.5.7", "18.8.9", "18.8.10", "18.11.6", "19.1.1",
+    ])
+}
+
+fn way(map: &GitlabVersionMapSpec, running: &str, target: &str) -> Result<String, Blocked> {
+    let steps = path(map, &running.parse().unwrap(), &resolve(map, target).unwrap())?;
+    let names: Vec<_> = steps.iter().map(|step| step.version.to_string()).collect();
+    Ok(names.join(" "))
+}
+
+#[test]
+fn every_stop_between_is_on_the_way_with_its_newest_patch() {
+    let way = |running, target| way(&ladder(), running, target).unwrap();
+    assert_eq!(way("17.3.7", "18.2.8"), "17.5.5 17.8.7 17.11.7 18.2.8");
+    assert_eq!(way("18.5.0", "19.1.1"), "18.8.10 18.11.6 19.1.1");
+    assert_eq!(way("18.6.2", "18.8.9"), "18.8.9");
+    assert_eq!(way("18.2.0", "18.2.8"), "18.2.8");
+    assert_eq!(way("18.2.8", "18.2.8"), "");
+}
+
+#[test]
+fn a_stop_is_passed_with_any_patch_of_it() {
+    assert_eq!(way(&ladder(), "18.8.0", "18.11").unwrap(), "18.11.6");
+}
+
+#[test]
+fn there_is_no_way_back() {
+    let error = way(&ladder(), "18.8.10", "18.8.9").unwrap_err();
+    insta::assert_snapshot!(error, @"18.8.10 runs, and GitLab cannot go back to 18.8.9: the database has been migrated. Ask for 18.8.10 or newer, or restore a backup that was made with 18.8.9 into a new instance");
+}
+
+#[test]
+fn a_stop_that_the_map_lacks_is_named() {
+    let gap = map(["17.5.5", "17.11.7", "17.8.x", "18.2.8"]);
+    let error = way(&gap, "17.5.5", "18.2.8").unwrap_err();
+    insta::assert_snapshot!(error, @"the way from 17.5.5 to 18.2.8 leads over 17.8, which GitLab does not let an upgrade leave out, and the version map has no 17.8.x. Add its newest patch to the map");
+    // Whoever is past the gap does not need it.
+    assert_eq!(way(&gap, "17.8.0", "18.2.8").unwrap(), "17.11.7 18.2.8");
+}
+
+#[test]
+fn the_stops_are_those_that_gitlab_names() {
+    let all = |major, minor| Minor { major, minor };
+    let named: Vec<_> = stops(all(14, 10), all(20, 3))
+        .map(|stop| stop.to_string())
+        .collect();
+    assert_eq!(
+        named.join(" "),
+        "15.0 15.4 15.11 16.3 16.7 16.11 17.3 17.5 17.8 17.11 18.2 18.5 18.8 18.11 19.2 19.5 19.8 19.11 20.2"
+    );
+}
+
+prop_compose! {
+    fn version()(major in 15..21_u32, minor in 0..12_u32, patch in 0..12_u32) -> Version {
+        Version::new(major, minor, patch)
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_way_climbs_leaves_no_stop_out_and_is_the_same_from_each_of_its_steps(
+        known in prop::collection::btree_set(version(), 1..600),
+        running in version(),
+        index in any::<prop::sample::Index>(),
+    ) {
+        let names: Vec<_> = known.iter().map(Version::to_string).collect();
+        let map = map(names.iter().map(String::as_str));
+        let target = resolve(&map, index.get(&names).as_str()).unwrap();
+        match path(&map, &running, &target) {
+            Err(Blocked::Downgrade { .. }) => prop_assert!(target.version < running),
+            Err(Blocked::StopMissing { stop, .. }) => {
+                prop_assert!(known.iter().all(|version| version.minor() != stop));
+                prop_assert!(running.minor() < stop && stop < target.version.minor());
+            }
+            Ok(steps) => {
+                prop_assert_eq!(steps.is_empty(), running == target.version);
+                let mut at = running;
+                for (done, step) in steps.iter().enumerate() {
+                    prop_assert!(at < step.version);
+                    prop_assert_eq!(stops(at.minor(), step.version.minor()).count(), 0);
+                    at = step.version;
+                    prop_assert_eq!(&path(&map, &at, &target).unwrap(), &steps[done + 1..]);
+                }
+                prop_assert_eq!(at, target.version);
+            }
+        }
+    }
+}
