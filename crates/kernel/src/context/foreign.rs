@@ -7,7 +7,7 @@ use kube::core::{ApiResource, DynamicObject};
 
 use super::{Place, Reader, Writer};
 use crate::apply::Intent;
-use crate::foreign::{Foreign, discover};
+use crate::foreign::{Foreign, Served, discover};
 use crate::problem::Problem;
 use crate::watch::references::{Reference, kind_key};
 
@@ -18,11 +18,11 @@ impl Place {
 }
 
 impl Reader {
-    /// In which version the cluster serves a kind, if it does at all. That it begins to, or ends to, wakes.
-    pub async fn served(&self, kind: &'static Foreign) -> Result<Option<ApiResource>, Problem> {
+    /// How the cluster serves a kind, if it does at all. That it begins to, or ends to, wakes.
+    pub async fn served(&self, kind: &'static Foreign) -> Result<Option<Served>, Problem> {
         let (place, what) = (self.place(), kind.reference());
         if place.references.is_unchanged(&place.subject.key, &what)
-            && let Some(known) = place.served.last(kind)
+            && let Some(known) = place.catalogue.last(kind)
         {
             self.note(what);
             return Ok(Some(known));
@@ -32,11 +32,11 @@ impl Reader {
         let found = definitions.get_metadata_opt(&what.name).await?;
         self.have_read(&what, found.as_ref().map(|found| &found.metadata));
         if found.is_none() {
-            place.served.note(kind, None);
+            place.catalogue.note(kind, None);
             return Ok(None);
         }
         let served = discover(&place.client, kind).await?;
-        place.served.note(kind, served.as_ref());
+        place.catalogue.note(kind, served.as_ref());
         let unserved = || {
             let message = format!(
                 "the cluster has the definition {} and serves none of its versions {} yet",

@@ -16,7 +16,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 pub use self::reader::Reader;
 pub use self::writer::Writer;
 use crate::family::{Child, Families, Member};
-use crate::foreign::Served;
+use crate::foreign::Catalogue;
 use crate::reconciler::Object;
 use crate::watch::bells::Bells;
 use crate::watch::references::{Key, References};
@@ -65,8 +65,8 @@ pub struct Place {
     pub families: Families,
     /// The way to other objects.
     pub bells: Bells,
-    /// In which versions the kinds of others are served.
-    pub served: Served,
+    /// How the kinds of others are served.
+    pub catalogue: Catalogue,
 }
 
 impl Place {

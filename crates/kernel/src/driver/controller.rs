@@ -24,7 +24,7 @@ use super::{Environment, Settings, Synced, pass};
 use crate::context::{Place, Subject};
 use crate::events::Recorder;
 use crate::family::{Families, Setting};
-use crate::foreign::Served;
+use crate::foreign::Catalogue;
 use crate::lease::Fence;
 use crate::problem::chain;
 use crate::reconciler::Reconciler;
@@ -50,7 +50,7 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) references: Arc<References>,
     pub(super) families: Families,
     pub(super) bells: Bells,
-    served: Served,
+    catalogue: Catalogue,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
     store: Store<Guarded<R>>,
@@ -76,7 +76,7 @@ impl<R: Reconciler> Shared<R> {
             references: Arc::clone(&self.references),
             families: self.families.clone(),
             bells: self.bells.clone(),
-            served: self.served.clone(),
+            catalogue: self.catalogue.clone(),
         }
     }
 
@@ -146,7 +146,7 @@ pub(super) fn new<R: Reconciler>(
         references: Arc::default(),
         families,
         bells: bells.clone(),
-        served: Served::default(),
+        catalogue: Catalogue::default(),
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
         store,

@@ -1,17 +1,17 @@
-//! In which version a kind is served.
+//! In which versions a kind is served.
 
 use kube::Client;
-use kube::core::ApiResource;
 
-use super::Foreign;
+use super::{Foreign, Served};
 
-/// The best version of a kind that the cluster serves and that can be written here.
-pub(crate) async fn discover(client: &Client, kind: &Foreign) -> Result<Option<ApiResource>, kube::Error> {
+/// How the cluster serves a kind, if it does in any version that can be written here.
+pub(crate) async fn discover(client: &Client, kind: &'static Foreign) -> Result<Option<Served>, kube::Error> {
+    let mut versions = Vec::new();
     for version in kind.versions {
-        let resource = kind.at(version);
-        match client.list_api_group_resources(&resource.api_version).await {
+        let api_version = format!("{}/{version}", kind.group);
+        match client.list_api_group_resources(&api_version).await {
             Ok(list) if list.resources.iter().any(|served| served.name == kind.plural) => {
-                return Ok(Some(resource));
+                versions.push(*version);
             }
             Ok(_) => {}
             // The answer about a version that is not there is no Status, so only its code counts.
@@ -19,5 +19,8 @@ pub(crate) async fn discover(client: &Client, kind: &Foreign) -> Result<Option<A
             Err(error) => return Err(error),
         }
     }
-    Ok(None)
+    Ok(versions.first().copied().map(|best| Served {
+        resource: kind.at(best),
+        versions,
+    }))
 }

@@ -48,22 +48,31 @@ impl Foreign {
     }
 }
 
-/// In which version each kind was last found. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Served(Arc<Mutex<HashMap<&'static Foreign, ApiResource>>>);
+/// A kind as the cluster serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// In the best version.
+    pub resource: ApiResource,
+    /// All versions of [`Foreign::versions`] that are served: they tell how old the other operator is.
+    pub versions: Vec<&'static str>,
+}
 
-impl Served {
+/// How each kind was last found. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue(Arc<Mutex<HashMap<&'static Foreign, Served>>>);
+
+impl Catalogue {
     /// What was found last.
-    pub(crate) fn last(&self, kind: &'static Foreign) -> Option<ApiResource> {
+    pub(crate) fn last(&self, kind: &'static Foreign) -> Option<Served> {
         let served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         served.get(kind).cloned()
     }
 
     /// Notes what was found now.
-    pub(crate) fn note(&self, kind: &'static Foreign, found: Option<&ApiResource>) {
+    pub(crate) fn note(&self, kind: &'static Foreign, found: Option<&Served>) {
         let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match found {
-            Some(resource) => served.insert(kind, resource.clone()),
+            Some(found) => served.insert(kind, found.clone()),
             None => served.remove(kind),
         };
     }

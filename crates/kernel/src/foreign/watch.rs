@@ -14,7 +14,7 @@ use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-use super::{Foreign, discover};
+use super::{Foreign, Served, discover};
 use crate::driver::Synced;
 use crate::problem::chain;
 use crate::scope::Scope;
@@ -133,11 +133,11 @@ impl Follower {
                 }
                 Definition::There(_) => self.served().await,
             };
-            if let Some(resource) = served {
-                debug!(kind = self.kind.kind, version = resource.version, "served");
-                let other = self.other(&mut definition, &resource);
+            if let Some(served) = served {
+                debug!(kind = self.kind.kind, version = served.resource.version, "served");
+                let other = self.other(&mut definition, &served);
                 tokio::select! {
-                    () = self.watch(&resource, &synced) => {}
+                    () = self.watch(&served.resource, &synced) => {}
                     () = other => {}
                 }
             } else if matches!(now, Definition::There(_)) {
@@ -149,7 +149,7 @@ impl Follower {
         }
     }
 
-    async fn served(&self) -> Option<ApiResource> {
+    async fn served(&self) -> Option<Served> {
         discover(&self.client, self.kind).await.unwrap_or_else(|error| {
             warn!(
                 kind = self.kind.kind,
@@ -175,7 +175,7 @@ impl Follower {
     }
 
     /// Returns once the kind is no longer served as it was.
-    async fn other(&self, definition: &mut Receiver<Definition>, as_it_was: &ApiResource) {
+    async fn other(&self, definition: &mut Receiver<Definition>, as_it_was: &Served) {
         loop {
             if definition.changed().await.is_err() {
                 return;
