@@ -31,6 +31,7 @@ mod auth;
 mod clock;
 mod controllers;
 mod data;
+mod deprecation;
 mod discovery;
 mod error;
 mod events;

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 
 use crate::data;
+use crate::deprecation;
 use crate::schema::{Schema, crd::Custom};
 
 /// Where one resource is served.
@@ -28,6 +29,8 @@ pub(crate) struct Resource {
     pub(crate) discovery: Value,
     /// What all versions of this resource share in the store: `group/plural`.
     pub(crate) storage: Arc<str>,
+    /// What every answer about it warns of.
+    pub(crate) warnings: Vec<String>,
     /// Set for custom resources.
     pub(crate) custom: Option<Custom>,
 }
@@ -41,12 +44,14 @@ impl Resource {
             ("events.k8s.io", "events") => "/events".into(),
             _ => format!("{group}/{plural}").into(),
         };
+        let kind = entry.get("responseKind")?.get("kind")?.as_str()?;
         Some(Self {
             group: group.to_owned(),
             version: version.to_owned(),
-            kind: entry.get("responseKind")?.get("kind")?.as_str()?.to_owned(),
+            kind: kind.to_owned(),
             namespaced: text("scope") == Some("Namespaced"),
             discovery: entry.clone(),
+            warnings: deprecation::of_built_in(group, kind).into_iter().collect(),
             custom: None,
             plural,
             storage,

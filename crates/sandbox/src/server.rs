@@ -92,7 +92,7 @@ impl Server {
         let entry = match target.subresource.as_str() {
             "" => &resource.discovery,
             name => resource.subresource(name).ok_or_else(|| match &resource.custom {
-                Some(custom) => ApiError::not_found(about).after(&custom.warnings),
+                Some(_) => ApiError::not_found(about).after(&resource.warnings),
                 None => ApiError::no_such_path(),
             })?,
         };
@@ -164,12 +164,7 @@ impl Server {
         let answer = Box::pin(handlers::dispatch(self, call))
             .await
             .unwrap_or_else(Answer::from);
-        let warnings = call
-            .resource
-            .custom
-            .as_ref()
-            .map(|custom| custom.warnings.as_slice());
-        let answer = answer::with_warnings(answer, warnings.unwrap_or_default());
+        let answer = answer::with_warnings(answer, &call.resource.warnings);
         fault.after(self, answer).await
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Schema;
 use super::paths::{at, is_unchanged, shown_path};
 use super::{embedded, lists, prune, validate};
-use crate::discovery;
+use crate::deprecation;
 use crate::error::{Fault, FieldError};
 use crate::resource::Resource;
 use crate::store::text;
@@ -37,8 +37,6 @@ pub(crate) struct Custom {
     pub(crate) columns: Vec<Value>,
     pub(crate) selectable: Vec<String>,
     pub(crate) scale: Option<Value>,
-    /// What every request for this version is warned of.
-    pub(crate) warnings: Vec<String>,
     rules: CompiledSchema,
     has_rules: bool,
     /// Whether there can be resources inside: objects are searched for them only then.
@@ -71,6 +69,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
             namespaced: text(spec, "/scope") == "Namespaced",
             discovery: entry(spec, names, version),
             storage: format!("{group}/{plural}").into(),
+            warnings: deprecation::of_custom(spec, version).into_iter().collect(),
             custom: Some(custom(spec, version)),
         })
         .collect()
@@ -151,35 +150,11 @@ fn custom(spec: &Value, version: &Value) -> Custom {
             .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
             .collect(),
         scale: version.pointer("/subresources/scale").cloned(),
-        warnings: deprecation(spec, version).into_iter().collect(),
         schema: whole_schema(version),
         stored: stored_schema(spec, version),
         since: 0,
         declared,
     }
-}
-
-/// The warning of a deprecated version: its own, or one that names the newest version to use instead.
-fn deprecation(spec: &Value, version: &Value) -> Option<String> {
-    let is = |version: &Value, key: &str| version.get(key) == Some(&json!(true));
-    if !is(version, "deprecated") {
-        return None;
-    }
-    if let Some(own) = version.get("deprecationWarning").and_then(Value::as_str) {
-        return Some(own.to_owned());
-    }
-    let name = |version: &Value| text(version, "/name").to_owned();
-    let shown = |version: &str| format!("{}/{version} {}", text(spec, "/group"), text(spec, "/names/kind"));
-    let versions = spec.get("versions").and_then(Value::as_array);
-    let better = versions
-        .into_iter()
-        .flatten()
-        .filter(|other| is(other, "served") && !is(other, "deprecated"))
-        .map(name)
-        .filter(|other| discovery::priority(other) > discovery::priority(&name(version)))
-        .max_by_key(|other| discovery::priority(other));
-    let instead = better.map_or_else(String::new, |better| format!("; use {}", shown(&better)));
-    Some(format!("{} is deprecated{instead}", shown(&name(version))))
 }
 
 /// Brings rules into the form that the library evaluates as the original does: it knows the former value of a rule

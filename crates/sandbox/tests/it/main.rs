@@ -14,6 +14,7 @@ mod faults;
 mod hook;
 mod kubectl;
 mod load;
+mod original;
 mod processes;
 mod raw;
 mod requests;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use stanchion_sandbox::{Sandbox, User};
 
-use crate::hook;
+use crate::{hook, original};
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -22,11 +22,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// The real cluster that was started for this run, if it has one.
 async fn original() -> Option<run::Doors> {
-    if std::env::var("STANCHION_TEST_CLUSTER").as_deref() != Ok("real") {
-        return None;
-    }
-    let kubeconfig = std::env::var_os("STANCHION_TEST_KUBECONFIG")?;
-    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(original::kubeconfig()?).unwrap();
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await

@@ -6,6 +6,7 @@ mod changes;
 mod custom;
 mod events;
 mod lists;
+mod prune;
 mod rollouts;
 mod small;
 mod watching;
@@ -18,6 +19,8 @@ use std::process::Output;
 
 use stanchion_sandbox::Sandbox;
 use tokio::process::Command;
+
+use crate::original;
 
 fn kubectl() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -56,7 +59,8 @@ fn skipped(why: &str) {
 struct Kubectl {
     program: PathBuf,
     folder: tempfile::TempDir,
-    _sandbox: Sandbox,
+    /// Held for its end; the original is somebody else's.
+    _sandbox: Option<Sandbox>,
 }
 
 impl Kubectl {
@@ -72,8 +76,24 @@ impl Kubectl {
         Some(Self {
             program,
             folder,
-            _sandbox: sandbox,
+            _sandbox: Some(sandbox),
         })
+    }
+
+    /// The sandbox, and in `make test-real` the original after it.
+    async fn on_both() -> Vec<Self> {
+        let sandbox = Self::start().await;
+        let original = sandbox.as_ref().and_then(|sandbox| {
+            let kubeconfig = original::kubeconfig()?;
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::copy(kubeconfig, folder.path().join("config")).unwrap();
+            Some(Self {
+                program: sandbox.program.clone(),
+                folder,
+                _sandbox: None,
+            })
+        });
+        sandbox.into_iter().chain(original).collect()
     }
 
     fn file(&self, name: &str, content: &str) -> String {
@@ -97,6 +117,7 @@ impl Kubectl {
             .args(arguments)
             .env("KUBECONFIG", home.join("config"))
             .env("HOME", home)
+            .env("KUBECTL_APPLYSET", "true")
             .kill_on_drop(true);
         command.env("KUBECTL_EXTERNAL_DIFF", "diff -u -N").env(
             "KUBE_EDITOR",
