@@ -1,0 +1,132 @@
+//! Elasticsearch, run by Elastic's operator. The chart has no value for it: what GitLab's settings need is in the status.
+
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use stanchion_api::gitlab::ElasticsearchAddress;
+use stanchion_kernel::foreign::Foreign;
+
+use super::kinds::{self, ELASTICSEARCH};
+use super::pods::claim;
+use super::wish::ElasticsearchWish;
+use super::{Readiness, observed, text};
+
+/// The version: one that every version of GitLab from 17 on can use.
+pub const VERSION: &str = "8.17.0";
+/// The disk of a node when nobody says how large.
+const DISK: &str = "20Gi";
+
+/// The kinds that it takes.
+pub static KINDS: [&Foreign; 1] = [&ELASTICSEARCH];
+
+/// The name of an instance's Elasticsearch.
+pub fn name(instance: &str) -> String {
+    format!("{instance}-es")
+}
+
+/// The Elasticsearch.
+pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
+    let mut pod = json!({});
+    wish.placement.place(&mut pod);
+    let mut nodes = json!({
+        "name": "default",
+        "count": wish.nodes,
+        // Otherwise each node of the cluster would need a kernel setting that only its administrator can make.
+        "config": { "node.store.allow_mmap": false },
+        "volumeClaimTemplates": [{
+            "metadata": { "name": "elasticsearch-data" },
+            "spec": claim(wish.storage, DISK),
+        }],
+    });
+    if pod != json!({}) {
+        nodes["podTemplate"] = json!({ "spec": pod });
+    }
+    let spec = json!({ "version": VERSION, "nodeSets": [nodes] });
+    kinds::object(&ELASTICSEARCH, &name(wish.instance), &spec)
+}
+
+/// Whether it can be used. One node alone is never green: there is no other for its copies.
+pub fn readiness(object: &DynamicObject) -> Readiness {
+    let name = object.name_any();
+    match (text(object, "/status/phase"), text(object, "/status/health")) {
+        _ if !observed(object) => Readiness::NotYet(format!(
+            "Elasticsearch {name}: its last change is not taken up yet"
+        )),
+        (Some("Ready"), Some("green" | "yellow")) => Readiness::Ready,
+        (Some(phase), health) => Readiness::NotYet(format!(
+            "Elasticsearch {name} is in phase {phase}, its health is {}",
+            health.unwrap_or("unknown")
+        )),
+        (None, _) => Readiness::NotYet(format!(
+            "Elasticsearch {name} has no status yet: does its operator run?"
+        )),
+    }
+}
+
+/// Where it is.
+pub fn address(instance: &str, namespace: &str) -> ElasticsearchAddress {
+    let name = name(instance);
+    ElasticsearchAddress {
+        url: format!("https://{name}-es-http.{namespace}.svc:9200"),
+        password_secret: format!("{name}-es-elastic-user"),
+        ca_secret: format!("{name}-es-http-certs-public"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::{assert_debug_snapshot, assert_yaml_snapshot};
+
+    use super::*;
+    use crate::backends::wish::tests::{asking, fullest, live, spec};
+
+    #[test]
+    fn the_smallest() {
+        let spec = spec(json!({}));
+        assert_yaml_snapshot!(object(&asking(&spec).elasticsearch()));
+    }
+
+    #[test]
+    fn the_fullest() {
+        assert_yaml_snapshot!(object(&asking(&fullest()).elasticsearch()));
+    }
+
+    #[test]
+    fn where_it_is() {
+        assert_debug_snapshot!(address("shop", "gl"));
+    }
+
+    #[test]
+    fn one_node_alone_is_never_green() {
+        let of = |status: Value| {
+            readiness(&live(
+                json!({ "metadata": { "name": "shop-es", "generation": 2 }, "status": status }),
+            ))
+        };
+        let not_yet = |why: &str| Readiness::NotYet(format!("Elasticsearch shop-es {why}"));
+        assert_eq!(
+            of(json!({ "phase": "Ready", "health": "yellow", "observedGeneration": 2 })),
+            Readiness::Ready
+        );
+        assert_eq!(
+            of(json!({ "phase": "Ready", "health": "green" })),
+            Readiness::Ready
+        );
+        assert_eq!(
+            of(json!({ "phase": "Ready", "health": "red" })),
+            not_yet("is in phase Ready, its health is red")
+        );
+        assert_eq!(
+            of(json!({ "phase": "ApplyingChanges" })),
+            not_yet("is in phase ApplyingChanges, its health is unknown")
+        );
+        assert_eq!(
+            of(json!({ "phase": "Ready", "health": "green", "observedGeneration": 1 })),
+            Readiness::NotYet("Elasticsearch shop-es: its last change is not taken up yet".into())
+        );
+        assert_eq!(
+            of(json!({})),
+            not_yet("has no status yet: does its operator run?")
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! PostgreSQL, run by Percona's operator.
+//!
+//! GitLab's tables belong into the schema `public`, where its migrations look for them, and one of the extensions that
+//! it needs takes a superuser: both are said here, or the first migration fails.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use stanchion_kernel::foreign::Foreign;
+
+use super::keys::{Keys, Unusable};
+use super::kinds::{PERCONA, object};
+use super::pods::claim;
+use super::wish::PostgresWish;
+use super::{DATABASE, Readiness, USERNAME, observed, text};
+use crate::login::Psql;
+
+/// The disk of a server, and of the backups, when nobody says how large.
+const DISK: &str = "20Gi";
+/// The poolers, so that one can be replaced while the other works.
+const POOLERS: u32 = 2;
+/// The key under which the first statements are.
+const INIT: &str = "init.sql";
+/// Extensions that GitLab needs. An owner of the database may not create the last one.
+const EXTENSIONS: [&str; 3] = ["pg_trgm", "btree_gist", "amcheck"];
+/// The first version in which nobody may write into `public` unless told so.
+const CLOSED_PUBLIC: u32 = 15;
+
+/// The images of each major version, as of version 3.0.0 of the operator. Its plain installation has no images of its
+/// own: a cluster that names none is never started. Majors that are not here are left to an operator that has.
+const IMAGES: [(u32, &str); 5] = [
+    (14, "docker.io/percona/percona-distribution-postgresql:14.23-1"),
+    (15, "docker.io/percona/percona-distribution-postgresql:15.18-1"),
+    (16, "docker.io/percona/percona-distribution-postgresql:16.14-1"),
+    (17, "docker.io/percona/percona-distribution-postgresql:17.10-1"),
+    (18, "docker.io/percona/percona-distribution-postgresql:18.4-1"),
+];
+const PGBOUNCER_IMAGE: &str = "docker.io/percona/percona-pgbouncer:1.25.2-1";
+const PGBACKREST_IMAGE: &str = "docker.io/percona/percona-pgbackrest:2.58.0-2";
+
+/// The kinds that it takes.
+pub static KINDS: [&Foreign; 1] = [&PERCONA];
+
+/// The name of an instance's cluster.
+pub fn name(instance: &str) -> String {
+    format!("{instance}-pg")
+}
+
+/// The name of the Secret that the operator makes for GitLab's role.
+pub fn secret_name(instance: &str) -> String {
+    format!("{}-pguser-{USERNAME}", name(instance))
+}
+
+/// The name of the `ConfigMap` with the first statements.
+pub fn init_name(instance: &str) -> String {
+    format!("{}-init", name(instance))
+}
+
+/// The cluster.
+pub fn cluster(wish: &PostgresWish<'_>) -> Value {
+    let mut user = json!({
+        "name": USERNAME,
+        "databases": [DATABASE],
+        "password": { "type": "AlphaNumeric" },
+    });
+    if wish.version >= CLOSED_PUBLIC {
+        user["grantPublicSchemaAccess"] = json!(true);
+    }
+    let mut server = json!({
+        "name": "instance1",
+        "replicas": wish.servers,
+        "dataVolumeClaimSpec": claim(wish.storage, DISK),
+    });
+    wish.placement.place_by_affinity(&mut server);
+    let mut spec = json!({
+        "postgresVersion": wish.version,
+        "autoCreateUserSchema": false,
+        "users": [user],
+        "databaseInitSQL": { "name": init_name(wish.instance), "key": INIT },
+        "instances": [server],
+        "backups": backups(wish),
+    });
+    if let Some((_, image)) = IMAGES.iter().find(|(major, _)| *major == wish.version) {
+        spec["image"] = json!(image);
+    }
+    if wish.pgbouncer {
+        let mut pooler = json!({ "image": PGBOUNCER_IMAGE, "replicas": POOLERS });
+        wish.placement.place_by_affinity(&mut pooler);
+        spec["proxy"] = json!({ "pgBouncer": pooler });
+    }
+    object(&PERCONA, &name(wish.instance), &spec)
+}
+
+/// Backups on a disk of their own: the whole once a week, what has changed every day. Without a retention they would be
+/// kept until the disk is full, and then the database stands still.
+fn backups(wish: &PostgresWish<'_>) -> Value {
+    let mut pgbackrest = json!({
+        "image": PGBACKREST_IMAGE,
+        "global": { "repo1-retention-full": "2" },
+        "repos": [{
+            "name": "repo1",
+            "schedules": { "full": "0 1 * * 0", "incremental": "0 1 * * 1-6" },
+            "volume": { "volumeClaimSpec": claim(wish.storage, DISK) },
+        }],
+    });
+    let mut pod = json!({});
+    wish.placement.place_by_affinity(&mut pod);
+    if pod != json!({}) {
+        for pods in ["jobs", "repoHost"] {
+            pgbackrest[pods] = pod.clone();
+        }
+    }
+    json!({ "pgbackrest": pgbackrest })
+}
+
+/// The first statements, which the operator has run by a superuser, once, when the database is there. They can be run
+/// again; a failure is not passed over, or GitLab's would be the first to be seen.
+pub fn init(instance: &str) -> Value {
+    let extensions = EXTENSIONS.map(|extension| format!("CREATE EXTENSION IF NOT EXISTS {extension};\n"));
+    let statements = format!(
+        "\\set ON_ERROR_STOP on\n\\connect {DATABASE}\n{}",
+        extensions.concat()
+    );
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": init_name(instance) },
+        "data": { INIT: statements },
+    })
+}
+
+/// Whether the cluster can be used.
+pub fn readiness(cluster: &DynamicObject) -> Readiness {
+    let name = cluster.name_any();
+    let count = |path| {
+        cluster
+            .data
+            .pointer(path)
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    match text(cluster, "/status/state") {
+        _ if !observed(cluster) => Readiness::NotYet(format!(
+            "PerconaPGCluster {name}: its last change is not taken up yet"
+        )),
+        Some("ready") => Readiness::Ready,
+        Some(state) => Readiness::NotYet(format!(
+            "PerconaPGCluster {name} is {state}: {} of {} servers are ready",
+            count("/status/postgres/ready"),
+            count("/status/postgres/size"),
+        )),
+        None => Readiness::NotYet(format!(
+            "PerconaPGCluster {name} has no status yet: does its operator run?"
+        )),
+    }
+}
+
+/// The login, from the Secret that the operator made.
+pub fn psql(secret: &Secret, pgbouncer: bool) -> Result<Psql, Unusable> {
+    let mut keys = Keys::of(secret);
+    let server = keys.address("host", "port");
+    let (address, behind_pooler) = if pgbouncer {
+        (keys.address("pgbouncer-host", "pgbouncer-port"), Some(server))
+    } else {
+        (server, None)
+    };
+    let psql = Psql {
+        address,
+        behind_pooler,
+        database: keys.text("dbname"),
+        username: keys.text("user"),
+        password: keys.sealed("password"),
+    };
+    keys.finish(psql)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_yaml_snapshot;
+
+    use super::*;
+    use crate::backends::keys::tests::secret;
+    use crate::backends::wish::tests::live;
+    use crate::backends::wish::tests::{asking, fullest, spec};
+    use crate::login::{Address, SecretKey};
+
+    #[test]
+    fn the_smallest() {
+        let spec = spec(json!({}));
+        assert_yaml_snapshot!(cluster(&asking(&spec).postgres(17)));
+    }
+
+    #[test]
+    fn the_fullest() {
+        assert_yaml_snapshot!(cluster(&asking(&fullest()).postgres(17)));
+    }
+
+    #[test]
+    fn the_first_statements() {
+        assert_yaml_snapshot!(init("shop"));
+    }
+
+    #[test]
+    fn before_version_15_everybody_may_write_into_public() {
+        let spec = spec(json!({}));
+        let granted = |version| {
+            let cluster = cluster(&asking(&spec).postgres(version));
+            cluster.pointer("/spec/users/0/grantPublicSchemaAccess").cloned()
+        };
+        assert_eq!((granted(14), granted(15)), (None, Some(json!(true))));
+    }
+
+    #[test]
+    fn a_cluster_is_ready_when_it_says_so_about_its_current_spec() {
+        let status = |generation: i64, status: Value| {
+            readiness(&live(
+                json!({ "metadata": { "name": "shop-pg", "generation": generation }, "status": status }),
+            ))
+        };
+        assert_eq!(status(1, json!({ "state": "ready" })), Readiness::Ready);
+        assert_eq!(
+            status(2, json!({ "state": "ready", "observedGeneration": 2 })),
+            Readiness::Ready
+        );
+        let not_yet = |readiness| match readiness {
+            Readiness::NotYet(why) => why,
+            Readiness::Ready => panic!("ready"),
+        };
+        let stale = not_yet(status(2, json!({ "state": "ready", "observedGeneration": 1 })));
+        assert_eq!(
+            stale,
+            "PerconaPGCluster shop-pg: its last change is not taken up yet"
+        );
+        let busy = not_yet(status(
+            1,
+            json!({ "state": "initializing", "postgres": { "ready": 1, "size": 3 } }),
+        ));
+        assert_eq!(
+            busy,
+            "PerconaPGCluster shop-pg is initializing: 1 of 3 servers are ready"
+        );
+        let silent = not_yet(readiness(&live(json!({ "metadata": { "name": "shop-pg" } }))));
+        assert_eq!(
+            silent,
+            "PerconaPGCluster shop-pg has no status yet: does its operator run?"
+        );
+    }
+
+    fn made(others: &[(&str, &str)]) -> Secret {
+        let mut fields = vec![
+            ("host", "shop-pg-primary.gl.svc"),
+            ("port", "5432"),
+            ("dbname", DATABASE),
+            ("user", USERNAME),
+            ("password", "hidden"),
+        ];
+        fields.extend(others);
+        secret(&secret_name("shop"), &fields)
+    }
+
+    #[test]
+    fn without_a_pooler_everything_goes_to_the_server() {
+        let primary = Address {
+            host: "shop-pg-primary.gl.svc".into(),
+            port: 5432,
+        };
+        let expected = Psql {
+            address: primary,
+            behind_pooler: None,
+            database: "gitlabhq_production".into(),
+            username: "gitlab".into(),
+            password: SecretKey {
+                secret: "shop-pg-pguser-gitlab".into(),
+                key: "password".into(),
+            },
+        };
+        assert_eq!(psql(&made(&[]), false).unwrap(), expected);
+    }
+
+    #[test]
+    fn with_a_pooler_the_server_is_still_known() {
+        let pooler = [
+            ("pgbouncer-host", "shop-pg-pgbouncer.gl.svc"),
+            ("pgbouncer-port", "5432"),
+        ];
+        let psql = psql(&made(&pooler), true).unwrap();
+        assert_eq!(psql.address.host, "shop-pg-pgbouncer.gl.svc");
+        assert_eq!(psql.behind_pooler.unwrap().host, "shop-pg-primary.gl.svc");
+    }
+
+    #[test]
+    fn a_pooler_that_is_not_there_yet_is_missed() {
+        let error = psql(&made(&[]), true).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "Secret shop-pg-pguser-gitlab: it lacks pgbouncer-host, pgbouncer-port"
+        );
+    }
+}

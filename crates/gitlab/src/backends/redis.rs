@@ -1,0 +1,249 @@
+//! Redis, run by OT-CONTAINER-KIT's operator.
+//!
+//! Its custom resources say nothing about how they do: their `StatefulSets` have to be asked. It makes no password
+//! either, so that one is made for it, once.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+use stanchion_api::gitlab::Topology;
+use stanchion_kernel::foreign::Foreign;
+
+use super::Readiness;
+use super::kinds::{self, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
+use super::pods::claim;
+use super::wish::RedisWish;
+use crate::login::{Address, RedisLogin, RedisServer, SecretKey};
+
+/// The images, of the same version.
+const SERVER_IMAGE: &str = "quay.io/opstree/redis:v7.0.15";
+const SENTINEL_IMAGE: &str = "quay.io/opstree/redis-sentinel:v7.0.15";
+/// The disk of a server when nobody says how large.
+const DISK: &str = "5Gi";
+/// The Sentinels, however many servers there are: most of them must agree that one is gone.
+const SENTINELS: u32 = 3;
+/// How many must agree.
+const QUORUM: &str = "2";
+/// What the Sentinels call the servers.
+const MASTER: &str = "gitlab";
+/// The key of the password.
+const PASSWORD: &str = "password";
+const SERVER_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// The name of an instance's Redis, and of its Sentinels.
+pub fn name(instance: &str) -> String {
+    format!("{instance}-redis")
+}
+
+/// The name of the Secret with its password.
+pub fn auth_name(instance: &str) -> String {
+    format!("{}-auth", name(instance))
+}
+
+/// The Secret with its password.
+pub fn auth(instance: &str, password: &SecretString) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": auth_name(instance) },
+        "type": "Opaque",
+        "stringData": { PASSWORD: password.expose_secret() },
+    })
+}
+
+/// The kinds that a Redis of this topology consists of.
+pub fn kinds(topology: Topology) -> &'static [&'static Foreign] {
+    static ALONE: [&Foreign; 1] = [&REDIS];
+    static WATCHED: [&Foreign; 2] = [&REDIS_REPLICATION, &REDIS_SENTINEL];
+    match topology {
+        Topology::Standalone => &ALONE,
+        Topology::Ha => &WATCHED,
+    }
+}
+
+/// What it consists of, each with its kind.
+pub fn objects(wish: &RedisWish<'_>) -> Vec<(&'static Foreign, Value)> {
+    match wish.topology {
+        Topology::Standalone => vec![object(&REDIS, wish, server(wish))],
+        Topology::Ha => {
+            let mut servers = server(wish);
+            servers["clusterSize"] = json!(wish.servers);
+            vec![
+                object(&REDIS_REPLICATION, wish, servers),
+                object(&REDIS_SENTINEL, wish, sentinels(wish)),
+            ]
+        }
+    }
+}
+
+fn object(kind: &'static Foreign, wish: &RedisWish<'_>, mut spec: Value) -> (&'static Foreign, Value) {
+    wish.placement.place(&mut spec);
+    // The images run as this user, and the disks have to be theirs.
+    spec["podSecurityContext"] = json!({ "runAsUser": 1000, "fsGroup": 1000 });
+    (kind, kinds::object(kind, &name(wish.instance), &spec))
+}
+
+fn server(wish: &RedisWish<'_>) -> Value {
+    json!({
+        "kubernetesConfig": {
+            "image": SERVER_IMAGE,
+            "redisSecret": { "name": auth_name(wish.instance), "key": PASSWORD },
+        },
+        "storage": { "volumeClaimTemplate": { "spec": claim(wish.storage, DISK) } },
+    })
+}
+
+fn sentinels(wish: &RedisWish<'_>) -> Value {
+    let password = json!({ "name": auth_name(wish.instance), "key": PASSWORD });
+    json!({
+        "clusterSize": SENTINELS,
+        "kubernetesConfig": { "image": SENTINEL_IMAGE },
+        "redisSentinelConfig": {
+            "redisReplicationName": name(wish.instance),
+            "redisReplicationPassword": { "secretKeyRef": password },
+            "masterGroupName": MASTER,
+            "quorum": QUORUM,
+        },
+    })
+}
+
+/// The `StatefulSets` that tell how a Redis of this topology does.
+pub fn stateful_sets(instance: &str, topology: Topology) -> Vec<String> {
+    let servers = name(instance);
+    match topology {
+        Topology::Standalone => vec![servers],
+        Topology::Ha => {
+            let sentinels = format!("{servers}-sentinel");
+            vec![servers, sentinels]
+        }
+    }
+}
+
+/// Whether all servers of this `StatefulSet` can be used; nothing, if it is not there.
+pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
+    let Some(set) = set else {
+        return Readiness::NotYet(format!(
+            "StatefulSet {name} is not there yet: does Redis' operator run?"
+        ));
+    };
+    let status = set.status.clone().unwrap_or_default();
+    let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let ready = status.ready_replicas.unwrap_or_default();
+    let current = status.observed_generation >= set.metadata.generation;
+    if current && ready >= 1 && ready == wanted {
+        Readiness::Ready
+    } else {
+        Readiness::NotYet(format!("StatefulSet {name}: {ready} of {wanted} pods are ready"))
+    }
+}
+
+/// The login. Sentinels have no password, and each is named: whichever is asked must not be one that is gone.
+pub fn login(wish: &RedisWish<'_>) -> RedisLogin {
+    let name = name(wish.instance);
+    let domain = format!("{}.svc", wish.namespace);
+    let server = match wish.topology {
+        Topology::Standalone => RedisServer::At(Address {
+            host: format!("{name}.{domain}"),
+            port: SERVER_PORT,
+        }),
+        Topology::Ha => RedisServer::Asked {
+            master: MASTER.to_owned(),
+            sentinels: (0..SENTINELS)
+                .map(|number| Address {
+                    host: format!("{name}-sentinel-{number}.{name}-sentinel-headless.{domain}"),
+                    port: SENTINEL_PORT,
+                })
+                .collect(),
+        },
+    };
+    RedisLogin {
+        server,
+        password: SecretKey {
+            secret: auth_name(wish.instance),
+            key: PASSWORD.to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::{assert_debug_snapshot, assert_yaml_snapshot};
+
+    use super::*;
+    use crate::backends::wish::tests::{asking, fullest, spec};
+
+    fn rendered(wish: &RedisWish<'_>) -> Vec<Value> {
+        let (kinds, objects): (Vec<_>, Vec<_>) = objects(wish).into_iter().unzip();
+        assert_eq!(kinds, super::kinds(wish.topology));
+        objects
+    }
+
+    #[test]
+    fn the_smallest() {
+        let spec = spec(json!({}));
+        assert_yaml_snapshot!(rendered(&asking(&spec).redis()));
+    }
+
+    #[test]
+    fn the_fullest() {
+        assert_yaml_snapshot!(rendered(&asking(&fullest()).redis()));
+    }
+
+    #[test]
+    fn the_password() {
+        let secret = auth("shop", &SecretString::from("hidden"));
+        assert_eq!(secret["metadata"]["name"], "shop-redis-auth");
+        assert_eq!(secret["stringData"], json!({ "password": "hidden" }));
+    }
+
+    #[test]
+    fn each_sentinel_has_an_address() {
+        assert_debug_snapshot!(login(&asking(&fullest()).redis()));
+    }
+
+    #[test]
+    fn one_server_is_always_at_the_same_address() {
+        let spec = spec(json!({}));
+        let address = Address {
+            host: "shop-redis.gl.svc".into(),
+            port: 6379,
+        };
+        assert_eq!(login(&asking(&spec).redis()).server, RedisServer::At(address));
+    }
+
+    #[test]
+    fn it_is_ready_when_all_pods_are() {
+        let set = |value: Value| -> StatefulSet { serde_json::from_value(value).unwrap() };
+        let of = |wanted: i32, ready: i32, generation: i64| {
+            let set = set(json!({
+                "metadata": { "generation": generation },
+                "spec": { "replicas": wanted, "selector": {}, "serviceName": "s", "template": {} },
+                "status": { "replicas": wanted, "readyReplicas": ready, "observedGeneration": 1 },
+            }));
+            readiness("shop-redis", Some(&set))
+        };
+        let waiting = |ready, wanted| {
+            Readiness::NotYet(format!(
+                "StatefulSet shop-redis: {ready} of {wanted} pods are ready"
+            ))
+        };
+        assert_eq!(of(3, 3, 1), Readiness::Ready);
+        assert_eq!(of(3, 2, 1), waiting(2, 3));
+        assert_eq!(of(0, 0, 1), waiting(0, 0));
+        assert_eq!(of(3, 3, 2), waiting(3, 3));
+        let absent = readiness("shop-redis", None);
+        assert!(
+            matches!(absent, Readiness::NotYet(why) if why.starts_with("StatefulSet shop-redis is not there yet"))
+        );
+    }
+
+    #[test]
+    fn the_sentinels_have_a_stateful_set_too() {
+        assert_eq!(stateful_sets("shop", Topology::Standalone), ["shop-redis"]);
+        assert_eq!(
+            stateful_sets("shop", Topology::Ha),
+            ["shop-redis", "shop-redis-sentinel"]
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! What is asked for of each backend: the spec wins over the profile, the profile over what is built in.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Toleration;
+use stanchion_api::gitlab::{GitlabInstanceSpec, ProfileDefaults, Topology, Volume};
+
+/// The servers of a backend with `topology: ha` when nobody says how many.
+const SERVERS: u32 = 3;
+/// The nodes of an Elasticsearch when nobody says how many.
+const NODES: u32 = 1;
+
+/// An instance, with everything that says something about its backends.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// The instance's name.
+    pub instance: &'a str,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its spec.
+    pub spec: &'a GitlabInstanceSpec,
+    /// The defaults of its profile, if it has one.
+    pub profile: Option<&'a ProfileDefaults>,
+}
+
+/// Where the pods of a backend may run.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement<'a> {
+    /// Labels that a node must have.
+    pub node_selector: &'a BTreeMap<String, String>,
+    /// Taints that the pods tolerate.
+    pub tolerations: &'a [Toleration],
+}
+
+/// What a managed PostgreSQL shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct PostgresWish<'a> {
+    /// The instance's name.
+    pub instance: &'a str,
+    /// How many servers, one of which leads.
+    pub servers: u32,
+    /// Whether connections go through `PgBouncer`.
+    pub pgbouncer: bool,
+    /// The major version.
+    pub version: u32,
+    /// The disk of each server.
+    pub storage: &'a Volume,
+    /// Where they run.
+    pub placement: Placement<'a>,
+}
+
+/// What a managed Redis shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct RedisWish<'a> {
+    /// The instance's name.
+    pub instance: &'a str,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// One server, or several that Sentinels watch over.
+    pub topology: Topology,
+    /// How many servers.
+    pub servers: u32,
+    /// The disk of each server.
+    pub storage: &'a Volume,
+    /// Where they run.
+    pub placement: Placement<'a>,
+}
+
+/// What a managed Elasticsearch shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct ElasticsearchWish<'a> {
+    /// The instance's name.
+    pub instance: &'a str,
+    /// How many nodes.
+    pub nodes: u32,
+    /// The disk of each node.
+    pub storage: &'a Volume,
+    /// Where they run.
+    pub placement: Placement<'a>,
+}
+
+impl<'a> Asking<'a> {
+    /// The database, of this major version.
+    pub fn postgres(self, version: u32) -> PostgresWish<'a> {
+        let spec = &self.spec.postgres;
+        let profile = self.profile.map(|profile| &profile.postgres);
+        let topology = topology(spec.topology, profile.and_then(|profile| profile.topology));
+        let pgbouncer = spec.pgbouncer.or(profile.and_then(|profile| profile.pgbouncer));
+        PostgresWish {
+            instance: self.instance,
+            servers: servers(topology, spec.nodes, profile.and_then(|profile| profile.nodes)),
+            pgbouncer: pgbouncer.unwrap_or(false),
+            version,
+            storage: &spec.storage,
+            placement: self.placement(),
+        }
+    }
+
+    /// Redis.
+    pub fn redis(self) -> RedisWish<'a> {
+        let spec = &self.spec.redis;
+        let profile = self.profile.map(|profile| &profile.redis);
+        let topology = topology(spec.topology, profile.and_then(|profile| profile.topology));
+        RedisWish {
+            instance: self.instance,
+            namespace: self.namespace,
+            topology,
+            servers: servers(topology, spec.nodes, profile.and_then(|profile| profile.nodes)),
+            storage: &spec.storage,
+            placement: self.placement(),
+        }
+    }
+
+    /// Elasticsearch.
+    pub fn elasticsearch(self) -> ElasticsearchWish<'a> {
+        let spec = &self.spec.elasticsearch;
+        let profile = self.profile.and_then(|profile| profile.elasticsearch.nodes);
+        ElasticsearchWish {
+            instance: self.instance,
+            nodes: spec.nodes.or(profile).unwrap_or(NODES),
+            storage: &spec.storage,
+            placement: self.placement(),
+        }
+    }
+
+    fn placement(self) -> Placement<'a> {
+        Placement {
+            node_selector: &self.spec.node_selector,
+            tolerations: &self.spec.tolerations,
+        }
+    }
+}
+
+fn topology(spec: Option<Topology>, profile: Option<Topology>) -> Topology {
+    spec.or(profile).unwrap_or(Topology::Standalone)
+}
+
+fn servers(topology: Topology, spec: Option<u32>, profile: Option<u32>) -> u32 {
+    match topology {
+        Topology::Standalone => 1,
+        Topology::Ha => spec.or(profile).unwrap_or(SERVERS),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A spec with these fields beside the required ones.
+    pub(crate) fn spec(mut fields: Value) -> GitlabInstanceSpec {
+        fields["domains"] = json!({ "gitlab": "git.example.com" });
+        serde_json::from_value(fields).unwrap()
+    }
+
+    /// The instance `shop` with this spec and no profile.
+    pub(crate) fn asking(spec: &GitlabInstanceSpec) -> Asking<'_> {
+        Asking {
+            instance: "shop",
+            namespace: "gl",
+            spec,
+            profile: None,
+        }
+    }
+
+    /// Everything that the spec can say about a backend.
+    pub(crate) fn fullest() -> GitlabInstanceSpec {
+        let disk = json!({ "size": "100Gi", "storageClass": "fast" });
+        spec(json!({
+            "postgres": { "managed": true, "topology": "ha", "nodes": 5, "pgbouncer": true, "storage": disk },
+            "redis": { "managed": true, "topology": "ha", "nodes": 5, "storage": disk },
+            "elasticsearch": { "managed": true, "nodes": 3, "storage": disk },
+            "nodeSelector": { "pool": "data", "zone": "a" },
+            "tolerations": [{ "key": "dedicated", "operator": "Equal", "value": "data", "effect": "NoSchedule" }],
+        }))
+    }
+
+    /// An object as the cluster has it.
+    pub(crate) fn live(fields: Value) -> kube::core::DynamicObject {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    fn defaults(fields: Value) -> ProfileDefaults {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    #[test]
+    fn without_a_word_each_has_one_server() {
+        let spec = spec(json!({}));
+        let asking = asking(&spec);
+        let postgres = asking.postgres(16);
+        assert_eq!((postgres.servers, postgres.pgbouncer), (1, false));
+        assert_eq!(
+            (asking.redis().topology, asking.redis().servers),
+            (Topology::Standalone, 1)
+        );
+        assert_eq!(asking.elasticsearch().nodes, 1);
+    }
+
+    #[test]
+    fn highly_available_means_three_unless_somebody_says_how_many() {
+        let spec =
+            spec(json!({ "postgres": { "topology": "ha" }, "redis": { "topology": "ha", "nodes": 5 } }));
+        let asking = asking(&spec);
+        assert_eq!((asking.postgres(16).servers, asking.redis().servers), (3, 5));
+    }
+
+    #[test]
+    fn the_spec_wins_over_the_profile() {
+        let profile = defaults(json!({
+            "postgres": { "topology": "ha", "nodes": 7, "pgbouncer": true },
+            "redis": { "topology": "ha", "nodes": 7 },
+            "elasticsearch": { "nodes": 7 },
+        }));
+        let silent = spec(json!({}));
+        let asking = Asking {
+            profile: Some(&profile),
+            ..asking(&silent)
+        };
+        assert_eq!(
+            (asking.postgres(16).servers, asking.postgres(16).pgbouncer),
+            (7, true)
+        );
+        assert_eq!(
+            (asking.redis().topology, asking.redis().servers),
+            (Topology::Ha, 7)
+        );
+        assert_eq!(asking.elasticsearch().nodes, 7);
+
+        let outspoken = spec(json!({
+            "postgres": { "topology": "standalone", "pgbouncer": false },
+            "redis": { "nodes": 3 },
+            "elasticsearch": { "nodes": 2 },
+        }));
+        let asking = Asking {
+            spec: &outspoken,
+            ..asking
+        };
+        assert_eq!(
+            (asking.postgres(16).servers, asking.postgres(16).pgbouncer),
+            (1, false)
+        );
+        assert_eq!(
+            (asking.redis().topology, asking.redis().servers),
+            (Topology::Ha, 3)
+        );
+        assert_eq!(asking.elasticsearch().nodes, 2);
+    }
+}
