@@ -1,0 +1,95 @@
+//! The buckets, as the user's Secret names them, and the three forms in which GitLab's parts want to be told of them.
+//!
+//! Each part reads a language of its own, and a missing bucket shows only when somebody uploads the first thing of its
+//! kind. So all is read at once, everything that is missing is named at once, and what one of the languages could not
+//! carry is refused before anything is installed.
+
+mod derived;
+mod endpoint;
+mod reader;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use secrecy::SecretString;
+
+pub use derived::{Derived, Unwritable};
+use endpoint::Endpoint;
+use reader::Reader;
+
+/// The object storage of an instance.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Buckets {
+    access_key: SecretString,
+    secret_key: SecretString,
+    endpoint: Endpoint,
+    region: String,
+    pub registry: String,
+    pub lfs: String,
+    pub artifacts: String,
+    pub uploads: String,
+    pub packages: String,
+    pub mr_diffs: String,
+    pub terraform: String,
+    pub ci_secure_files: String,
+    pub dependency_proxy: String,
+    pub backups: String,
+    pub pages: String,
+    /// Where a backup is laid while it is restored: the bucket of the backups, if there is none for it.
+    pub tmp: String,
+}
+
+/// Why a Secret does not describe an object storage. No value is in it. The sentence begins with what the Secret does,
+/// and its name is to be put before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Keys that are not there, or empty: all of them.
+    #[error("lacks {}: add what is missing", .0.join(", "))]
+    Missing(Vec<&'static str>),
+    /// Not text.
+    #[error("has bytes under {0} that are not UTF-8: write it as text")]
+    NotText(&'static str),
+    /// Not an address.
+    #[error(
+        "has no address under endpoint: write a host, with a port if need be, such as https://s3.example.com:9000"
+    )]
+    Endpoint,
+    /// The configuration of the backup tool has one line a setting, and takes what begins with `$` for a variable of
+    /// its environment.
+    #[error(
+        "has a value under {0} that begins with $, or has a line break or another control character in it: the \
+         configuration of GitLab's backup tool cannot carry that. Use other credentials"
+    )]
+    Unfit(&'static str),
+}
+
+impl Buckets {
+    /// Reads the data of the user's Secret.
+    pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, Unusable> {
+        let mut secret = Reader::new(data);
+        let backups = secret.text("bucket.backups");
+        let buckets = Self {
+            access_key: secret.line("accessKey").into(),
+            secret_key: secret.line("secretKey").into(),
+            endpoint: secret.endpoint("endpoint"),
+            region: secret.line("region"),
+            registry: secret.text("bucket.registry"),
+            lfs: secret.text("bucket.lfs"),
+            artifacts: secret.text("bucket.artifacts"),
+            uploads: secret.text("bucket.uploads"),
+            packages: secret.text("bucket.packages"),
+            mr_diffs: secret.text("bucket.mr-diffs"),
+            terraform: secret.text("bucket.terraform"),
+            ci_secure_files: secret.text("bucket.ci-secure-files"),
+            dependency_proxy: secret.text("bucket.dependency-proxy"),
+            tmp: secret.optional("bucket.tmp").unwrap_or_else(|| backups.clone()),
+            backups,
+            pages: secret.text("bucket.pages"),
+        };
+        secret.verdict().map(|()| buckets)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,185 @@
+use proptest::prelude::*;
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use super::*;
+
+/// What a complete Secret has in it.
+pub(crate) const COMPLETE: [(&str, &str); 15] = [
+    ("accessKey", "AKIDEXAMPLE"),
+    ("secretKey", "wJalr/XUtnFEMI+K7MDENG"),
+    ("endpoint", "https://s3.example.com:9000"),
+    ("region", "eu-central-3"),
+    ("bucket.registry", "shop-registry"),
+    ("bucket.lfs", "shop-lfs"),
+    ("bucket.artifacts", "shop-artifacts"),
+    ("bucket.uploads", "shop-uploads"),
+    ("bucket.packages", "shop-packages"),
+    ("bucket.mr-diffs", "shop-mr-diffs"),
+    ("bucket.terraform", "shop-terraform"),
+    ("bucket.ci-secure-files", "shop-ci-secure-files"),
+    ("bucket.dependency-proxy", "shop-dependency-proxy"),
+    ("bucket.backups", "shop-backups"),
+    ("bucket.pages", "shop-pages"),
+];
+
+pub(crate) fn data(changes: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
+    let all = COMPLETE.iter().chain(changes);
+    all.map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())))
+        .collect()
+}
+
+fn text(which: Derived, changes: &[(&str, &str)]) -> String {
+    let buckets = Buckets::read(&data(changes)).unwrap();
+    which.text("shop", &buckets).unwrap().expose_secret().to_owned()
+}
+
+#[test]
+fn each_part_is_told_in_its_own_language() {
+    let told = |which: Derived| format!("# {}: {}\n{}", which.name("shop"), which.key(), text(which, &[]));
+    insta::assert_snapshot!(Derived::ALL.map(told).join("\n"), @"
+    # shop-gitlab-registry-storage: config
+    s3:
+      bucket: 'shop-registry'
+      accesskey: 'AKIDEXAMPLE'
+      secretkey: 'wJalr/XUtnFEMI+K7MDENG'
+      region: 'eu-central-3'
+      regionendpoint: 'https://s3.example.com:9000'
+      v4auth: true
+      pathstyle: true
+
+    # shop-gitlab-rails-storage: connection
+    provider: 'AWS'
+    region: 'eu-central-3'
+    aws_access_key_id: 'AKIDEXAMPLE'
+    aws_secret_access_key: 'wJalr/XUtnFEMI+K7MDENG'
+    aws_signature_version: 4
+    endpoint: 'https://s3.example.com:9000'
+    path_style: true
+
+    # shop-gitlab-backup-storage: config
+    [default]
+    access_key = AKIDEXAMPLE
+    secret_key = wJalr/XUtnFEMI+K7MDENG
+    bucket_location = eu-central-3
+    host_base = s3.example.com:9000
+    host_bucket = s3.example.com:9000
+    use_https = True
+    multipart_chunk_size_mb = 128
+    ");
+}
+
+#[test]
+fn every_key_is_needed_and_all_that_lack_are_named() {
+    for (key, _) in COMPLETE {
+        let mut lacking = data(&[]);
+        lacking.remove(key);
+        assert_eq!(Buckets::read(&lacking).unwrap_err(), Unusable::Missing(vec![key]));
+        assert_eq!(
+            Buckets::read(&data(&[(key, " \n")])).unwrap_err(),
+            Unusable::Missing(vec![key])
+        );
+    }
+    let Err(Unusable::Missing(all)) = Buckets::read(&BTreeMap::new()) else {
+        panic!("nothing is not enough");
+    };
+    assert_eq!(all.len(), 15);
+    insta::assert_snapshot!(
+        Buckets::read(&data(&[("bucket.lfs", ""), ("region", "")])).unwrap_err(),
+        @"lacks bucket.lfs, region: add what is missing"
+    );
+}
+
+#[test]
+fn backups_are_restored_over_their_own_bucket_unless_there_is_another() {
+    assert_eq!(Buckets::read(&data(&[])).unwrap().tmp, "shop-backups");
+    assert_eq!(
+        Buckets::read(&data(&[("bucket.tmp", "shop-tmp")])).unwrap().tmp,
+        "shop-tmp"
+    );
+}
+
+#[test]
+fn a_line_break_at_the_end_is_not_part_of_a_value() {
+    let text = text(
+        Derived::Backup,
+        &[("accessKey", "AKID\n"), ("endpoint", "http://minio:9000/\r\n")],
+    );
+    assert!(text.contains("access_key = AKID\n"), "{text}");
+    assert!(
+        text.contains("host_base = minio:9000\n") && text.contains("use_https = False\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_part_could_not_read_is_refused_and_not_shown() {
+    for (key, value, why) in [
+        ("secretKey", "a\nuse_https = False", Unusable::Unfit("secretKey")),
+        ("secretKey", "$HOME", Unusable::Unfit("secretKey")),
+        ("accessKey", "a\u{85}b", Unusable::Unfit("accessKey")),
+        ("region", "a\rb", Unusable::Unfit("region")),
+        ("endpoint", "https://s3.example.com/a/path", Unusable::Endpoint),
+    ] {
+        let error = Buckets::read(&data(&[(key, value)])).unwrap_err();
+        assert_eq!(error, why);
+        assert!(!error.to_string().contains(value));
+    }
+    let mut bytes = data(&[]);
+    bytes.insert("bucket.tmp".into(), ByteString(vec![0xff]));
+    assert_eq!(
+        Buckets::read(&bytes).unwrap_err(),
+        Unusable::NotText("bucket.tmp")
+    );
+}
+
+#[test]
+fn no_credential_is_shown_by_debug() {
+    let shown = format!("{:?}", Buckets::read(&data(&[])).unwrap());
+    assert!(
+        shown.contains("shop-lfs") && !shown.contains("AKIDEXAMPLE") && !shown.contains("wJalr"),
+        "{shown}"
+    );
+}
+
+/// Reads as s3cmd does: the rest of the line, without the blanks around it, and without a pair of quotes.
+fn s3cmd_reads(text: &str, key: &str) -> Option<String> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{key} =")))?
+        .trim();
+    let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    Some(unquoted.unwrap_or(value).to_owned())
+}
+
+proptest! {
+    #[test]
+    fn strange_values_reach_every_reader_as_they_are(
+        access in "[^\\p{Cc}\\p{Z}$][^\\p{Cc}]{0,20}[^\\p{Cc}\\p{Z}]",
+        secret in prop::sample::select(vec![
+            "no", "1e3", "0123", "1:30", "2026-01-01", "~", "null", "a: b", "- a", "#x", "a #b", "%s", "{{a}}", "'", "\"", "\"a\"",
+            "'a'", "\\", "a\\n", "&a", "*a", "!a", "|", ">", "@a", "`a`", "a\"b'c", "[default]", "ключ", "🔑",
+        ]),
+        bucket in "[^\\p{Z}\\p{Cc}][^\u{fffe}]{0,12}[^\\p{Z}\\p{Cc}]",
+    ) {
+        let changes = [("accessKey", access.as_str()), ("secretKey", secret), ("bucket.registry", &bucket)];
+        let buckets = Buckets::read(&data(&changes)).unwrap();
+        let of = |which: Derived| which.text("shop", &buckets).unwrap().expose_secret().to_owned();
+        let yaml = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
+
+        let rails = yaml(&of(Derived::Rails));
+        prop_assert_eq!(&rails["aws_access_key_id"], access.as_str());
+        prop_assert_eq!(&rails["aws_secret_access_key"], secret);
+
+        let registry = of(Derived::Registry);
+        prop_assert_eq!(registry.lines().count(), 8, "a value was broken: {}", registry);
+        let registry = yaml(&registry);
+        prop_assert_eq!(&registry["s3"]["accesskey"], access.as_str());
+        prop_assert_eq!(&registry["s3"]["secretkey"], secret);
+        prop_assert_eq!(&registry["s3"]["bucket"], bucket.as_str());
+
+        let ini = of(Derived::Backup);
+        prop_assert_eq!(s3cmd_reads(&ini, "access_key"), Some(access));
+        prop_assert_eq!(s3cmd_reads(&ini, "secret_key"), Some(secret.to_owned()));
+    }
+}
