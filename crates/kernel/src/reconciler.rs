@@ -93,7 +93,7 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     }
 
     /// The kinds of others, which may not be there, that wake its objects.
-    fn foreign() -> &'static [Foreign] {
+    fn foreign() -> &'static [&'static Foreign] {
         &[]
     }
 

@@ -85,6 +85,12 @@ impl Writer {
         self.patch(&self.place().foreign(kind), kind, intent).await
     }
 
+    /// Makes the fields that a predecessor has set ours, so that the write to come takes away those that are not
+    /// intended.
+    pub async fn succeed_foreign(&self, kind: &ApiResource, live: &DynamicObject) -> Result<(), Problem> {
+        self.succeed(&self.place().foreign(kind), live).await
+    }
+
     /// Deletes an object, if it is still the one that was observed.
     pub async fn delete_foreign(&self, kind: &ApiResource, object: &DynamicObject) -> Result<(), Problem> {
         self.remove(&self.place().foreign(kind), &object.metadata).await

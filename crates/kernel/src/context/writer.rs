@@ -120,7 +120,10 @@ impl Writer {
 
     /// Makes the fields that a predecessor has set ours, so that the write to come takes away those that are not
     /// intended.
-    async fn succeed<K: Member>(&self, api: &Api<K>, live: &K) -> Result<(), Problem> {
+    pub(super) async fn succeed<K>(&self, api: &Api<K>, live: &K) -> Result<(), Problem>
+    where
+        K: Resource + Clone + DeserializeOwned + Serialize + Debug,
+    {
         let entries = live.managed_fields();
         let Some(ours) = succession(entries, &self.field_manager) else {
             return Ok(());

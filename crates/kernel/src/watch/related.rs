@@ -55,9 +55,9 @@ impl Related {
     }
 
     /// Adds the kinds of others that a controller wants to hear of while there are any.
-    pub fn follow(&mut self, kinds: &'static [Foreign], scope: &Scope, subscriber: &Subscriber) {
+    pub fn follow(&mut self, kinds: &[&'static Foreign], scope: &Scope, subscriber: &Subscriber) {
         for kind in kinds {
-            let subscribers = self.foreign.entry((kind, scope.clone())).or_default();
+            let subscribers = self.foreign.entry((*kind, scope.clone())).or_default();
             subscribers.push(subscriber.clone());
         }
     }

@@ -2,6 +2,7 @@
 //! wake-ups), the index of what was read, and watches that meet malformed objects or missing rights.
 
 mod children;
+mod foreign;
 mod malformed;
 mod primary;
 mod rights;
