@@ -1,0 +1,55 @@
+//! Makes the pods that read a Secret new when its contents are: they read it once, when they start.
+//!
+//! The chart has a place for annotations of all Deployments, which rolls nothing. What it calls the annotations of a
+//! part are those of the part's pods; the toolbox hands its own on to the pods of its backups.
+
+use serde_json::{Value, json};
+
+use super::Input;
+use super::merge::layered;
+
+/// What the Secrets that GitLab's pods read contain, as short texts that change with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checksums {
+    /// What Rails reads.
+    pub rails: Option<String>,
+    /// What the registry reads.
+    pub registry: Option<String>,
+    /// What the toolbox reads beside Rails.
+    pub toolbox: Option<String>,
+}
+
+pub(super) fn values(input: &Input<'_>) -> Value {
+    let Checksums {
+        rails,
+        registry,
+        toolbox,
+    } = input.checksums;
+    let domains = &input.spec.domains;
+    layered([
+        rails
+            .as_deref()
+            .map(|sum| rails_readers(sum, domains.pages.is_some())),
+        registry
+            .as_deref()
+            .filter(|_| domains.registry.is_some())
+            .map(|sum| json!({ "registry": annotated("registry", sum) })),
+        toolbox
+            .as_deref()
+            .map(|sum| json!({ "gitlab": { "toolbox": annotated("backup", sum) } })),
+    ])
+}
+
+/// Pages mount Rails' connection too; neither Gitaly nor GitLab Shell do.
+fn rails_readers(sum: &str, pages: bool) -> Value {
+    let readers = ["webservice", "sidekiq", "toolbox"]
+        .into_iter()
+        .chain(pages.then_some("gitlab-pages"));
+    let told = readers.map(|reader| (reader.to_owned(), annotated("rails", sum)));
+    json!({ "gitlab": told.collect::<Value>() })
+}
+
+fn annotated(secret: &str, sum: &str) -> Value {
+    let key = format!("checksum/{secret}-storage");
+    json!({ "annotations": { key: sum } })
+}

@@ -1,0 +1,100 @@
+//! What `spec.helm.values` brings itself, so that the spec has to name no backend for it.
+
+use serde_json::Value;
+use stanchion_api::gitlab::Values;
+
+/// Whether these values say where the database is.
+pub fn names_psql(values: &Values) -> bool {
+    says(values, &["global", "psql", "host"]) || says(values, &["global", "psql", "main", "host"])
+}
+
+/// Whether these values say where Redis is.
+pub fn names_redis(values: &Values) -> bool {
+    says(values, &["global", "redis", "host"]) || says(values, &["global", "redis", "redisYmlOverride"])
+}
+
+/// Whether these values say where things are stored, be it in the chart's own `MinIO`.
+pub fn names_object_storage(values: &Values) -> bool {
+    says(values, &["global", "appConfig", "object_store", "connection"])
+        || says(values, &["global", "appConfig", "object_store", "enabled"])
+        || find(values, &["global", "minio", "enabled"]).is_some_and(Value::is_boolean)
+}
+
+/// Whether there is more than nothing, no and emptiness.
+fn says(values: &Values, path: &[&str]) -> bool {
+    find(values, path).is_some_and(|value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    })
+}
+
+fn find<'a>(values: &'a Values, path: &[&str]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter()
+        .try_fold(values.get(*first)?, |value, key| value.get(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn values(global: Value) -> Values {
+        Values::from_iter([("global".to_owned(), global)])
+    }
+
+    #[test]
+    fn a_host_names_a_backend_and_less_does_not() {
+        for (named, global) in [
+            (true, json!({ "host": "db.example.com" })),
+            (true, json!({ "main": { "host": "db.example.com" } })),
+            (false, json!({ "host": "" })),
+            (false, json!({ "host": null, "port": 5432 })),
+            (false, json!("db.example.com")),
+        ] {
+            assert_eq!(names_psql(&values(json!({ "psql": global }))), named, "{global}");
+        }
+        assert!(names_redis(&values(json!({ "redis": { "host": "redis" } }))));
+        assert!(names_redis(&values(
+            json!({ "redis": { "redisYmlOverride": { "cache": {} } } })
+        )));
+        assert!(!names_redis(&values(
+            json!({ "redis": { "auth": { "enabled": false } } })
+        )));
+        assert!(
+            !names_psql(&Values::new())
+                && !names_redis(&Values::new())
+                && !names_object_storage(&Values::new())
+        );
+    }
+
+    #[test]
+    fn a_connection_or_a_word_about_minio_names_the_object_storage() {
+        for (named, global) in [
+            (
+                true,
+                json!({ "appConfig": { "object_store": { "enabled": true } } }),
+            ),
+            (
+                true,
+                json!({ "appConfig": { "object_store": { "connection": { "secret": "s" } } } }),
+            ),
+            (
+                false,
+                json!({ "appConfig": { "object_store": { "enabled": false, "connection": {} } } }),
+            ),
+            (
+                false,
+                json!({ "appConfig": { "object_store": { "proxy_download": false } } }),
+            ),
+            (true, json!({ "minio": { "enabled": true } })),
+            (true, json!({ "minio": { "enabled": false } })),
+            (false, json!({ "minio": { "enabled": null } })),
+        ] {
+            assert_eq!(names_object_storage(&values(global.clone())), named, "{global}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The buckets.
+//!
+//! Rails is told once how to reach the storage, and of each kind of thing only its bucket: the chart refuses a kind that
+//! has a connection of its own beside that. Pages are not among these kinds and have their own.
+
+use serde_json::{Value, json};
+
+use super::Input;
+use super::merge::layered;
+use crate::storage::{Buckets, Derived};
+
+pub(super) fn values(input: &Input<'_>) -> Value {
+    let Some(buckets) = input.buckets else {
+        return Value::Null;
+    };
+    let bundled = input
+        .chart
+        .bundles_backends()
+        .then(|| json!({ "global": { "minio": { "enabled": false } } }));
+    layered([bundled, Some(told(input.name, buckets))])
+}
+
+fn told(instance: &str, buckets: &Buckets) -> Value {
+    let secret = |which: Derived| json!({ "secret": which.name(instance), "key": which.key() });
+    let optional = |bucket: &str| json!({ "enabled": true, "bucket": bucket });
+    json!({
+        "global": {
+            "appConfig": {
+                "object_store": { "enabled": true, "proxy_download": true, "connection": secret(Derived::Rails) },
+                "lfs": { "bucket": buckets.lfs },
+                "artifacts": { "bucket": buckets.artifacts },
+                "uploads": { "bucket": buckets.uploads },
+                "packages": { "bucket": buckets.packages },
+                "externalDiffs": optional(&buckets.mr_diffs),
+                "terraformState": optional(&buckets.terraform),
+                "ciSecureFiles": optional(&buckets.ci_secure_files),
+                "dependencyProxy": optional(&buckets.dependency_proxy),
+                "backups": { "bucket": buckets.backups, "tmpBucket": buckets.tmp },
+            },
+            "pages": { "objectStore": { "enabled": true, "bucket": buckets.pages, "connection": secret(Derived::Rails) } },
+            "registry": { "bucket": buckets.registry },
+        },
+        "registry": { "storage": secret(Derived::Registry) },
+        "gitlab": { "toolbox": { "backups": { "objectStorage": { "backend": "s3", "config": secret(Derived::Backup) } } } },
+    })
+}

@@ -1,0 +1,209 @@
+mod bed;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::storage::tests::{COMPLETE, data};
+use bed::{Bed, at, chart, map};
+
+#[test]
+fn the_smallest_community_edition() {
+    insta::assert_yaml_snapshot!(Bed::smallest().values());
+}
+
+#[test]
+fn the_fullest_enterprise_edition() {
+    insta::assert_yaml_snapshot!(Bed::fullest().values());
+}
+
+#[test]
+fn each_layer_wins_over_those_below_it() {
+    let mut bed = Bed::smallest();
+    let say = |word: &str| map(json!({ "prometheus": { "install": word }, "global": { "edition": word } }));
+    assert_eq!(bed.at("/prometheus/install"), Some(json!(false)));
+    bed.profile.values = say("profile");
+    assert_eq!(bed.at("/prometheus/install"), Some(json!("profile")));
+    bed.step_values = say("map");
+    assert_eq!(bed.at("/prometheus/install"), Some(json!("map")));
+    assert_eq!(bed.at("/global/edition"), Some(json!("ce")));
+    bed.spec.helm.values = say("helm");
+    assert_eq!(bed.at("/prometheus/install"), Some(json!("helm")));
+    assert_eq!(bed.at("/global/edition"), Some(json!("helm")));
+    bed.spec.helm.values = map(json!({ "prometheus": null, "global": { "hosts": { "https": false } } }));
+    assert_eq!(bed.at("/prometheus"), None);
+    assert_eq!(bed.at("/global/hosts/https"), Some(json!(false)));
+    assert_eq!(
+        bed.at("/global/hosts/gitlab/name"),
+        Some(json!("git.example.com"))
+    );
+}
+
+#[test]
+fn no_subject_says_what_another_does() {
+    fn paths(value: &Value, path: &str, all: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => map
+                .iter()
+                .for_each(|(key, value)| paths(value, &format!("{path}.{key}"), all)),
+            Value::Null => {}
+            _ => all.push(path.to_owned()),
+        }
+    }
+    let bed = Bed::fullest();
+    let mut all = Vec::new();
+    for subject in SUBJECTS {
+        paths(&subject(&bed.input()), "", &mut all);
+    }
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(count, all.len());
+}
+
+#[test]
+fn each_chart_is_told_only_what_it_knows() {
+    let told = |version: &str| {
+        let mut bed = Bed::smallest();
+        bed.chart = chart(version);
+        [
+            "/certmanager",
+            "/installCertmanager",
+            "/postgresql",
+            "/redis",
+            "/global/minio",
+            "/global/gatewayApi/enabled",
+        ]
+        .map(|pointer| bed.at(pointer).map_or("-".to_owned(), |value| value.to_string()))
+        .join(" ")
+    };
+    let off = r#"{"install":false} {"install":false} {"enabled":false}"#;
+    assert_eq!(told("8.11.8"), format!(r#"{{"install":false}} - {off} -"#));
+    for nine in ["9.0.0", "9.3.6", "9.11.7"] {
+        assert_eq!(told(nine), format!("- false {off} -"));
+    }
+    for ten in ["10.0.0", "10.1.1", "*"] {
+        assert_eq!(told(ten), "- false - - - false");
+    }
+}
+
+#[test]
+fn what_has_no_domain_is_not_installed() {
+    let mut bed = Bed::fullest();
+    let switches = [
+        "/registry/enabled",
+        "/global/registry/enabled",
+        "/global/kas/enabled",
+        "/global/pages/enabled",
+    ];
+    assert!(switches.iter().all(|switch| bed.at(switch) == Some(json!(true))));
+    let domains = &mut bed.spec.domains;
+    (domains.registry, domains.kas, domains.pages) = (None, None, None);
+    assert!(switches.iter().all(|switch| bed.at(switch) == Some(json!(false))));
+    assert_eq!(bed.at("/registry/annotations"), None);
+    assert_eq!(bed.at("/gitlab/gitlab-pages/annotations"), None);
+}
+
+#[test]
+fn without_buckets_the_charts_own_storage_is_left_alone_and_placed() {
+    let mut bed = Bed::fullest();
+    bed.buckets = None;
+    for pointer in [
+        "/global/minio",
+        "/global/appConfig",
+        "/registry/storage",
+        "/gitlab/toolbox/backups/objectStorage",
+    ] {
+        assert_eq!(bed.at(pointer), None, "{pointer}");
+    }
+    assert_eq!(bed.at("/minio/tolerations"), Some(json!(bed.spec.tolerations)));
+    bed.chart = chart("10.1.1");
+    assert_eq!(bed.at("/minio"), None);
+}
+
+#[test]
+fn what_helm_values_name_themselves_is_not_said_again() {
+    let mut bed = Bed::smallest();
+    (bed.psql, bed.redis) = (None, None);
+    bed.spec.helm.values =
+        map(json!({ "global": { "psql": { "host": "db" }, "redis": { "host": "redis" } } }));
+    assert_eq!(bed.at("/global/psql"), Some(json!({ "host": "db" })));
+    assert_eq!(bed.at("/global/redis"), Some(json!({ "host": "redis" })));
+    assert_eq!(bed.at("/postgresql/install"), Some(json!(false)));
+    assert_eq!(bed.at("/redis/install"), Some(json!(false)));
+}
+
+#[test]
+fn an_own_schedule_wins_over_the_profiles_and_without_any_there_is_none() {
+    let cron = "/gitlab/toolbox/backups/cron";
+    let mut bed = Bed::fullest();
+    assert_eq!(
+        bed.at(cron),
+        Some(json!({ "enabled": true, "schedule": "30 2 * * *" }))
+    );
+    bed.spec.backup_schedule = None;
+    assert_eq!(
+        bed.at(cron),
+        Some(json!({ "enabled": true, "schedule": "0 4 * * 0" }))
+    );
+    bed.profile.backup_schedule = None;
+    assert_eq!(bed.at(cron), None);
+}
+
+#[test]
+fn a_mail_server_may_want_no_login_and_be_encrypted_from_the_start() {
+    let mut bed = Bed::smallest();
+    assert_eq!(bed.at("/global/smtp"), None);
+    bed.mail = Some(Mail {
+        address: at("mail", 465),
+        username: None,
+        password: None,
+        authentication: None,
+        starttls: true,
+        from: None,
+        reply_to: None,
+    });
+    let expected = json!({
+        "enabled": true, "address": "mail", "port": 465, "tls": true, "starttls_auto": false, "authentication": "",
+    });
+    assert_eq!(bed.at("/global/smtp"), Some(expected));
+}
+
+#[test]
+fn a_changed_secret_changes_only_the_pods_that_read_it() {
+    let (before, mut bed) = (Bed::fullest().values(), Bed::fullest());
+    bed.checksums.registry = Some("new".into());
+    let mut after = bed.values();
+    assert_ne!(before, after);
+    after["registry"]["annotations"] = json!({ "checksum/registry-storage": "registry-sum" });
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_license_is_for_the_enterprise_edition() {
+    let mut bed = Bed::smallest();
+    bed.spec.license_secret = Some("license".into());
+    assert_eq!(bed.at("/global/gitlab"), None);
+}
+
+proptest! {
+    #[test]
+    fn of_the_storages_secret_only_the_names_of_buckets_are_in_the_values(
+        accesskey in "[A-Z0-9]{16}", secretkey in "[A-Za-z0-9+/]{24}", region in "[a-z]{9}", host in "[a-z]{14}",
+        chart_version in prop::sample::select(vec!["8.11.8", "9.11.7", "10.1.1"]),
+    ) {
+        let mut bed = Bed::fullest();
+        bed.chart = chart(chart_version);
+        let secret = [
+            ("accessKey", accesskey.as_str()), ("secretKey", &secretkey), ("region", &region), ("endpoint", &host),
+        ];
+        bed.buckets = Some(Buckets::read(&data(&secret)).unwrap());
+        let text = bed.values().to_string();
+        for (key, value) in secret {
+            prop_assert!(!text.contains(value), "{} is in the values", key);
+        }
+        for (_, bucket) in COMPLETE.iter().filter(|(key, _)| key.starts_with("bucket.")) {
+            prop_assert!(text.contains(bucket), "{} is not in the values", bucket);
+        }
+    }
+}
