@@ -33,7 +33,7 @@ impl Bed {
             spec: serde_json::from_value(spec).unwrap(),
             profile: ProfileDefaults::default(),
             step_values: Values::new(),
-            chart: chart("8.11.8"),
+            chart: ChartVersion::of("8.11.8"),
             psql: Some(Psql {
                 address: at("pg.example.com", 5432),
                 behind_pooler: None,
@@ -73,7 +73,7 @@ impl Bed {
             }))
             .unwrap(),
             step_values: map(json!({ "gitlab": { "webservice": { "minReplicas": 3 } } })),
-            chart: chart("9.11.7"),
+            chart: ChartVersion::of("9.11.7"),
             psql: smallest.psql.map(|psql| Psql {
                 address: at("shop-pg-pgbouncer.shop.svc", 5432),
                 behind_pooler: Some(at("shop-pg-primary.shop.svc", 5432)),
@@ -127,11 +127,6 @@ impl Bed {
     pub(super) fn at(&self, pointer: &str) -> Option<Value> {
         self.values().pointer(pointer).cloned()
     }
-}
-
-pub(super) fn chart(text: &str) -> ChartVersion {
-    let Ok(chart) = text.parse();
-    chart
 }
 
 pub(super) fn at(host: &str, port: u16) -> Address {

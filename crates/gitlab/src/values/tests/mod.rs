@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::storage::tests::{COMPLETE, data};
-use bed::{Bed, at, chart, map};
+use bed::{Bed, at, map};
 
 #[test]
 fn the_smallest_community_edition() {
@@ -65,7 +65,7 @@ fn no_subject_says_what_another_does() {
 fn each_chart_is_told_only_what_it_knows() {
     let told = |version: &str| {
         let mut bed = Bed::smallest();
-        bed.chart = chart(version);
+        bed.chart = ChartVersion::of(version);
         [
             "/certmanager",
             "/installCertmanager",
@@ -117,7 +117,7 @@ fn without_buckets_the_charts_own_storage_is_left_alone_and_placed() {
         assert_eq!(bed.at(pointer), None, "{pointer}");
     }
     assert_eq!(bed.at("/minio/tolerations"), Some(json!(bed.spec.tolerations)));
-    bed.chart = chart("10.1.1");
+    bed.chart = ChartVersion::of("10.1.1");
     assert_eq!(bed.at("/minio"), None);
 }
 
@@ -193,7 +193,7 @@ proptest! {
         chart_version in prop::sample::select(vec!["8.11.8", "9.11.7", "10.1.1"]),
     ) {
         let mut bed = Bed::fullest();
-        bed.chart = chart(chart_version);
+        bed.chart = ChartVersion::of(chart_version);
         let secret = [
             ("accessKey", accesskey.as_str()), ("secretKey", &secretkey), ("region", &region), ("endpoint", &host),
         ];
