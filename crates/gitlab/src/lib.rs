@@ -6,10 +6,18 @@
 //! | [`backends`] | the database, Redis and Elasticsearch that other operators run for an instance |
 //! | [`storage`] | the buckets, and the three forms in which GitLab's parts want to be told of them |
 //! | [`values`] | what the chart is told |
+//! | [`flux`] | what Flux is told, and what it says |
+//! | [`instance`] | the controller: validate, observe, plan, apply, report |
 //! | [`login`] | how GitLab reaches its database, Redis and mail server |
 
 pub mod backends;
+pub mod flux;
+pub mod instance;
 pub mod login;
+mod setup;
 pub mod storage;
 pub mod values;
 pub mod versions;
+
+pub use instance::InstanceController;
+pub use setup::Setup;

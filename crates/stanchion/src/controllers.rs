@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::core::ApiResource;
-use stanchion_api::{PostgresInstance, PostgresPolicy, PostgresPolicyPlan, PostgresUser, SupabaseProject};
+use stanchion_api::{
+    GitlabInstance, GitlabProfile, GitlabVersionMap, PostgresInstance, PostgresPolicy, PostgresPolicyPlan,
+    PostgresUser, SupabaseProject,
+};
+use stanchion_gitlab::InstanceController as GitlabController;
 use stanchion_kernel::admission::Webhook;
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
@@ -86,6 +90,27 @@ pub(crate) const ALL: &[Controller] = &[
             );
             for scope in scopes {
                 operator.add(PolicyController::new(setup.clone(), scope.clone()), scope);
+            }
+        },
+    },
+    Controller {
+        name: "gitlab",
+        kinds: || {
+            vec![
+                ApiResource::erase::<GitlabInstance>(&()),
+                ApiResource::erase::<GitlabProfile>(&()),
+                ApiResource::erase::<GitlabVersionMap>(&()),
+            ]
+        },
+        rules: rules::<GitlabController>,
+        webhooks: |_, _| Vec::new(),
+        add: |setup, scopes, operator| {
+            let setup = stanchion_gitlab::Setup {
+                pools: setup.pools.clone(),
+                fingerprints: Arc::clone(&setup.fingerprints),
+            };
+            for scope in scopes {
+                operator.add(GitlabController::new(setup.clone()), scope);
             }
         },
     },

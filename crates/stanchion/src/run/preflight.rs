@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
-use kube::Client;
 use kube::core::ApiResource;
+use kube::{Client, ResourceExt as _};
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
@@ -94,7 +95,21 @@ pub(crate) async fn check(
     })
 }
 
-/// Which kinds are not served, or not with a status.
+/// The kinds that have a status, as `plural.group`.
+fn with_status() -> Vec<String> {
+    let has_status = |crd: &CustomResourceDefinition| {
+        let mut subresources = crd
+            .spec
+            .versions
+            .iter()
+            .filter_map(|version| version.subresources.as_ref());
+        subresources.any(|subresources| subresources.status.is_some())
+    };
+    let crds = stanchion_api::crds().into_iter().filter(has_status);
+    crds.map(|crd| crd.name_any()).collect()
+}
+
+/// Which kinds are not served, or not with the status that they shall have.
 async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, kube::Error> {
     let mut plurals_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
@@ -103,6 +118,7 @@ async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, 
             .or_default()
             .push(&kind.plural);
     }
+    let with_status = with_status();
     let mut missing = Vec::new();
     for (group_version, plurals) in plurals_of {
         let served: Vec<String> = match client.list_api_group_resources(group_version).await {
@@ -111,11 +127,15 @@ async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, 
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => return Err(error),
         };
+        let group = group_version.split_once('/').map_or("", |(group, _)| group);
         let is_served = |name: &str| served.iter().any(|served| served == name);
+        let lacks_status = |plural: &str| {
+            with_status.contains(&format!("{plural}.{group}")) && !is_served(&format!("{plural}/status"))
+        };
         missing.extend(
             plurals
                 .into_iter()
-                .filter(|plural| !is_served(plural) || !is_served(&format!("{plural}/status")))
+                .filter(|plural| !is_served(plural) || lacks_status(plural))
                 .map(|plural| format!("{plural}.{group_version}")),
         );
     }

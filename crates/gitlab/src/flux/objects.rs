@@ -1,0 +1,161 @@
+//! The two objects that tell Flux what to install.
+
+use serde_json::{Value, json};
+use stanchion_api::gitlab::{ChartRepository, Values};
+use stanchion_kernel::foreign::Served;
+
+use super::{CHARTS, name};
+
+/// What is to be installed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// The name that the object has, or shall have.
+    pub object: String,
+    /// The release's own name. `None` leaves it to Flux, as it was left by whoever made the object: another name would
+    /// be another release.
+    pub release: Option<String>,
+    /// The chart's version.
+    pub version: String,
+    /// What the chart is told.
+    pub values: Values,
+}
+
+/// Where the chart is.
+pub fn helm_repository(instance: &str, repository: Option<&ChartRepository>, kind: &Served) -> Value {
+    let url = repository.map_or(CHARTS, |repository| repository.url.as_str());
+    let mut spec = json!({ "interval": "1h0m0s", "url": url });
+    if url.starts_with("oci://") {
+        spec["type"] = json!("oci");
+    }
+    if let Some(secret) = repository.and_then(|repository| repository.credentials_secret.as_ref()) {
+        spec["secretRef"] = json!({ "name": secret });
+    }
+    json!({
+        "apiVersion": kind.resource.api_version,
+        "kind": kind.resource.kind,
+        "metadata": { "name": name(instance) },
+        "spec": spec,
+    })
+}
+
+/// The release. The time that Flux gives a chart by default is too short for GitLab's migrations, and its way out of a
+/// failed upgrade, to roll back, is wrong after them: the database is newer by then.
+pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
+    let mut spec = json!({
+        "interval": "10m0s",
+        "timeout": "45m0s",
+        "maxHistory": 5,
+        "chart": { "spec": {
+            "chart": "gitlab",
+            "version": chart.version,
+            "interval": "1h0m0s",
+            "sourceRef": { "kind": "HelmRepository", "name": name(instance) },
+        }},
+        "values": chart.values,
+    });
+    if retries_without_rollback(kind) {
+        let strategy = json!({ "strategy": { "name": "RetryOnFailure", "retryInterval": "5m0s" } });
+        spec["install"] = strategy.clone();
+        spec["upgrade"] = strategy;
+    } else {
+        // Nothing is tried again after an upgrade, so that nothing is rolled back.
+        spec["install"] = json!({ "remediation": { "retries": -1 } });
+        spec["upgrade"] = json!({ "remediation": { "retries": 0 } });
+    }
+    if let Some(release) = &chart.release {
+        spec["releaseName"] = json!(release);
+    }
+    json!({
+        "apiVersion": kind.resource.api_version,
+        "kind": kind.resource.kind,
+        "metadata": { "name": chart.object },
+        "spec": spec,
+    })
+}
+
+/// Whether this Flux has the strategy `RetryOnFailure`. It came with the first that no longer serves `v2beta1`, and is
+/// in every one that serves `v2` alone; an API server drops it without a word where it is not known.
+fn retries_without_rollback(kind: &Served) -> bool {
+    kind.versions == ["v2"]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+    use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
+
+    fn served(versions: &[&'static str]) -> Served {
+        Served {
+            resource: HELM_RELEASE.at(versions[0]),
+            versions: versions.to_vec(),
+        }
+    }
+
+    fn chart() -> Chart {
+        Chart {
+            object: "shop-gitlab".into(),
+            release: Some("shop".into()),
+            version: "8.11.8".into(),
+            values: Map::from_iter([("global".to_owned(), json!({ "edition": "ce" }))]),
+        }
+    }
+
+    #[test]
+    fn the_release_for_the_newest_flux() {
+        insta::assert_yaml_snapshot!(helm_release("shop", &chart(), &served(&["v2"])));
+    }
+
+    #[test]
+    fn an_older_flux_is_told_only_what_it_knows_and_never_rolls_back() {
+        for (versions, api_version) in [
+            (&["v2", "v2beta2"][..], "helm.toolkit.fluxcd.io/v2"),
+            (&["v2", "v2beta2", "v2beta1"], "helm.toolkit.fluxcd.io/v2"),
+            (&["v2beta1"], "helm.toolkit.fluxcd.io/v2beta1"),
+        ] {
+            let release = helm_release("shop", &chart(), &served(versions));
+            assert_eq!(release["apiVersion"], api_version);
+            assert_eq!(
+                release["spec"]["upgrade"],
+                json!({ "remediation": { "retries": 0 } })
+            );
+            assert_eq!(release.pointer("/spec/install/strategy"), None);
+        }
+    }
+
+    #[test]
+    fn a_release_that_somebody_else_named_keeps_its_name() {
+        let unnamed = Chart {
+            release: None,
+            ..chart()
+        };
+        let release = helm_release("shop", &unnamed, &served(&["v2"]));
+        assert_eq!(release["spec"].get("releaseName"), None);
+    }
+
+    #[test]
+    fn charts_come_from_gitlab_or_from_a_mirror() {
+        let kind = Served {
+            resource: HELM_REPOSITORY.at("v1"),
+            versions: vec!["v1"],
+        };
+        let spec =
+            |repository: Option<&ChartRepository>| helm_repository("shop", repository, &kind)["spec"].clone();
+        assert_eq!(
+            spec(None),
+            json!({ "interval": "1h0m0s", "url": "https://charts.gitlab.io" })
+        );
+        let mirror = ChartRepository {
+            url: "oci://mirror.example.com/charts".into(),
+            credentials_secret: Some("mirror".into()),
+        };
+        assert_eq!(
+            spec(Some(&mirror)),
+            json!({
+                "interval": "1h0m0s", "type": "oci", "url": "oci://mirror.example.com/charts",
+                "secretRef": { "name": "mirror" },
+            })
+        );
+    }
+}

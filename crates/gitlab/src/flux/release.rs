@@ -1,0 +1,223 @@
+//! What a `HelmRelease` says about itself, and how much of it can be believed.
+
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use crate::versions::Version;
+
+/// A release as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The object's name.
+    pub object: String,
+    /// The release's name, where the object says one.
+    pub name: Option<String>,
+    /// The chart's version that the object asks for.
+    pub chart: String,
+    /// How far Flux is with what the object asks for.
+    pub progress: Progress,
+    /// What was installed last without failing.
+    pub running: Option<Running>,
+    /// It is being uninstalled.
+    pub leaving: bool,
+}
+
+/// How far Flux is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is at it, or has not begun; what it says.
+    Working(String),
+    /// It is done, with the object as it is now.
+    Done,
+    /// It has failed; it may try again by itself.
+    Failed {
+        /// Its word for it.
+        reason: String,
+        /// Its sentence.
+        message: String,
+    },
+}
+
+/// What runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The chart's version.
+    pub chart: String,
+    /// GitLab's version, where Flux says it.
+    pub version: Option<Version>,
+}
+
+/// Reasons under which Flux has given up for now. Under any other it waits for something.
+const FAILURES: &[&str] = &[
+    "InstallFailed",
+    "UpgradeFailed",
+    "TestFailed",
+    "RollbackSucceeded",
+    "RollbackFailed",
+    "UninstallSucceeded",
+    "UninstallFailed",
+    "ArtifactFailed",
+    "RetriesExceeded",
+    "MissingRollbackTarget",
+];
+
+impl Release {
+    /// Reads the object.
+    pub fn of(object: &DynamicObject) -> Self {
+        let data = &object.data;
+        let text = |path: &str| data.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            object: object.metadata.name.clone().unwrap_or_default(),
+            name: text("/spec/releaseName"),
+            chart: text("/spec/chart/spec/version").unwrap_or_default(),
+            progress: progress(data, object.metadata.generation),
+            running: running(data),
+            leaving: object.metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    /// Whether Flux has done what the object asks for.
+    pub fn is_done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+}
+
+/// `Ready` is about the object as it is now only if Flux says so twice: the condition survives a change of the object, and
+/// so does the status.
+fn progress(data: &Value, generation: Option<i64>) -> Progress {
+    let conditions = data.pointer("/status/conditions").and_then(Value::as_array);
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "Ready");
+    let suspended = data.pointer("/spec/suspend") == Some(&Value::Bool(true));
+    let waiting = || {
+        let words = if suspended {
+            "the HelmRelease is suspended: flux resume lets it go on"
+        } else {
+            "Flux has not begun"
+        };
+        Progress::Working(words.into())
+    };
+    let Some(ready) = ready else { return waiting() };
+    let speaks_of_now = ready["observedGeneration"]
+        .as_i64()
+        .is_none_or(|observed| Some(observed) == generation);
+    if !speaks_of_now {
+        return waiting();
+    }
+    let said = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+    match ready["status"].as_str() {
+        Some("True") => {
+            let observed = data.pointer("/status/observedGeneration").and_then(Value::as_i64);
+            if observed == generation {
+                Progress::Done
+            } else {
+                waiting()
+            }
+        }
+        Some("False") if FAILURES.contains(&said("reason").as_str()) => Progress::Failed {
+            reason: said("reason"),
+            message: said("message"),
+        },
+        _ => Progress::Working(said("message")),
+    }
+}
+
+/// The newest release that was deployed: a failed upgrade leaves the one before in the history.
+fn running(data: &Value) -> Option<Running> {
+    let history = data.pointer("/status/history").and_then(Value::as_array);
+    let deployed = history
+        .into_iter()
+        .flatten()
+        .find(|release| matches!(release["status"].as_str(), Some("deployed" | "superseded")));
+    if let Some(release) = deployed {
+        return Some(Running {
+            chart: release["chartVersion"].as_str().unwrap_or_default().to_owned(),
+            version: release["appVersion"]
+                .as_str()
+                .and_then(|version| version.parse().ok()),
+        });
+    }
+    // The oldest Flux keeps no history.
+    let applied = data.pointer("/status/lastAppliedRevision")?.as_str()?;
+    Some(Running {
+        chart: applied.to_owned(),
+        version: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn release(generation: i64, status: Value) -> Release {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": { "name": "shop-gitlab", "generation": generation },
+            "spec": { "chart": { "spec": { "version": "8.11.8" } } },
+            "status": status,
+        }))
+        .unwrap();
+        Release::of(&object)
+    }
+
+    fn ready(status: &str, reason: &str, of: i64) -> Value {
+        json!([{ "type": "Ready", "status": status, "reason": reason, "message": "words", "observedGeneration": of }])
+    }
+
+    #[test]
+    fn ready_is_believed_only_of_the_object_as_it_is_now() {
+        let done = json!({ "observedGeneration": 2, "conditions": ready("True", "UpgradeSucceeded", 2) });
+        assert!(release(2, done.clone()).is_done());
+        assert!(!release(3, done).is_done());
+        let half = json!({ "observedGeneration": 1, "conditions": ready("True", "UpgradeSucceeded", 2) });
+        assert!(!release(2, half).is_done());
+        assert!(!release(1, json!({})).is_done());
+    }
+
+    #[test]
+    fn a_failure_is_told_in_fluxs_own_words_and_a_wait_is_none() {
+        let failed = release(1, json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
+        assert_eq!(
+            failed.progress,
+            Progress::Failed {
+                reason: "UpgradeFailed".into(),
+                message: "words".into()
+            }
+        );
+        let waits = release(1, json!({ "conditions": ready("False", "SourceNotReady", 1) }));
+        assert_eq!(waits.progress, Progress::Working("words".into()));
+        let stale = release(2, json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
+        assert_eq!(stale.progress, Progress::Working("Flux has not begun".into()));
+    }
+
+    #[test]
+    fn what_runs_is_what_was_deployed_last() {
+        let running = |history: Value| release(1, json!({ "history": history })).running;
+        let entry = |chart: &str, app: &str, status: &str| json!({ "chartVersion": chart, "appVersion": app, "status": status });
+        assert_eq!(running(json!([])), None);
+        assert_eq!(running(json!([entry("8.3.7", "v17.3.7", "failed")])), None);
+        let after_failure = running(json!([
+            entry("8.5.5", "v17.5.5", "failed"),
+            entry("8.3.7", "v17.3.7", "deployed"),
+        ]));
+        assert_eq!(
+            after_failure,
+            Some(Running {
+                chart: "8.3.7".into(),
+                version: Some(Version::new(17, 3, 7))
+            })
+        );
+        let oldest = release(1, json!({ "lastAppliedRevision": "8.3.7" })).running;
+        assert_eq!(
+            oldest,
+            Some(Running {
+                chart: "8.3.7".into(),
+                version: None
+            })
+        );
+    }
+}

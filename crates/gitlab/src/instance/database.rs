@@ -1,0 +1,65 @@
+//! What only the database itself knows: its version, and whether the work that an upgrade left for later is done.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use secrecy::SecretString;
+use stanchion_kernel::problem::chain;
+use stanchion_postgres::{Error, Pools, Query, Target};
+
+use crate::login::Psql;
+
+/// How long it has to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the database said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The server's major version.
+    pub version: u32,
+    /// How many background migrations are not done.
+    pub unfinished: i64,
+}
+
+/// Asks, with the login that GitLab has. The sentence says why there is no answer.
+pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, String> {
+    let address = psql.behind_pooler.as_ref().unwrap_or(&psql.address);
+    let password = secret.data.as_ref().and_then(|data| data.get(&psql.password.key));
+    let password = password.and_then(|value| String::from_utf8(value.0.clone()).ok());
+    let target = Target::new(&address.host, address.port, &psql.database, &psql.username);
+    let target = target.map_err(|error| error.to_string())?;
+    let target = target.with_password(SecretString::from(password.unwrap_or_default()));
+    match tokio::time::timeout(PATIENCE, question(pools, &target)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(format!("PostgreSQL at {target}: {}", chain(&error))),
+        Err(_) => Err(format!(
+            "PostgreSQL at {target} does not answer within {} seconds",
+            PATIENCE.as_secs()
+        )),
+    }
+}
+
+/// Finished are those in the states 3 (finished) and 6 (finalized). A database without the table has none.
+async fn question(pools: &Pools, target: &Target) -> Result<Answer, Error> {
+    const IS_THERE: &str = "SELECT to_regclass('public.batched_background_migrations') IS NOT NULL";
+    const UNFINISHED: &str =
+        "SELECT count(*) FROM public.batched_background_migrations WHERE status NOT IN (3, 6)";
+    let session = pools.get(target).await?;
+    let is_there = session.query(&Query::new(IS_THERE)).await?;
+    let is_there = is_there
+        .first()
+        .is_some_and(|row| row.try_get(0).unwrap_or_default());
+    let mut unfinished = 0;
+    if is_there {
+        let rows = session.query(&Query::new(UNFINISHED)).await?;
+        // An answer that cannot be read is no permission to go on.
+        unfinished = rows
+            .first()
+            .and_then(|row| row.try_get(0).ok())
+            .unwrap_or(i64::MAX);
+    }
+    Ok(Answer {
+        version: session.version() / 10_000,
+        unfinished,
+    })
+}

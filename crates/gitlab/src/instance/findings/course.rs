@@ -1,0 +1,245 @@
+//! Which version is installed now, and why not the one that is asked for.
+
+use stanchion_api::gitlab::GitlabVersionMapSpec;
+use stanchion_kernel::Class;
+
+use super::super::observe::Seen;
+use super::super::target::Wanted;
+use super::{Finding, Obstacle};
+use crate::backends::kinds::PERCONA;
+use crate::flux::{Progress, Release};
+use crate::values::ChartVersion;
+use crate::versions::{self, Step, Version, path, resolve};
+use stanchion_api::gitlab::Phase;
+
+/// The reason for which the next step waits until the database has been asked.
+pub const ASKING: &str = "AskingForMigrations";
+
+/// The way to the version that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// The version that is asked for.
+    pub target: Version,
+    /// What the release is given now.
+    pub now: Step,
+    /// What is still to be installed, in order.
+    pub path: Vec<Version>,
+    /// What runs, where something does and it is known.
+    pub running: Option<Version>,
+    /// Why the next step is not taken yet.
+    pub held: Option<Obstacle>,
+}
+
+/// Lays it down.
+pub(super) fn find(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Course> {
+    let course = lay(wanted, seen, release)?;
+    check_postgres(wanted, seen, release, course)
+}
+
+fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Course> {
+    let map = seen.map.as_ref();
+    let running = release.and_then(|release| running(release, map));
+    if let Some(chart) = &wanted.spec.helm.version {
+        let now = by_chart(map, chart).unwrap_or_else(|| unmapped(chart));
+        return Ok(Course::arrived(now, running));
+    }
+    let map = map.ok_or_else(|| {
+        let words = "GitlabVersionMap default is not there yet; create it, or set helm.version";
+        Obstacle::pending("VersionMapMissing", words)
+    })?;
+    let target = resolve(map, &wanted.spec.version)
+        .map_err(|error| Obstacle::failed("VersionUnknown", error.to_string()))?;
+    let Some(release) = release.filter(|release| release.running.is_some()) else {
+        // Nothing runs, so nothing can be skipped.
+        return Ok(Course {
+            path: vec![target.version],
+            ..Course::arrived(target, None)
+        });
+    };
+    let Some(running) = running else {
+        let chart = release.running.as_ref().map(|running| running.chart.clone());
+        return Err(blocked(format!(
+            "the release runs chart {}, and neither Flux nor the version map says which version of GitLab that is; \
+             add it to GitlabVersionMap default",
+            chart.unwrap_or_default()
+        )));
+    };
+    let steps = path(map, &running, &target).map_err(|error| blocked(error.to_string()))?;
+    let Some(next) = steps.first() else {
+        return Ok(Course::arrived(target, Some(running)));
+    };
+    let held = may_go_on(wanted, seen, release, &running, next).err();
+    let now = match &held {
+        None => next.clone(),
+        Some(_) => by_chart(Some(map), &release.chart).unwrap_or_else(|| Step {
+            version: running,
+            ..unmapped(&release.chart)
+        }),
+    };
+    Ok(Course {
+        target: target.version,
+        now,
+        path: steps.iter().map(|step| step.version).collect(),
+        running: Some(running),
+        held,
+    })
+}
+
+impl Course {
+    fn arrived(now: Step, running: Option<Version>) -> Self {
+        Self {
+            target: now.version,
+            now,
+            path: Vec::new(),
+            running,
+            held: None,
+        }
+    }
+}
+
+/// Whether the next step may be taken. A patch may always: it migrates nothing that has to be waited for.
+fn may_go_on(wanted: &Wanted, seen: &Seen, release: &Release, running: &Version, next: &Step) -> Finding<()> {
+    if next.chart == release.chart || next.version.minor() == running.minor() {
+        return Ok(());
+    }
+    let is_idle = release
+        .running
+        .as_ref()
+        .is_some_and(|running| running.chart == release.chart);
+    match &release.progress {
+        Progress::Done => {}
+        // What has failed is replaced: what runs is still what ran before.
+        Progress::Failed { .. } if !is_idle => return Ok(()),
+        Progress::Failed { reason, message } => {
+            return Err(held(
+                "ReleaseFailed",
+                format!("{next} waits: {reason}: {message}", next = next.version),
+            ));
+        }
+        Progress::Working(words) => {
+            return Err(held(
+                "ReleaseAtWork",
+                format!("{} waits until Flux is done: {words}", next.version),
+            ));
+        }
+    }
+    if !wanted.spec.upgrade.wait_for_migrations {
+        return Ok(());
+    }
+    match &seen.database {
+        None => Err(held(
+            ASKING,
+            format!("{} waits for the database's answer", next.version),
+        )),
+        Some(Ok(answer)) if answer.unfinished == 0 => Ok(()),
+        Some(Ok(answer)) => Err(held(
+            "MigrationsUnfinished",
+            format!(
+                "{} waits: {} background migrations of {running} are not finished",
+                next.version, answer.unfinished
+            ),
+        )),
+        Some(Err(why)) => Err(held(
+            "MigrationsUnknown",
+            format!(
+                "{} waits: whether the background migrations of {running} are finished is not known: {why}. \
+                 spec.upgrade.waitForMigrations: false goes on without",
+                next.version
+            ),
+        )),
+    }
+}
+
+/// What is installed needs a PostgreSQL that it knows. Nothing is changed on one that is too old.
+fn check_postgres(
+    wanted: &Wanted,
+    seen: &Seen,
+    release: Option<&Release>,
+    course: Course,
+) -> Finding<Course> {
+    let Some(server) = server_version(wanted, seen) else {
+        return Ok(course);
+    };
+    let needed = *versions::postgres(&course.now.version).start();
+    let is_new = release.is_none_or(|release| release.chart != course.now.chart);
+    if !is_new || server >= needed {
+        return Ok(course);
+    }
+    Err(blocked_as(
+        "PostgresTooOld",
+        format!(
+            "GitLab {} needs PostgreSQL {needed} or newer, and the server is {server}; upgrade it first",
+            course.now.version
+        ),
+    ))
+}
+
+/// The server's major version, where it is known: a managed one says it, another one was asked.
+fn server_version(wanted: &Wanted, seen: &Seen) -> Option<u32> {
+    if wanted.spec.postgres.managed {
+        let cluster = seen.backend(&PERCONA).object.as_ref()?;
+        let version = cluster.data.pointer("/spec/postgresVersion")?.as_u64()?;
+        return u32::try_from(version).ok();
+    }
+    let answer = seen.database.as_ref()?.as_ref().ok()?;
+    Some(answer.version)
+}
+
+fn running(release: &Release, map: Option<&GitlabVersionMapSpec>) -> Option<Version> {
+    let running = release.running.as_ref()?;
+    running
+        .version
+        .or_else(|| by_chart(map, &running.chart).map(|step| step.version))
+}
+
+/// The version that the map installs with this chart; the highest where several do.
+fn by_chart(map: Option<&GitlabVersionMapSpec>, chart: &str) -> Option<Step> {
+    let with_chart = map?
+        .versions
+        .iter()
+        .filter(|(_, entry)| entry.chart_version == chart);
+    with_chart
+        .filter_map(|(version, entry)| {
+            Some(Step {
+                version: version.parse().ok()?,
+                chart: chart.to_owned(),
+                values: entry.values.clone(),
+            })
+        })
+        .max_by_key(|step| step.version)
+}
+
+/// A chart that the map does not have. Charts are nine major versions behind GitLab; more than that is not guessed.
+fn unmapped(chart: &str) -> Step {
+    let number = ChartVersion::of(chart);
+    Step {
+        version: Version::new(number.major.saturating_add(9), number.minor, 0),
+        chart: chart.to_owned(),
+        values: serde_json::Map::new(),
+    }
+}
+
+fn held(reason: &'static str, message: String) -> Obstacle {
+    Obstacle {
+        class: Class::Dependency,
+        phase: Phase::Deploying,
+        reason,
+        message,
+    }
+}
+
+fn blocked(message: String) -> Obstacle {
+    blocked_as("UpgradeBlocked", message)
+}
+
+fn blocked_as(reason: &'static str, message: String) -> Obstacle {
+    Obstacle {
+        class: Class::Human,
+        phase: Phase::Failed,
+        reason,
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::instance::database::Answer;
+
+fn wanted(spec: Value) -> Wanted {
+    let mut whole = json!({
+        "domains": { "gitlab": "git.example.com" },
+        "postgres": { "credentialsSecret": "pg" }, "redis": { "credentialsSecret": "redis" },
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    Wanted {
+        name: "shop".into(),
+        namespace: "gl".into(),
+        spec: serde_json::from_value(whole).unwrap(),
+    }
+}
+
+fn seen() -> Seen {
+    let map = json!({
+        "versions": {
+            "17.3.7": { "chartVersion": "8.3.7" }, "17.5.5": { "chartVersion": "8.5.5" },
+            "17.8.6": { "chartVersion": "8.8.6" }, "17.8.7": { "chartVersion": "8.8.7" },
+            "17.11.7": { "chartVersion": "8.11.8" }, "18.2.8": { "chartVersion": "9.2.8" },
+        },
+        "aliases": { "latest": "18.2.8" },
+    });
+    Seen {
+        map: Some(serde_json::from_value(map).unwrap()),
+        ..Seen::default()
+    }
+}
+
+/// A release that was told one chart and runs another.
+fn release(told: &str, runs: Option<(&str, &str)>, ready: &str) -> Release {
+    let history = runs.map(
+        |(chart, version)| json!([{ "chartVersion": chart, "appVersion": version, "status": "deployed" }]),
+    );
+    let reason = if ready == "False" { "UpgradeFailed" } else { "x" };
+    let object: DynamicObject = serde_json::from_value(json!({
+        "metadata": { "name": "shop-gitlab", "generation": 1 },
+        "spec": { "chart": { "spec": { "version": told } } },
+        "status": {
+            "observedGeneration": 1, "history": history,
+            "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "words" }],
+        },
+    }))
+    .unwrap();
+    Release::of(&object)
+}
+
+fn at(version: &str) -> Wanted {
+    wanted(json!({ "version": version }))
+}
+
+fn reason(finding: &Finding<Course>) -> &'static str {
+    match finding {
+        Err(obstacle) => obstacle.reason,
+        Ok(course) => course.held.as_ref().map_or("", |held| held.reason),
+    }
+}
+
+#[test]
+fn a_first_installation_is_the_version_itself() {
+    let course = find(&at("latest"), &seen(), None).unwrap();
+    assert_eq!((course.now.chart.as_str(), course.held), ("9.2.8", None));
+    // What was told to Flux and never ran is no reason to go by stops.
+    let never_ran = release("8.3.7", None, "False");
+    let course = find(&at("latest"), &seen(), Some(&never_ran)).unwrap();
+    assert_eq!(course.now.chart, "9.2.8");
+}
+
+#[test]
+fn the_next_stop_is_installed_when_the_last_one_is_done() {
+    let runs = release("8.3.7", Some(("8.3.7", "v17.3.7")), "True");
+    let mut seen = seen();
+    let asked = find(&at("18"), &seen, Some(&runs));
+    assert_eq!(reason(&asked), ASKING);
+    assert_eq!(
+        asked.unwrap().now.chart,
+        "8.3.7",
+        "nothing moves before the answer"
+    );
+    seen.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 2,
+    }));
+    assert_eq!(
+        reason(&find(&at("18"), &seen, Some(&runs))),
+        "MigrationsUnfinished"
+    );
+    seen.database = Some(Err("no route".into()));
+    assert_eq!(reason(&find(&at("18"), &seen, Some(&runs))), "MigrationsUnknown");
+    seen.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let course = find(&at("18"), &seen, Some(&runs)).unwrap();
+    assert_eq!((course.now.chart.as_str(), course.held), ("8.5.5", None));
+    assert_eq!(course.path.len(), 4);
+}
+
+#[test]
+fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
+    let mut seen = seen();
+    seen.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let on_its_way = release("8.5.5", Some(("8.3.7", "17.3.7")), "Unknown");
+    let course = find(&at("18"), &seen, Some(&on_its_way)).unwrap();
+    assert_eq!(
+        (course.now.chart.as_str(), course.held),
+        ("8.5.5", None),
+        "it stays on its way"
+    );
+    // A person has changed the map meanwhile, so that another chart is the next one.
+    let other_way = release("8.6.0", Some(("8.3.7", "17.3.7")), "Unknown");
+    let course = find(&at("18"), &seen, Some(&other_way));
+    assert_eq!(reason(&course), "ReleaseAtWork");
+    assert_eq!(course.unwrap().now.chart, "8.6.0");
+    let failed = release("8.6.0", Some(("8.3.7", "17.3.7")), "False");
+    assert_eq!(find(&at("18"), &seen, Some(&failed)).unwrap().now.chart, "8.5.5");
+    let idle_and_bad = release("8.3.7", Some(("8.3.7", "17.3.7")), "False");
+    assert_eq!(
+        reason(&find(&at("18"), &seen, Some(&idle_and_bad))),
+        "ReleaseFailed"
+    );
+}
+
+#[test]
+fn a_patch_waits_for_nothing() {
+    let runs = release("8.8.6", Some(("8.8.6", "17.8.6")), "Unknown");
+    let course = find(&at("17.8"), &seen(), Some(&runs)).unwrap();
+    assert_eq!((course.now.chart.as_str(), course.held), ("8.8.7", None));
+}
+
+#[test]
+fn what_cannot_be_is_told_and_changes_nothing() {
+    let runs = release("9.2.8", Some(("9.2.8", "18.2.8")), "True");
+    assert_eq!(reason(&find(&at("17"), &seen(), Some(&runs))), "UpgradeBlocked");
+    assert_eq!(reason(&find(&at("99"), &seen(), None)), "VersionUnknown");
+    let mapless = Seen::default();
+    assert_eq!(reason(&find(&at("17"), &mapless, None)), "VersionMapMissing");
+    let unknown = release("7.0.0", Some(("7.0.0", "")), "True");
+    assert_eq!(
+        reason(&find(&at("17"), &seen(), Some(&unknown))),
+        "UpgradeBlocked"
+    );
+}
+
+#[test]
+fn a_named_chart_needs_no_map_and_no_way() {
+    let named = wanted(json!({ "helm": { "version": "9.4.0" } }));
+    let runs = release("8.3.7", Some(("8.3.7", "17.3.7")), "True");
+    let course = find(&named, &Seen::default(), Some(&runs)).unwrap();
+    assert_eq!(course.now.chart, "9.4.0");
+    assert_eq!(course.target, Version::new(18, 4, 0));
+    let mapped = wanted(json!({ "helm": { "version": "8.11.8" } }));
+    assert_eq!(
+        find(&mapped, &seen(), None).unwrap().target,
+        Version::new(17, 11, 7)
+    );
+}
+
+#[test]
+fn an_old_server_is_noticed_before_something_new_is_installed() {
+    let mut seen = seen();
+    seen.secrets.insert("pg".into(), Secret::default());
+    seen.database = Some(Ok(Answer {
+        version: 15,
+        unfinished: 0,
+    }));
+    assert_eq!(reason(&find(&at("18"), &seen, None)), "PostgresTooOld");
+    assert_eq!(reason(&find(&at("17"), &seen, None)), "");
+    // What runs already is left in peace.
+    let runs = release("9.2.8", Some(("9.2.8", "18.2.8")), "True");
+    assert_eq!(reason(&find(&at("18"), &seen, Some(&runs))), "");
+}

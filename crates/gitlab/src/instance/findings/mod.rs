@@ -1,0 +1,160 @@
+//! What follows from what was read: of each thing that an instance stands on, either how it is used or what is in the
+//! way. Pure; the plan acts on it, the report tells it.
+
+mod course;
+mod postgres;
+mod redis;
+mod rest;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::gitlab::{ElasticsearchAddress, Phase, ProfileDefaults};
+use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::{Class, Problem};
+
+pub use course::{ASKING, Course};
+
+use super::observe::Seen;
+use super::target::Wanted;
+use crate::flux::Release;
+use crate::login::{Mail, Psql, RedisLogin};
+use crate::storage::Buckets;
+
+/// What can be used, or what is in the way.
+pub type Finding<T> = Result<T, Obstacle>;
+
+/// Something in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Who has to move.
+    pub class: Class,
+    /// The instance's phase meanwhile.
+    pub phase: Phase,
+    /// In one word.
+    pub reason: &'static str,
+    /// In a sentence.
+    pub message: String,
+}
+
+impl Obstacle {
+    /// Something that the instance names is not there yet.
+    pub fn pending(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Dependency, Phase::Pending, reason, message)
+    }
+
+    /// Another operator is at work.
+    pub fn provisioning(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Dependency, Phase::Provisioning, reason, message)
+    }
+
+    /// Somebody has to mend something; it is noticed when they have.
+    pub fn failed(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Dependency, Phase::Failed, reason, message)
+    }
+
+    /// Nobody in the cluster knows what to do with these kinds. Nothing else is used instead without a word.
+    pub fn operator_missing(reason: &'static str, field: &str, kinds: &[&'static Foreign]) -> Self {
+        let definitions: Vec<String> = kinds.iter().map(|kind| kind.definition()).collect();
+        let message = format!(
+            "{field}.managed needs an operator that is not installed: the cluster has no {}",
+            definitions.join(", ")
+        );
+        Self::failed(reason, message)
+    }
+
+    fn new(class: Class, phase: Phase, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            phase,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// As what a step of a reconcile fails with.
+    pub fn problem(&self) -> Problem {
+        Problem::new(self.class, self.reason, self.message.clone())
+    }
+}
+
+/// All findings about an instance.
+pub struct Findings {
+    /// The profile's defaults; none without a profile.
+    pub profile: Finding<Option<ProfileDefaults>>,
+    /// Which version, by which way.
+    pub course: Finding<Course>,
+    /// The database; `None` where the chart's values say where it is.
+    pub postgres: Finding<Option<Psql>>,
+    /// Redis, likewise.
+    pub redis: Finding<Option<RedisLogin>>,
+    /// Elasticsearch; `None` where none is asked for.
+    pub elasticsearch: Finding<Option<ElasticsearchAddress>>,
+    /// The buckets; `None` where none are given.
+    pub storage: Finding<Option<Buckets>>,
+    /// The mail server; `None` where none is given.
+    pub mail: Finding<Option<Mail>>,
+    /// The license, where one is needed.
+    pub license: Finding<()>,
+    /// What Flux says.
+    pub release: Option<Release>,
+}
+
+impl Findings {
+    /// What follows from what was read.
+    pub fn of(wanted: &Wanted, seen: &Seen) -> Self {
+        let release = seen.release.as_ref().map(Release::of);
+        let profile = rest::profile(wanted, seen);
+        let asking = wanted.asking(profile.as_ref().ok().and_then(Option::as_ref));
+        let postgres = postgres::find(wanted, seen, &asking);
+        Self {
+            course: course::find(wanted, seen, release.as_ref()),
+            redis: redis::find(wanted, seen, &asking),
+            elasticsearch: rest::elasticsearch(wanted, seen),
+            storage: rest::storage(wanted, seen),
+            mail: rest::mail(wanted, seen),
+            license: rest::license(wanted, seen),
+            postgres,
+            profile,
+            release,
+        }
+    }
+
+    /// What keeps anything from being made at all: without these nobody knows what to make.
+    pub fn before_backends(&self) -> Option<&Obstacle> {
+        self.course.as_ref().err().or(self.profile.as_ref().err())
+    }
+
+    /// What keeps the release from being made or changed, in the order in which people expect to be told.
+    pub fn before_release(&self) -> Option<&Obstacle> {
+        self.before_backends()
+            .or(self.postgres.as_ref().err())
+            .or(self.redis.as_ref().err())
+            .or(self.storage.as_ref().err())
+            .or(self.mail.as_ref().err())
+            .or(self.license.as_ref().err())
+    }
+
+    /// What keeps the instance from being ready, beside the release itself.
+    pub fn before_ready(&self) -> Option<&Obstacle> {
+        let held = self.course.as_ref().ok().and_then(|course| course.held.as_ref());
+        self.before_release()
+            .or(self.elasticsearch.as_ref().err())
+            .or(held)
+    }
+}
+
+/// A Secret that somebody named.
+fn named<'a>(
+    secrets: &'a BTreeMap<String, Secret>,
+    name: &str,
+    reason: &'static str,
+    what: &str,
+) -> Finding<&'a Secret> {
+    secrets.get(name).ok_or_else(|| {
+        Obstacle::pending(
+            reason,
+            format!("{what}: Secret {name} is not there yet; create it"),
+        )
+    })
+}

@@ -1,0 +1,41 @@
+//! Redis: made by the operator of OT-Container-Kit, brought along, or known to the chart's values alone.
+
+use super::super::observe::Seen;
+use super::super::target::Wanted;
+use super::{Finding, Obstacle, named};
+use crate::backends::wish::Asking;
+use crate::backends::{Readiness, brought, redis};
+use crate::login::RedisLogin;
+
+/// How Redis is reached.
+pub(super) fn find(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<Option<RedisLogin>> {
+    let spec = &wanted.spec.redis;
+    if spec.managed {
+        return managed(wanted, seen, asking).map(Some);
+    }
+    let Some(name) = &spec.credentials_secret else {
+        return Ok(None);
+    };
+    let secret = named(&seen.secrets, name, "RedisSecretMissing", "redis")?;
+    brought::redis(secret)
+        .map(Some)
+        .map_err(|error| Obstacle::failed("RedisSecretIncomplete", error.to_string()))
+}
+
+/// Its custom resources say nothing about themselves: only the `StatefulSets` that come of them do.
+fn managed(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<RedisLogin> {
+    let wish = asking.redis();
+    let kinds = redis::kinds(wish.topology);
+    if kinds.iter().any(|kind| seen.backend(kind).served.is_none()) {
+        return Err(Obstacle::operator_missing("RedisOperatorMissing", "redis", kinds));
+    }
+    let sets = redis::stateful_sets(&wanted.name, wish.topology);
+    let mut readiness = Readiness::Ready;
+    for name in &sets {
+        readiness = readiness.and(|| redis::readiness(name, seen.stateful_sets.get(name)));
+    }
+    match readiness {
+        Readiness::Ready => Ok(redis::login(&wish)),
+        Readiness::NotYet(why) => Err(Obstacle::provisioning("RedisProvisioning", why)),
+    }
+}

@@ -1,0 +1,108 @@
+//! What shows that a Secret has changed, without showing it; and a password where there is none.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+use rand::SeedableRng as _;
+use rand::distr::{Alphanumeric, SampleString as _};
+use rand::rngs::StdRng;
+use secrecy::SecretString;
+use stanchion_kernel::Problem;
+use stanchion_kernel::redact::FingerprintKey;
+
+use super::target::Wanted;
+use crate::backends::{percona, redis};
+use crate::values::Checksums;
+
+/// Long enough that nobody finds it, of characters that mean nothing to anybody.
+const LENGTH: usize = 32;
+
+/// A new password.
+pub fn password() -> Result<SecretString, Problem> {
+    let mut random = StdRng::try_from_os_rng().map_err(|error| {
+        Problem::transient("NoRandomness", "the system gives no random numbers").caused_by(error)
+    })?;
+    Ok(Alphanumeric.sample_string(&mut random, LENGTH).into())
+}
+
+/// The marks of what each of GitLab's parts reads. Whoever has the marks has nothing: they are made with a key.
+pub fn checksums(
+    key: &FingerprintKey,
+    uid: &str,
+    wanted: &Wanted,
+    secrets: &BTreeMap<String, Secret>,
+) -> Checksums {
+    let spec = &wanted.spec;
+    let storage = spec.object_storage.credentials_secret.clone();
+    let managed = |is: bool, name: String| is.then_some(name);
+    let postgres = spec.postgres.credentials_secret.clone();
+    let postgres = postgres.or(managed(spec.postgres.managed, percona::secret_name(&wanted.name)));
+    let redis_secret = spec.redis.credentials_secret.clone();
+    let redis_secret = redis_secret.or(managed(spec.redis.managed, redis::auth_name(&wanted.name)));
+    let mark = |part: &str, names: &[&Option<String>]| {
+        let values: Vec<SecretString> = names
+            .iter()
+            .filter_map(|name| secrets.get(name.as_ref()?))
+            .flat_map(|secret| secret.data.iter().flatten())
+            .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(&value.0)).into())
+            .collect();
+        let values: Vec<&SecretString> = values.iter().collect();
+        (!values.is_empty()).then(|| key.mark(uid, part, &values))
+    };
+    Checksums {
+        rails: mark(
+            "rails",
+            &[&storage, &postgres, &redis_secret, &spec.smtp.credentials_secret],
+        ),
+        registry: mark("registry", &[&storage]),
+        toolbox: mark("toolbox", &[&storage, &postgres, &redis_secret]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use secrecy::ExposeSecret as _;
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret(password: &str) -> Secret {
+        Secret {
+            data: Some([("password".to_owned(), ByteString(password.into()))].into()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn only_who_reads_a_secret_is_marked_by_it() {
+        let key = FingerprintKey::generate();
+        let wanted = Wanted {
+            name: "shop".into(),
+            namespace: "gl".into(),
+            spec: serde_json::from_value(json!({
+                "domains": { "gitlab": "git.example.com" },
+                "postgres": { "credentialsSecret": "pg" },
+                "objectStorage": { "credentialsSecret": "s3" },
+            }))
+            .unwrap(),
+        };
+        let marks = |pg: &str, s3: &str| {
+            let secrets = [("pg".to_owned(), secret(pg)), ("s3".to_owned(), secret(s3))].into();
+            checksums(&key, "uid", &wanted, &secrets)
+        };
+        let before = marks("one", "two");
+        assert_eq!(marks("one", "two"), before);
+        assert_eq!(marks("other", "two").registry, before.registry);
+        assert_ne!(marks("other", "two").rails, before.rails);
+        assert_ne!(marks("one", "other").registry, before.registry);
+        assert!(!format!("{before:?}").contains("one"));
+    }
+
+    #[test]
+    fn a_password_is_long_and_new() {
+        let (one, other) = (password().unwrap(), password().unwrap());
+        assert_eq!(one.expose_secret().len(), LENGTH);
+        assert_ne!(one.expose_secret(), other.expose_secret());
+    }
+}

@@ -1,0 +1,144 @@
+//! The controller of `GitlabInstance`. Each step of a reconcile is one file.
+
+pub mod apply;
+pub mod database;
+pub mod findings;
+pub mod marks;
+pub mod observe;
+pub mod plan;
+pub mod report;
+pub mod secrets;
+pub mod target;
+pub mod validate;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus};
+use stanchion_api::{GitlabInstance, GitlabProfile, GitlabVersionMap};
+use stanchion_kernel::events::Announcement;
+use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+use crate::Setup;
+use crate::backends::kinds;
+use crate::flux;
+
+/// Keeps instances as `GitlabInstance` objects say.
+pub struct InstanceController {
+    setup: Setup,
+}
+
+impl InstanceController {
+    /// A controller with these connections.
+    pub fn new(setup: Setup) -> Self {
+        Self { setup }
+    }
+}
+
+/// What Flux and the operators of the backends define.
+static FOREIGN: [&Foreign; 7] = [
+    &flux::HELM_RELEASE,
+    &flux::HELM_REPOSITORY,
+    &kinds::PERCONA,
+    &kinds::REDIS,
+    &kinds::REDIS_REPLICATION,
+    &kinds::REDIS_SENTINEL,
+    &kinds::ELASTICSEARCH,
+];
+
+impl Reconciler for InstanceController {
+    type Object = GitlabInstance;
+    type Target = target::Target;
+    type Observed = observe::Observed;
+    type Plan = plan::Plan;
+    type Applied = apply::Applied;
+
+    const NAME: &'static str = "gitlab";
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+    const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
+    const ANNOUNCEMENTS: &'static [Announcement] = report::ANNOUNCEMENTS;
+
+    fn watches() -> Vec<Watch> {
+        vec![
+            Watch::referred::<Secret>(),
+            Watch::referred::<ConfigMap>(),
+            Watch::referred::<StatefulSet>(),
+            Watch::cluster_wide::<GitlabProfile>(),
+            Watch::cluster_wide::<GitlabVersionMap>(),
+        ]
+    }
+
+    fn foreign() -> &'static [&'static Foreign] {
+        &FOREIGN
+    }
+
+    fn rules() -> Vec<Rule> {
+        const MAKE: &[&str] = &["get", "create", "patch"];
+        let mut rules = vec![
+            // Those of the buckets go with their instance.
+            Rule::new("", &["secrets"], &["get", "create", "patch", "delete"]),
+            Rule::new("", &["configmaps"], MAKE),
+            Rule::new("apps", &["statefulsets"], &["get"]),
+            Rule::new(
+                "k8s.bnerd.com",
+                &["gitlabprofiles", "gitlabversionmaps"],
+                &["get"],
+            )
+            .cluster_wide(),
+            Rule::new(
+                flux::HELM_RELEASE.group,
+                &[flux::HELM_RELEASE.plural],
+                &["delete"],
+            ),
+        ];
+        rules.extend(
+            FOREIGN
+                .iter()
+                .map(|kind| Rule::new(kind.group, &[kind.plural], MAKE)),
+        );
+        rules
+    }
+
+    fn validate(instance: &GitlabInstance) -> Result<Self::Target, Problem> {
+        validate::validate(instance)
+    }
+
+    fn farewell(instance: &GitlabInstance) -> Self::Target {
+        validate::farewell(instance)
+    }
+
+    /// One that was never touched has nothing to clean up.
+    fn holds(target: &Self::Target) -> bool {
+        !matches!(target, target::Target::Suspended)
+    }
+
+    async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
+        observe::observe(&self.setup, read, target).await
+    }
+
+    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
+        plan::plan(target, observed)
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        _: &Self::Target,
+        _: &Self::Observed,
+        plan: Self::Plan,
+        applied: &mut Self::Applied,
+    ) -> Result<(), Problem> {
+        apply::apply(write, plan, applied).await
+    }
+
+    fn report(
+        instance: &GitlabInstance,
+        outcome: &Outcome<'_, Self>,
+        now: Timestamp,
+    ) -> Report<GitlabInstanceStatus> {
+        report::report(instance, outcome, now)
+    }
+}

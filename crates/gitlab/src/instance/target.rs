@@ -1,0 +1,50 @@
+//! What shall be there.
+
+use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, ProfileDefaults};
+
+use crate::backends::wish::Asking;
+
+/// What shall be there.
+pub enum Target {
+    /// This instance.
+    Instance(Box<Wanted>),
+    /// Nothing is touched.
+    Suspended,
+    /// Nothing any more.
+    Leaving(Leaving),
+}
+
+/// An instance that cannot be invalid.
+pub struct Wanted {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its spec.
+    pub spec: GitlabInstanceSpec,
+}
+
+/// An instance that goes.
+pub struct Leaving {
+    /// Its name.
+    pub name: String,
+    /// The Secrets that were made for it.
+    pub secrets: Vec<String>,
+}
+
+impl Wanted {
+    /// With everything that says something about its backends.
+    pub fn asking<'a>(&'a self, profile: Option<&'a ProfileDefaults>) -> Asking<'a> {
+        Asking {
+            instance: &self.name,
+            namespace: &self.namespace,
+            spec: &self.spec,
+            profile,
+        }
+    }
+
+    /// Whether an Elasticsearch is to be made: the Community Edition cannot use one.
+    pub fn needs_elasticsearch(&self) -> bool {
+        self.spec.elasticsearch.managed && self.spec.edition == Edition::Ee
+    }
+}

@@ -1,0 +1,150 @@
+//! From an object to something that cannot be invalid.
+
+use kube::ResourceExt as _;
+use stanchion_api::GitlabInstance;
+use stanchion_api::gitlab::{Edition, GitlabInstanceSpec};
+use stanchion_kernel::Problem;
+
+use super::target::{Leaving, Target, Wanted};
+use crate::values;
+
+/// The reason of everything that only a change of the spec can mend.
+pub const INVALID: &str = "InvalidSpec";
+
+/// Helm knows releases by at most 53 characters, and children have longer names than their instance.
+const LONGEST_NAME: usize = 40;
+
+/// The target of an instance that shall be there.
+pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
+    if instance.spec.suspend {
+        return Ok(Target::Suspended);
+    }
+    let name = instance.name_any();
+    if name.len() > LONGEST_NAME {
+        return Err(invalid(format!(
+            "the name has {} characters; at most {LONGEST_NAME} leave room for the names of what is made for it",
+            name.len()
+        )));
+    }
+    check(&instance.spec)?;
+    Ok(Target::Instance(Box::new(Wanted {
+        name,
+        namespace: instance.namespace().unwrap_or_default(),
+        spec: instance.spec.clone(),
+    })))
+}
+
+/// The target of an instance that is being deleted.
+pub fn farewell(instance: &GitlabInstance) -> Target {
+    let status = instance.status.clone().unwrap_or_default();
+    Target::Leaving(Leaving {
+        name: instance.name_any(),
+        secrets: status.secrets,
+    })
+}
+
+fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
+    if spec.domains.gitlab.trim().is_empty() {
+        return Err(invalid("domains.gitlab is empty: say where GitLab is reached"));
+    }
+    let licensed = spec.license_secret.as_ref().is_some_and(|name| !name.is_empty());
+    if spec.edition == Edition::Ee && !licensed {
+        return Err(invalid(
+            "edition ee needs licenseSecret: the name of a Secret with the key license",
+        ));
+    }
+    let values = &spec.helm.values;
+    let (postgres, redis) = (&spec.postgres, &spec.redis);
+    let backends = [
+        (
+            "postgres",
+            postgres.managed,
+            postgres.credentials_secret.as_ref(),
+            values::names_psql(values),
+        ),
+        (
+            "redis",
+            redis.managed,
+            redis.credentials_secret.as_ref(),
+            values::names_redis(values),
+        ),
+    ];
+    for (field, managed, secret, in_values) in backends {
+        if managed && secret.is_some() {
+            return Err(invalid(format!(
+                "{field}.managed and {field}.credentialsSecret exclude each other: keep one of them"
+            )));
+        }
+        if !managed && secret.is_none() && !in_values {
+            return Err(invalid(format!(
+                "{field} is nowhere: set {field}.managed, or {field}.credentialsSecret, or helm.values for it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(message: impl Into<String>) -> Problem {
+    Problem::permanent(INVALID, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn instance(change: impl FnOnce(&mut Value)) -> GitlabInstance {
+        let mut object = json!({
+            "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": "shop" },
+            "spec": {
+                "domains": { "gitlab": "git.example.com" },
+                "postgres": { "credentialsSecret": "pg" },
+                "redis": { "managed": true },
+            },
+        });
+        change(&mut object);
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_what_to_change() {
+        assert!(validate(&instance(|_| {})).is_ok());
+        let cases: &[(fn(&mut Value), &str)] = &[
+            (|it| it["metadata"]["name"] = json!("x".repeat(41)), "at most 40"),
+            (
+                |it| it["spec"]["domains"]["gitlab"] = json!(" "),
+                "domains.gitlab",
+            ),
+            (|it| it["spec"]["edition"] = json!("ee"), "licenseSecret"),
+            (|it| it["spec"]["redis"] = json!({}), "redis is nowhere"),
+            (
+                |it| it["spec"]["postgres"]["managed"] = json!(true),
+                "exclude each other",
+            ),
+        ];
+        for (change, words) in cases {
+            let problem = validate(&instance(change)).err().unwrap();
+            assert_eq!(problem.reason, INVALID);
+            assert!(problem.message.contains(words), "{problem}");
+        }
+    }
+
+    #[test]
+    fn values_may_say_where_a_backend_is() {
+        let by_values = instance(|it| {
+            it["spec"]["postgres"] = json!({});
+            it["spec"]["helm"] = json!({ "values": { "global": { "psql": { "host": "pg.example.com" } } } });
+        });
+        assert!(validate(&by_values).is_ok());
+    }
+
+    #[test]
+    fn one_that_is_suspended_is_left_alone_whatever_it_says() {
+        let suspended = instance(|it| {
+            it["spec"]["suspend"] = json!(true);
+            it["spec"]["redis"] = json!({});
+        });
+        assert!(matches!(validate(&suspended), Ok(Target::Suspended)));
+    }
+}
