@@ -14,6 +14,8 @@
 //!                  controllers: CRDs, namespaces, garbage, simulated workloads
 //! ```
 //!
+//! Beside it, [`players`] stand in for operators that a sandbox does not have.
+//!
 //! What the built-in kinds are (discovery, schemas, list types, merge keys) is not written here: it is dumped
 //! from a real server (`examples/dump.rs`) and embedded. `docs/sandbox.md` lists what differs from the original.
 
@@ -41,6 +43,7 @@ mod lifecycle;
 mod nonresource;
 mod openapi;
 mod patch;
+pub mod players;
 mod private;
 mod protobuf;
 mod request;

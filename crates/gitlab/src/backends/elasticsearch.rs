@@ -39,6 +39,8 @@ pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
         }],
     });
     if pod != json!({}) {
+        // A template without its container is refused; what it does not say of it, Elastic's operator does.
+        pod["containers"] = json!([{ "name": "elasticsearch" }]);
         nodes["podTemplate"] = json!({ "spec": pod });
     }
     let spec = json!({ "version": VERSION, "nodeSets": [nodes] });

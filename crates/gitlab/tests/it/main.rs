@@ -1,0 +1,12 @@
+//! `GitlabInstance` on a real API server, one module a subject.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests say what went wrong by failing"
+)]
+
+mod definitions;
+mod players;
+mod schemas;
