@@ -12,7 +12,7 @@ use super::wish::ElasticsearchWish;
 use super::{Readiness, observed, text};
 
 /// The version: one that every version of GitLab from 17 on can use.
-pub const VERSION: &str = "8.17.0";
+const VERSION: &str = "8.17.0";
 /// The disk of a node when nobody says how large.
 const DISK: &str = "20Gi";
 

@@ -2,10 +2,10 @@
 //!
 //! | module | who is played |
 //! |---|---|
-//! | [`flux`] | Flux: a release becomes ready, and says which version it runs |
-//! | [`percona`] | Percona's operator: a database becomes ready, and its users get passwords |
-//! | [`redis`] | OT-CONTAINER-KIT's operator: each Redis gets its `StatefulSet` |
-//! | [`elasticsearch`] | Elastic's operator |
+//! | `flux` | Flux: a release becomes ready, and says which version it runs |
+//! | `percona` | Percona's operator: a database becomes ready, and its users get passwords |
+//! | `redis` | OT-CONTAINER-KIT's operator: each Redis gets its `StatefulSet` |
+//! | `elasticsearch` | Elastic's operator |
 //!
 //! They are clients of the API like the originals, so they play on any cluster. Nothing is installed and nothing runs:
 //! what they say, they say as the originals do, and that it is simulated.
