@@ -14,7 +14,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{PostgresInstance, PostgresPolicy, PostgresUser, SupabaseProject};
+use crate::{
+    GitlabInstance, GitlabProfile, GitlabVersionMap, PostgresInstance, PostgresPolicy, PostgresUser,
+    SupabaseProject,
+};
 
 /// Every document of every example, with the file that it is in.
 fn documents(folder: &Path) -> Vec<(String, Value)> {
@@ -84,6 +87,13 @@ fn every_example_is_an_object_of_the_api() {
                 check::<SupabaseProject>(file, document);
             }
             (Some("pgroles.io/v1alpha1"), Some("PostgresPolicy")) => check::<PostgresPolicy>(file, document),
+            (Some("k8s.bnerd.com/v1alpha1"), Some("GitlabInstance")) => {
+                check::<GitlabInstance>(file, document);
+            }
+            (Some("k8s.bnerd.com/v1alpha1"), Some("GitlabProfile")) => check::<GitlabProfile>(file, document),
+            (Some("k8s.bnerd.com/v1alpha1"), Some("GitlabVersionMap")) => {
+                check::<GitlabVersionMap>(file, document);
+            }
             (Some("v1"), Some("Service")) => drop(read::<Service>(file, document)),
             (Some("v1"), Some("PersistentVolumeClaim")) => {
                 drop(read::<PersistentVolumeClaim>(file, document));
