@@ -20,7 +20,7 @@ pub(crate) fn best() -> Vec<CustomResourceDefinition> {
     }
 }
 
-fn stand_ins() -> Vec<CustomResourceDefinition> {
+pub(crate) fn stand_ins() -> Vec<CustomResourceDefinition> {
     DEFINITIONS.iter().flat_map(|text| documents(text)).collect()
 }
 

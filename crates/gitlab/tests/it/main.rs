@@ -7,6 +7,14 @@
     reason = "tests say what went wrong by failing"
 )]
 
+mod bed;
+mod crash;
 mod definitions;
+mod goodbye;
+mod life;
+mod managed;
+mod missing;
 mod players;
 mod schemas;
+mod takeover;
+mod upgrades;

@@ -1,0 +1,87 @@
+//! What goes with an instance, in which order, and what stays.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::backends::kinds::PERCONA;
+use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
+
+use crate::bed::Bed;
+
+const STORAGE: &str = "shop-gitlab-rails-storage";
+
+#[tokio::test]
+async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({})).await;
+    bed.release("shop").await;
+    // As helm-controller does: the release is uninstalled before its object goes.
+    let holds = Patch::Merge(json!({ "metadata": { "finalizers": ["finalizers.fluxcd.io"] } }));
+    let releases = bed.foreign(&HELM_RELEASE);
+    releases
+        .patch("shop-gitlab", &PatchParams::default(), &holds)
+        .await
+        .unwrap();
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+
+    bed.delete("shop").await;
+    bed.phase("shop", Phase::Terminating).await;
+    let leaving = releases.get("shop-gitlab").await.unwrap();
+    assert!(leaving.metadata.deletion_timestamp.is_some());
+    bed.secrets().get(STORAGE).await.expect("its pods still read it");
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    releases
+        .patch("shop-gitlab", &PatchParams::default(), &release)
+        .await
+        .unwrap();
+
+    bed.wait().gone(&bed.instances(), "shop").await;
+    bed.wait().gone(&bed.secrets(), STORAGE).await;
+    let repositories = bed.foreign(&HELM_REPOSITORY);
+    bed.wait()
+        .eventually("the collector", async || {
+            repositories.get_opt("shop-gitlab").await.unwrap().is_none()
+        })
+        .await;
+    for name in ["pg", "redis", "s3"] {
+        bed.secrets().get(name).await.expect("it is the user's");
+    }
+}
+
+#[tokio::test]
+async fn a_managed_database_outlives_its_instance_and_is_found_again() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let managed = json!({ "postgres": { "managed": true, "credentialsSecret": null } });
+    bed.instance("shop", managed.clone()).await;
+    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    let before = bed.foreign(&PERCONA).get("shop-pg").await.unwrap();
+    bed.delete("shop").await;
+    bed.wait().gone(&bed.instances(), "shop").await;
+    bed.instance("shop", managed).await;
+    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    let after = bed.foreign(&PERCONA).get("shop-pg").await.unwrap();
+    assert_eq!(after.metadata.uid, before.metadata.uid);
+    assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn without_flux_an_instance_still_goes() {
+    let bed = Bed::bare().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({ "helm": { "version": "8.11.8" } }))
+        .await;
+    bed.shows("shop", Phase::Failed, "FluxMissing").await;
+    bed.instances()
+        .delete("shop", &DeleteParams::default())
+        .await
+        .unwrap();
+    bed.wait().gone(&bed.instances(), "shop").await;
+}

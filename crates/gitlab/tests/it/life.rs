@@ -1,0 +1,289 @@
+//! From the first apply to ready, on what was brought along.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::flux::HELM_REPOSITORY;
+use stanchion_testkit::faults::Faults;
+
+use crate::bed::{Bed, buckets, ready, secret_text};
+
+fn value<'a>(release: &'a kube::core::DynamicObject, path: &str) -> &'a Value {
+    release
+        .data
+        .pointer(&format!("/spec/values{path}"))
+        .unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn a_small_instance_becomes_a_release_and_is_ready_when_flux_says_so() {
+    let bed = Bed::new().await;
+    let operator = bed.operator().await;
+    bed.brought().await;
+    let instance = bed.instance("shop", json!({})).await;
+
+    let release = bed.release("shop").await;
+    assert_eq!(
+        release.data.pointer("/spec/chart/spec/version"),
+        Some(&json!("8.11.8"))
+    );
+    assert_eq!(
+        release.data.pointer("/spec/chart/spec/chart"),
+        Some(&json!("gitlab"))
+    );
+    let repository = bed.foreign(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
+    assert_eq!(
+        repository.data.pointer("/spec/url"),
+        Some(&json!("https://charts.gitlab.io"))
+    );
+    for object in [&release, &repository] {
+        let owners = object.owner_references();
+        assert_eq!(owners[0].uid, instance.uid().unwrap(), "{owners:?}");
+    }
+    for (path, expected) in [
+        ("/global/hosts/gitlab/name", json!("git.example.com")),
+        ("/global/psql/host", json!("127.0.0.1")),
+        ("/global/psql/password/secret", json!("pg")),
+        ("/global/redis/host", json!("redis.example.com")),
+        ("/postgresql/install", json!(false)),
+        ("/certmanager/install", json!(false)),
+        ("/installCertmanager", Value::Null),
+    ] {
+        assert_eq!(value(&release, path), &expected, "{path}");
+    }
+
+    let deploying = bed.phase("shop", Phase::Deploying).await;
+    let status = deploying.status.unwrap();
+    assert_eq!(status.chart_version.as_deref(), Some("8.11.8"));
+    assert_eq!(status.observed_version.as_deref(), Some("17.11.7"));
+    assert!(status.host.unwrap().contains("git.example.com"));
+
+    bed.installed("shop", "17.11.7").await;
+    let done = bed.phase("shop", Phase::Ready).await;
+    let conditions: Vec<(String, String)> = done
+        .status
+        .unwrap()
+        .conditions
+        .into_iter()
+        .map(|condition| (condition.type_, condition.status))
+        .collect();
+    for kind in [
+        "Ready",
+        "PostgresReady",
+        "RedisReady",
+        "ObjectStorageReady",
+        "Released",
+    ] {
+        assert!(
+            conditions.contains(&(kind.into(), "True".into())),
+            "{kind}: {conditions:?}"
+        );
+    }
+    drop(operator);
+    for canary in ["pg-canary", "redis-canary", "access-canary", "secret-canary"] {
+        assert!(!bed.log.text().contains(canary), "{canary} in the log");
+        let release = serde_json::to_string(&bed.release("shop").await).unwrap();
+        assert!(!release.contains(canary), "{canary} in the release");
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_flux_changed_its_mind_about_is_told_as_it_is() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({})).await;
+    bed.release("shop").await;
+    bed.failed("shop", "InstallFailed", "the migrations did not end")
+        .await;
+    let failed = bed.shows("shop", Phase::Failed, "InstallFailed").await;
+    assert_eq!(ready(&failed).1, "the migrations did not end");
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+    // The next spec is another generation of the release, of which the old Ready says nothing.
+    bed.respec(
+        "shop",
+        json!({ "helm": { "values": { "global": { "hosts": { "https": false } } } } }),
+    )
+    .await;
+    bed.phase("shop", Phase::Deploying).await;
+    let release = bed
+        .release_where("shop", |release| {
+            value(release, "/global/hosts/https") == &json!(false)
+        })
+        .await;
+    assert_eq!(
+        value(&release, "/global/hosts/gitlab/name"),
+        &json!("git.example.com"),
+        "siblings stay"
+    );
+    bed.failed("shop", "UpgradeFailed", "a hook failed").await;
+    bed.shows("shop", Phase::Degraded, "UpgradeFailed").await;
+}
+
+#[tokio::test]
+async fn secrets_are_waited_for_and_what_is_missing_in_them_is_named() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.instance("shop", json!({})).await;
+    let pending = bed.shows("shop", Phase::Pending, "PostgresSecretMissing").await;
+    assert!(ready(&pending).1.contains("Secret pg"), "{:?}", ready(&pending));
+    bed.secret("pg", json!({ "host": "127.0.0.1", "port": "1" }))
+        .await;
+    let incomplete = bed.shows("shop", Phase::Failed, "PostgresSecretIncomplete").await;
+    assert!(
+        ready(&incomplete).1.contains("password"),
+        "{:?}",
+        ready(&incomplete)
+    );
+    bed.secret("pg", json!({ "host": "127.0.0.1", "port": "1", "password": "x" }))
+        .await;
+    bed.shows("shop", Phase::Pending, "RedisSecretMissing").await;
+    bed.secret("redis", json!({ "host": "r", "port": "6379", "password": "x" }))
+        .await;
+    bed.shows("shop", Phase::Pending, "S3SecretMissing").await;
+    let mut incomplete = buckets();
+    incomplete.as_object_mut().unwrap().remove("bucket.lfs");
+    bed.secret("s3", incomplete).await;
+    let incomplete = bed.shows("shop", Phase::Failed, "S3BucketsIncomplete").await;
+    assert!(
+        ready(&incomplete).1.contains("bucket.lfs"),
+        "{:?}",
+        ready(&incomplete)
+    );
+    bed.no_release("shop").await;
+    bed.secret("s3", buckets()).await;
+    bed.release("shop").await;
+}
+
+#[tokio::test]
+async fn the_buckets_are_told_in_three_languages_and_a_new_key_rolls_the_pods() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({})).await;
+    let before = bed.release("shop").await;
+    let instance = bed.phase("shop", Phase::Deploying).await;
+    let names = [
+        "shop-gitlab-registry-storage",
+        "shop-gitlab-rails-storage",
+        "shop-gitlab-backup-storage",
+    ];
+    let mut listed = instance.status.unwrap().secrets;
+    listed.sort();
+    let mut expected = names.map(str::to_owned);
+    expected.sort();
+    assert_eq!(listed, expected);
+    let registry = bed.secrets().get(names[0]).await.unwrap();
+    assert!(secret_text(&registry, "config").contains("b-registry"));
+    let rails = bed.secrets().get(names[1]).await.unwrap();
+    assert!(secret_text(&rails, "connection").contains("access-canary"));
+
+    let mut rotated = buckets();
+    rotated["accessKey"] = json!("access-rotated");
+    bed.secret("s3", rotated).await;
+    let is_new = |secret: &Secret| secret_text(secret, "connection").contains("access-rotated");
+    bed.wait().until(&bed.secrets(), names[1], is_new).await;
+    let after = bed
+        .release_where("shop", |release| release.data["spec"] != before.data["spec"])
+        .await;
+    let differences = differences(&before.data["spec"], &after.data["spec"], "");
+    assert!(
+        !differences.is_empty() && differences.iter().all(|path| path.contains("nnotations")),
+        "{differences:?}"
+    );
+}
+
+fn differences(one: &Value, other: &Value, path: &str) -> Vec<String> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            let of = |map: &serde_json::Map<String, Value>, key: &String| {
+                map.get(key).cloned().unwrap_or_default()
+            };
+            keys.into_iter()
+                .flat_map(|key| differences(&of(one, key), &of(other, key), &format!("{path}/{key}")))
+                .collect()
+        }
+        _ if one == other => Vec::new(),
+        _ => vec![path.to_owned()],
+    }
+}
+
+#[tokio::test]
+async fn what_is_so_is_not_written_again() {
+    let bed = Bed::new().await;
+    let operator = bed.operator().await;
+    bed.brought().await;
+    for name in ["one", "two"] {
+        bed.instance(name, json!({})).await;
+        bed.release(name).await;
+        bed.installed(name, "17.11.7").await;
+        bed.phase(name, Phase::Ready).await;
+    }
+    operator.kill().await;
+    let faults = Faults::new();
+    let again = bed.operator_with(&faults).await;
+    bed.wait()
+        .eventually("both to be looked at", async || again.passes() >= 2)
+        .await;
+    again.idle().await;
+    // A change of something that it reads, and that changes nothing.
+    let passes = again.passes();
+    let label = json!({ "metadata": { "labels": { "a": "b" } } });
+    let params = kube::api::PatchParams::default();
+    bed.secrets()
+        .patch("pg", &params, &kube::api::Patch::Merge(&label))
+        .await
+        .unwrap();
+    bed.wait()
+        .eventually("both to be woken", async || again.passes() >= passes + 2)
+        .await;
+    again.idle().await;
+    faults.settled().await;
+    assert_eq!(faults.writes(), []);
+}
+
+#[tokio::test]
+async fn a_suspended_instance_is_left_alone_and_still_goes() {
+    let bed = Bed::new().await;
+    let faults = Faults::new();
+    let _operator = bed.operator_with(&faults).await;
+    bed.brought().await;
+    bed.instance("shop", json!({ "suspend": true })).await;
+    bed.phase("shop", Phase::Suspended).await;
+    bed.no_release("shop").await;
+    bed.delete("shop").await;
+    bed.wait().gone(&bed.instances(), "shop").await;
+}
+
+/// What the API server itself refuses.
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused_at_once() {
+    let bed = Bed::new().await;
+    let refused: &[(Value, &str)] = &[
+        (json!({ "domains": {} }), "domains.gitlab"),
+        (
+            json!({ "domains": { "gitlab": "x" }, "edition": "xx" }),
+            "edition",
+        ),
+        (
+            json!({ "domains": { "gitlab": "x" }, "edition": "ee" }),
+            "licenseSecret",
+        ),
+    ];
+    for (spec, words) in refused {
+        let instance = json!({
+            "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance",
+            "metadata": { "name": "no" }, "spec": spec,
+        });
+        let params = kube::api::PatchParams::apply("test");
+        let error = bed
+            .instances()
+            .patch("no", &params, &kube::api::Patch::Apply(&instance))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Backends that other operators run: asked for side by side, waited for, and never written over.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
+use stanchion_kernel::foreign::Foreign;
+
+use crate::bed::{Bed, secret_text};
+
+async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
+    let api = bed.foreign(kind);
+    let object = api.get(name).await.unwrap();
+    if status["observedGeneration"].is_null() {
+        status["observedGeneration"] = json!(object.metadata.generation);
+    }
+    let patch = Patch::Merge(json!({ "status": status }));
+    api.patch_status(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+/// What Redis' operator makes of its objects, and the pods of it.
+async fn stateful_set(bed: &Bed, name: &str, replicas: i32, ready: i32) {
+    let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    let labels = json!({ "app": name });
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas, "serviceName": name, "selector": { "matchLabels": labels },
+            // Its pods never start, so that only this test says how many are ready.
+            "template": { "metadata": { "labels": labels }, "spec": {
+                "nodeSelector": { "no-such": "node" }, "containers": [{ "name": "redis", "image": "redis" }],
+            }},
+            "updateStrategy": { "type": "OnDelete" },
+        },
+    });
+    let params = PatchParams::apply("redis-operator").force();
+    sets.patch(name, &params, &Patch::Apply(&set)).await.unwrap();
+    let is_seen = |set: &StatefulSet| {
+        set.status
+            .as_ref()
+            .is_some_and(|status| status.observed_generation.is_some())
+    };
+    bed.wait().until(&sets, name, is_seen).await;
+    if ready > 0 {
+        let patch = Patch::Merge(json!({ "status": { "readyReplicas": ready, "replicas": replicas } }));
+        sets.patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+}
+
+fn value<'a>(release: &'a DynamicObject, path: &str) -> &'a Value {
+    release
+        .data
+        .pointer(&format!("/spec/values{path}"))
+        .unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn a_managed_database_is_made_waited_for_and_reached_behind_its_pooler() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let postgres = json!({ "managed": true, "pgbouncer": true, "topology": "ha", "credentialsSecret": null });
+    bed.instance("shop", json!({ "postgres": postgres })).await;
+    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    bed.no_release("shop").await;
+    let cluster = bed.foreign(&PERCONA).get("shop-pg").await.unwrap();
+    assert_eq!(cluster.metadata.owner_references, None);
+    assert_eq!(
+        cluster.data.pointer("/spec/instances/0/replicas"),
+        Some(&json!(3))
+    );
+
+    say(&bed, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
+    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    say(&bed, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
+    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    bed.no_release("shop").await;
+    bed.secret("shop-pg-pguser-gitlab", json!({
+        "host": "shop-pg-primary.gl.svc", "port": "5432", "user": "gitlab", "password": "x",
+        "dbname": "gitlabhq_production", "pgbouncer-host": "shop-pg-pgbouncer.gl.svc", "pgbouncer-port": "5432",
+    }))
+    .await;
+    let release = bed.release("shop").await;
+    for (path, expected) in [
+        ("/global/psql/host", "shop-pg-pgbouncer.gl.svc"),
+        ("/global/psql/password/secret", "shop-pg-pguser-gitlab"),
+        ("/global/psql/password/key", "password"),
+        ("/gitlab/migrations/psql/host", "shop-pg-primary.gl.svc"),
+        ("/gitlab/toolbox/psql/host", "shop-pg-primary.gl.svc"),
+    ] {
+        assert_eq!(value(&release, path), &json!(expected), "{path}");
+    }
+    assert_eq!(value(&release, "/global/psql/preparedStatements"), &json!(false));
+    assert_eq!(value(&release, "/postgresql/install"), &json!(false));
+
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+    say(&bed, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
+    bed.shows("shop", Phase::Degraded, "PostgresProvisioning").await;
+}
+
+#[tokio::test]
+async fn a_redis_of_one_server_is_ready_when_its_pod_is() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance(
+        "shop",
+        json!({ "redis": { "managed": true, "credentialsSecret": null } }),
+    )
+    .await;
+    bed.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
+    bed.foreign(&REDIS).get("shop-redis").await.unwrap();
+    let auth = bed.secrets().get("shop-redis-auth").await.unwrap();
+    assert_eq!(
+        auth.metadata.owner_references, None,
+        "it is the password of something that stays"
+    );
+    let password = secret_text(&auth, "password");
+    stateful_set(&bed, "shop-redis", 1, 0).await;
+    bed.no_release("shop").await;
+    stateful_set(&bed, "shop-redis", 1, 1).await;
+    let release = bed.release("shop").await;
+    assert_eq!(
+        value(&release, "/global/redis/auth/secret"),
+        &json!("shop-redis-auth")
+    );
+    let after = bed.secrets().get("shop-redis-auth").await.unwrap();
+    assert_eq!(secret_text(&after, "password"), password);
+}
+
+#[tokio::test]
+async fn a_redis_of_several_servers_is_asked_for_by_the_name_of_its_group() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let redis = json!({ "managed": true, "topology": "ha", "credentialsSecret": null });
+    bed.instance("shop", json!({ "redis": redis })).await;
+    bed.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
+    for kind in [&REDIS_REPLICATION, &REDIS_SENTINEL] {
+        let object = bed.foreign(kind).get("shop-redis").await.unwrap();
+        assert_eq!(object.metadata.owner_references, None);
+    }
+    stateful_set(&bed, "shop-redis", 3, 3).await;
+    stateful_set(&bed, "shop-redis-sentinel", 3, 3).await;
+    let release = bed.release("shop").await;
+    assert_eq!(value(&release, "/global/redis/host"), &json!("gitlab"));
+    let sentinels = value(&release, "/global/redis/sentinels").as_array().unwrap();
+    assert!(!sentinels.is_empty(), "{sentinels:?}");
+}
+
+#[tokio::test]
+async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.secret("license", json!({ "license": "x" })).await;
+    bed.instance("small", json!({ "elasticsearch": { "managed": true } }))
+        .await;
+    let small = bed.phase("small", Phase::Deploying).await;
+    let said = small.status.unwrap().conditions;
+    assert!(
+        said.iter()
+            .any(|it| it.type_ == "ElasticsearchReady" && it.reason == "EnterpriseOnly"),
+        "{said:?}"
+    );
+
+    let enterprise =
+        json!({ "edition": "ee", "licenseSecret": "license", "elasticsearch": { "managed": true } });
+    bed.instance("shop", enterprise).await;
+    bed.release("shop").await;
+    bed.installed("shop", "17.11.7").await;
+    bed.shows("shop", Phase::Degraded, "ElasticsearchProvisioning")
+        .await;
+    say(
+        &bed,
+        &ELASTICSEARCH,
+        "shop-es",
+        json!({ "phase": "Ready", "health": "yellow" }),
+    )
+    .await;
+    let done = bed.phase("shop", Phase::Ready).await;
+    let address = done.status.unwrap().elasticsearch.unwrap();
+    assert!(address.url.contains("shop-es-es-http"), "{address:?}");
+    assert!(
+        bed.foreign(&ELASTICSEARCH)
+            .get_opt("small-es")
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn somebody_elses_database_of_that_name_is_used_and_never_changed() {
+    let bed = Bed::new().await;
+    bed.brought().await;
+    let theirs = json!({
+        "apiVersion": "pgv2.percona.com/v2", "kind": "PerconaPGCluster", "metadata": { "name": "shop-pg" },
+        "spec": {
+            "postgresVersion": 16, "backups": { "enabled": false },
+            "instances": [{ "name": "theirs", "replicas": 5, "dataVolumeClaimSpec": {
+                "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } },
+            }}],
+        },
+    });
+    let api = bed.foreign(&PERCONA);
+    let params = PatchParams::apply("somebody");
+    let before = api
+        .patch("shop-pg", &params, &Patch::Apply(&theirs))
+        .await
+        .unwrap();
+    let _operator = bed.operator().await;
+    bed.instance(
+        "shop",
+        json!({ "postgres": { "managed": true, "credentialsSecret": null } }),
+    )
+    .await;
+    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    say(&bed, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
+    bed.secret("shop-pg-pguser-gitlab", json!({
+        "host": "theirs", "port": "5432", "user": "gitlab", "password": "x", "dbname": "gitlabhq_production",
+    }))
+    .await;
+    let release = bed.release("shop").await;
+    assert_eq!(value(&release, "/global/psql/host"), &json!("theirs"));
+    let after = api.get("shop-pg").await.unwrap();
+    assert_eq!(after.metadata.generation, before.metadata.generation);
+    assert_eq!(after.data["spec"], before.data["spec"]);
+}

@@ -1,0 +1,130 @@
+//! What is not there yet, on clusters that have nothing: each thing that comes is noticed by itself.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::backends::kinds::PERCONA;
+use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
+
+use crate::bed::{Bed, ready};
+use crate::definitions;
+
+async fn install(bed: &Bed, group: &str) {
+    let all: Vec<CustomResourceDefinition> = definitions::best();
+    let some = all.into_iter().filter(|crd| crd.spec.group == group);
+    bed.cluster.install_crds(some.collect::<Vec<_>>()).await;
+}
+
+async fn map(bed: &Bed, versions: &Value) {
+    let map = json!({
+        "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabVersionMap",
+        "metadata": { "name": "default" }, "spec": { "versions": versions },
+    });
+    bed.cluster.apply(&map.to_string(), "").await;
+}
+
+#[tokio::test]
+async fn the_map_a_version_a_profile_and_flux_may_come_late() {
+    let bed = Bed::bare().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({ "version": "18.8", "profile": "production" }))
+        .await;
+    bed.shows("shop", Phase::Pending, "VersionMapMissing").await;
+    map(&bed, &json!({ "18.11.6": { "chartVersion": "9.11.7" } })).await;
+    let unknown = bed.shows("shop", Phase::Failed, "VersionUnknown").await;
+    assert!(ready(&unknown).1.contains("18.8"), "{:?}", ready(&unknown));
+    map(
+        &bed,
+        &json!({ "18.8.9": { "chartVersion": "9.8.10" }, "18.8.10": { "chartVersion": "9.8.11" } }),
+    )
+    .await;
+    bed.shows("shop", Phase::Pending, "ProfileMissing").await;
+    let profile = json!({
+        "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabProfile", "metadata": { "name": "production" },
+        "spec": { "defaults": { "backupSchedule": "30 2 * * *" } },
+    });
+    bed.cluster.apply(&profile.to_string(), "").await;
+    let fluxless = bed.shows("shop", Phase::Failed, "FluxMissing").await;
+    assert!(
+        ready(&fluxless).1.contains("helmreleases.helm.toolkit.fluxcd.io"),
+        "{:?}",
+        ready(&fluxless)
+    );
+    install(&bed, HELM_REPOSITORY.group).await;
+    install(&bed, HELM_RELEASE.group).await;
+    let release = bed.release_of("shop", "9.8.11").await;
+    let schedule = release
+        .data
+        .pointer("/spec/values/gitlab/toolbox/backups/cron/schedule");
+    assert_eq!(schedule, Some(&json!("30 2 * * *")));
+    bed.phase("shop", Phase::Deploying).await;
+}
+
+#[tokio::test]
+async fn a_chart_that_is_named_needs_no_map_and_an_operator_may_come_late() {
+    let bed = Bed::bare().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    install(&bed, HELM_REPOSITORY.group).await;
+    install(&bed, HELM_RELEASE.group).await;
+    bed.instance("shop", json!({ "helm": { "version": "9.2.8" } }))
+        .await;
+    bed.release_of("shop", "9.2.8").await;
+    bed.instance(
+        "managed",
+        json!({
+            "helm": { "version": "9.2.8" }, "postgres": { "managed": true, "credentialsSecret": null },
+        }),
+    )
+    .await;
+    let failed = bed
+        .shows("managed", Phase::Failed, "PostgresOperatorMissing")
+        .await;
+    assert!(
+        ready(&failed).1.contains("perconapgclusters.pgv2.percona.com"),
+        "{:?}",
+        ready(&failed)
+    );
+    bed.no_release("managed").await;
+    install(&bed, PERCONA.group).await;
+    bed.shows("managed", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    bed.foreign(&PERCONA).get("managed-pg").await.unwrap();
+}
+
+/// The version that the original writes is the oldest that there is; newer ones no longer have it.
+#[tokio::test]
+async fn every_flux_is_told_in_a_version_that_it_serves() {
+    for (versions, expected) in [
+        (&["v2beta1", "v2beta2"][..], "v2beta2"),
+        (&["v2beta1"], "v2beta1"),
+    ] {
+        let bed = Bed::bare().await;
+        let _operator = bed.operator().await;
+        bed.brought().await;
+        install(&bed, HELM_REPOSITORY.group).await;
+        let stand_in = definitions::stand_ins()
+            .into_iter()
+            .find(|crd| crd.name_any() == HELM_RELEASE.definition());
+        let mut older = stand_in.unwrap();
+        let newest = older.spec.versions[0].clone();
+        older.spec.versions = versions
+            .iter()
+            .map(|version| {
+                let mut older = newest.clone();
+                older.name = (*version).into();
+                older.storage = *version == expected;
+                older
+            })
+            .collect();
+        bed.cluster.install_crds([older]).await;
+        bed.instance("shop", json!({ "helm": { "version": "8.11.8" } }))
+            .await;
+        let releases = bed.foreign_at(&HELM_RELEASE, expected);
+        let is_there = async || releases.get_opt("shop-gitlab").await.unwrap().is_some();
+        bed.wait().eventually("the release", is_there).await;
+        bed.phase("shop", Phase::Deploying).await;
+    }
+}
