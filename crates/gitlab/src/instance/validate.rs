@@ -13,6 +13,8 @@ pub const INVALID: &str = "InvalidSpec";
 
 /// Helm knows releases by at most 53 characters, and children have longer names than their instance.
 const LONGEST_NAME: usize = 40;
+/// Elastic's operator allows 36 characters, and the name of what it is given is longer by three.
+const LONGEST_WITH_ELASTICSEARCH: usize = 33;
 
 /// The target of an instance that shall be there.
 pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
@@ -20,9 +22,14 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
         return Ok(Target::Suspended);
     }
     let name = instance.name_any();
-    if name.len() > LONGEST_NAME {
+    let longest = if instance.spec.elasticsearch.managed {
+        LONGEST_WITH_ELASTICSEARCH
+    } else {
+        LONGEST_NAME
+    };
+    if name.len() > longest {
         return Err(invalid(format!(
-            "the name has {} characters; at most {LONGEST_NAME} leave room for the names of what is made for it",
+            "the name has {} characters; at most {longest} leave room for the names of what is made for it",
             name.len()
         )));
     }

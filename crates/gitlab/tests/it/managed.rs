@@ -2,14 +2,14 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
 use stanchion_kernel::foreign::Foreign;
 
-use crate::bed::{Bed, secret_text};
+use crate::bed::{Bed, ready, secret_text};
 
 async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
     let api = bed.foreign(kind);
@@ -23,35 +23,27 @@ async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
         .unwrap();
 }
 
-/// What Redis' operator makes of its objects, and the pods of it.
-async fn stateful_set(bed: &Bed, name: &str, replicas: i32, ready: i32) {
+/// What Redis' operator makes of its objects; the cluster brings its pods about, or not, by their image.
+async fn stateful_set(bed: &Bed, name: &str, replicas: i32, image: &str) {
     let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
     let labels = json!({ "app": name });
     let set = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": name },
         "spec": {
             "replicas": replicas, "serviceName": name, "selector": { "matchLabels": labels },
-            // Its pods never start, so that only this test says how many are ready.
+            "podManagementPolicy": "Parallel",
             "template": { "metadata": { "labels": labels }, "spec": {
-                "nodeSelector": { "no-such": "node" }, "containers": [{ "name": "redis", "image": "redis" }],
+                "containers": [{ "name": "redis", "image": image }],
             }},
-            "updateStrategy": { "type": "OnDelete" },
         },
     });
     let params = PatchParams::apply("redis-operator").force();
     sets.patch(name, &params, &Patch::Apply(&set)).await.unwrap();
     let is_seen = |set: &StatefulSet| {
-        set.status
-            .as_ref()
-            .is_some_and(|status| status.observed_generation.is_some())
+        let status = set.status.as_ref();
+        status.is_some_and(|status| status.observed_generation >= set.metadata.generation)
     };
     bed.wait().until(&sets, name, is_seen).await;
-    if ready > 0 {
-        let patch = Patch::Merge(json!({ "status": { "readyReplicas": ready, "replicas": replicas } }));
-        sets.patch_status(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
-    }
 }
 
 fn value<'a>(release: &'a DynamicObject, path: &str) -> &'a Value {
@@ -127,9 +119,16 @@ async fn a_redis_of_one_server_is_ready_when_its_pod_is() {
         "it is the password of something that stays"
     );
     let password = secret_text(&auth, "password");
-    stateful_set(&bed, "shop-redis", 1, 0).await;
+    stateful_set(&bed, "shop-redis", 1, "no-such-image:1").await;
+    bed.until("shop", |instance| ready(instance).1.contains("0 of 1 pods"))
+        .await;
     bed.no_release("shop").await;
-    stateful_set(&bed, "shop-redis", 1, 1).await;
+    let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    sets.delete("shop-redis", &DeleteParams::foreground())
+        .await
+        .unwrap();
+    bed.wait().gone(&sets, "shop-redis").await;
+    stateful_set(&bed, "shop-redis", 1, "redis:7").await;
     let release = bed.release("shop").await;
     assert_eq!(
         value(&release, "/global/redis/auth/secret"),
@@ -151,8 +150,8 @@ async fn a_redis_of_several_servers_is_asked_for_by_the_name_of_its_group() {
         let object = bed.foreign(kind).get("shop-redis").await.unwrap();
         assert_eq!(object.metadata.owner_references, None);
     }
-    stateful_set(&bed, "shop-redis", 3, 3).await;
-    stateful_set(&bed, "shop-redis-sentinel", 3, 3).await;
+    stateful_set(&bed, "shop-redis", 3, "redis:7").await;
+    stateful_set(&bed, "shop-redis-sentinel", 3, "redis:7").await;
     let release = bed.release("shop").await;
     assert_eq!(value(&release, "/global/redis/host"), &json!("gitlab"));
     let sentinels = value(&release, "/global/redis/sentinels").as_array().unwrap();

@@ -1,5 +1,7 @@
 //! The database: made by Percona's operator, brought along, or known to the chart's values alone.
 
+use kube::core::DynamicObject;
+
 use super::super::observe::Seen;
 use super::super::target::Wanted;
 use super::{Finding, Obstacle, named};
@@ -25,18 +27,21 @@ pub(super) fn find(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding
 
 fn managed(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<Psql> {
     let found = seen.backend(&PERCONA);
-    if found.served.is_none() {
+    let Some(served) = &found.served else {
         return Err(Obstacle::operator_missing(
             "PostgresOperatorMissing",
             "postgres",
             &[&PERCONA],
         ));
-    }
+    };
     let waits = |why: String| Obstacle::provisioning("PostgresProvisioning", why);
     let name = percona::name(&wanted.name);
-    let cluster = found.object.as_ref();
-    let cluster = cluster.ok_or_else(|| waits(format!("PerconaPGCluster {name} is being made")))?;
-    if let Readiness::NotYet(why) = percona::readiness(cluster) {
+    // One that this pass makes is as good as one that was just made.
+    let cluster = found
+        .object
+        .clone()
+        .unwrap_or_else(|| DynamicObject::new(&name, &served.resource));
+    if let Readiness::NotYet(why) = percona::readiness(&cluster) {
         return Err(waits(why));
     }
     let secret = percona::secret_name(&wanted.name);

@@ -1,5 +1,6 @@
 //! Profile, license, mail, buckets, Elasticsearch.
 
+use kube::core::DynamicObject;
 use stanchion_api::gitlab::{Edition, ElasticsearchAddress, ProfileDefaults};
 
 use super::super::observe::Seen;
@@ -79,17 +80,15 @@ pub(super) fn elasticsearch(wanted: &Wanted, seen: &Seen) -> Finding<Option<Elas
         return Ok(None);
     }
     let found = seen.backend(&ELASTICSEARCH);
-    if found.served.is_none() {
+    let Some(served) = &found.served else {
         return Err(Obstacle::operator_missing(
             "ElasticsearchOperatorMissing",
             "elasticsearch",
             &[&ELASTICSEARCH],
         ));
-    }
-    let readiness = found.object.as_ref().map_or_else(
-        || Readiness::NotYet(format!("Elasticsearch {} is being made", es::name(&wanted.name))),
-        es::readiness,
-    );
+    };
+    let made = || DynamicObject::new(&es::name(&wanted.name), &served.resource);
+    let readiness = es::readiness(&found.object.clone().unwrap_or_else(made));
     match readiness {
         Readiness::Ready => Ok(Some(es::address(&wanted.name, &wanted.namespace))),
         Readiness::NotYet(why) => Err(Obstacle::provisioning("ElasticsearchProvisioning", why)),
