@@ -141,26 +141,19 @@ impl Builder {
         for (token, user) in self.users {
             server.tokens.add(&token, user);
         }
-        match &self.state {
-            Some(path) if path.exists() => {
-                server.store.load(path).map_err(|source| StartError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-            }
-            _ => {}
+        if let Some(path) = self.state {
+            server
+                .store
+                .keep(&path)
+                .map_err(|source| StartError::File { path, source })?;
         }
         let mut tasks = JoinSet::new();
         let commands = self.commands;
         let workloads = self.workloads.map(|pod_start| Workloads { pod_start, commands });
         controllers::start(&server, workloads, &mut tasks);
-        if let Some(path) = self.state.clone() {
-            controllers::keep_on_disk(&server, path, &mut tasks);
-        }
         Ok(Sandbox {
             server,
             tasks,
-            state: self.state,
             listening: None,
         })
     }
@@ -173,7 +166,6 @@ pub struct Sandbox {
     // Held for its end: dropping the set aborts the controllers.
     #[allow(dead_code)]
     tasks: JoinSet<()>,
-    state: Option<PathBuf>,
     listening: Option<Listening>,
 }
 
@@ -251,11 +243,6 @@ impl Drop for Sandbox {
     fn drop(&mut self) {
         if let Some(listening) = &self.listening {
             listening.task.abort();
-        }
-        if let Some(path) = &self.state
-            && let Err(error) = self.server.store.save(path)
-        {
-            tracing::error!(%error, path = %path.display(), "the sandbox's state was not saved");
         }
     }
 }

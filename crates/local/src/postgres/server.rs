@@ -15,6 +15,8 @@ use crate::{
 
 /// A start takes a tenth of this on an idle machine; a busy one gets time.
 const START_DEADLINE: Duration = Duration::from_mins(1);
+/// How long the server of a run that was killed may take to end; it is being ended.
+const END_DEADLINE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// How often another port is tried.
 const ATTEMPTS: u32 = 5;
@@ -55,6 +57,10 @@ impl Server {
 
     /// Starts it on its port, and waits until it answers.
     pub async fn launch(&self) -> Result<Process, Error> {
+        let began = Instant::now();
+        while self.is_in_use() && began.elapsed() < END_DEADLINE {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
         let own = SETTINGS.iter().map(|&(name, value)| (name, value));
         let given = self
             .settings
@@ -87,9 +93,24 @@ impl Server {
     /// Whether the server says so of itself: its first line is the process, its eighth one the state. A file that
     /// a crashed server left behind names another process.
     fn answers(&self, pid: u32) -> bool {
-        let text = fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default();
+        let text = self.own_words();
         let mut lines = text.lines();
         let first = lines.next().and_then(|line| line.trim().parse().ok());
         first == Some(pid) && lines.nth(6).is_some_and(|line| line.trim() == "ready")
+    }
+
+    /// Whether the process that the file names works in the directory; it may be anybody's by now.
+    fn is_in_use(&self) -> bool {
+        let text = self.own_words();
+        let place = text
+            .lines()
+            .next()
+            .map(|pid| fs::read_link(format!("/proc/{}/cwd", pid.trim())));
+        matches!((place, self.data.canonicalize()), (Some(Ok(place)), Ok(data)) if place == data)
+    }
+
+    /// The file in which a server says who it is.
+    fn own_words(&self) -> String {
+        fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default()
     }
 }

@@ -9,9 +9,7 @@ mod namespaces;
 mod quotas;
 mod workloads;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::task::JoinSet;
 
@@ -35,18 +33,4 @@ pub(crate) fn start(server: &Arc<Server>, workloads: Option<Workloads>, tasks: &
     if let Some(workloads) = workloads {
         workloads::start(server, workloads, tasks);
     }
-}
-
-/// Saves the state after changes, at most once a second.
-pub(crate) fn keep_on_disk(server: &Arc<Server>, path: PathBuf, tasks: &mut JoinSet<()>) {
-    let store = server.store.clone();
-    tasks.spawn(async move {
-        let mut ticks = store.ticks();
-        while ticks.changed().await.is_ok() {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            if let Err(error) = store.save(&path) {
-                tracing::error!(%error, path = %path.display(), "the sandbox's state was not saved");
-            }
-        }
-    });
 }

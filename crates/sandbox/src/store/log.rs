@@ -32,15 +32,16 @@ impl Inner {
             after,
             deleted,
         };
-        self.feed.push_back((storage.clone(), change.clone()));
-        if self.feed.len() > LOG {
-            self.feed.pop_front();
-        }
-        kind.log.push_back(change);
+        kind.log.push_back(change.clone());
         if kind.log.len() > LOG
             && let Some(oldest) = kind.log.pop_front()
         {
             kind.compacted = oldest.revision;
+        }
+        self.note(storage, &change);
+        self.feed.push_back((storage.clone(), change));
+        if self.feed.len() > LOG {
+            self.feed.pop_front();
         }
     }
 }

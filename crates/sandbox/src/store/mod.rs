@@ -2,7 +2,7 @@
 //! else. Watches are cursors into the logs, so an event can be neither missed nor reordered; a list at an older
 //! revision is the present state with the newer changes undone.
 
-pub(crate) mod disk;
+mod disk;
 mod log;
 mod object;
 mod watch;
@@ -50,6 +50,8 @@ struct Inner {
     kinds: HashMap<Arc<str>, Kind>,
     /// The changes of all kinds, for the controllers.
     feed: VecDeque<KindChange>,
+    /// Where changes are kept between runs, if they are.
+    journal: Option<disk::Journal>,
 }
 
 /// The revision asked for is no longer, or not yet, known.
@@ -101,6 +103,7 @@ impl Store {
                 floor: 0,
                 kinds: HashMap::new(),
                 feed: VecDeque::new(),
+                journal: None,
             }),
             tick: tokio::sync::watch::Sender::new(1),
         }

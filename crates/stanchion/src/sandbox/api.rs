@@ -1,11 +1,10 @@
 //! The embedded API server, and the file by which others find it.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use stanchion_local::scratch::Passing;
 use stanchion_sandbox::{Sandbox, User};
 
 use super::Arguments;
@@ -20,7 +19,7 @@ const POD_START: Duration = Duration::from_secs(1);
 pub(super) struct ApiServer {
     sandbox: Sandbox,
     url: String,
-    kubeconfig: PathBuf,
+    kubeconfig: Passing,
 }
 
 impl ApiServer {
@@ -42,7 +41,7 @@ impl ApiServer {
         Ok(Self {
             sandbox,
             url: format!("https://{address}"),
-            kubeconfig,
+            kubeconfig: Passing::file(kubeconfig)?,
         })
     }
 
@@ -53,7 +52,7 @@ impl ApiServer {
 
     /// The line for a shell that wants to use it.
     pub(super) fn export(&self) -> String {
-        format!("export KUBECONFIG={}", self.kubeconfig.display())
+        format!("export KUBECONFIG={}", self.kubeconfig.path().display())
     }
 
     /// A client with all rights.
@@ -67,12 +66,5 @@ impl ApiServer {
         let text = self.sandbox.kubeconfig(user).unwrap_or_default();
         let config = Kubeconfig::from_yaml(&text)?;
         Ok(Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?)
-    }
-}
-
-impl Drop for ApiServer {
-    fn drop(&mut self) {
-        // Its folder may be gone already.
-        let _ = fs::remove_file(&self.kubeconfig);
     }
 }

@@ -145,10 +145,11 @@ impl Stage {
     /// the user's.
     async fn fill(&self, servers: &Servers) -> Result<(), SandboxError> {
         for example in &self.examples {
-            let is_new = example.make_database(&servers.database).await?;
+            example.make_database(&servers.database).await?;
             let mut objects = (example.ground)(servers);
-            if is_new {
+            if !manifests::exists(&self.client, &example.mark()).await? {
                 objects.extend(example.objects()?);
+                objects.push(example.mark());
             }
             for object in &objects {
                 manifests::apply(&self.client, object).await?;

@@ -67,7 +67,7 @@ impl Home {
 
     /// The file that keeps the API server's objects between runs, if they are kept.
     pub(super) fn state(&self) -> Option<PathBuf> {
-        self.kept.then(|| self.path.join("objects.json"))
+        self.kept.then(|| self.path.join("objects"))
     }
 
     /// Whether it is there again next time.

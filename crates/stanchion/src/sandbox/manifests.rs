@@ -34,8 +34,31 @@ pub(super) async fn define(client: &Client) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Applies one object as `kubectl apply --server-side` does it; its namespace is `default` if it names none.
+/// Applies one object as `kubectl apply --server-side` does it.
 pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), SandboxError> {
+    let (api, parsed) = addressed(client, object).await?;
+    let name = parsed.metadata.name.clone().unwrap_or_default();
+    let params = PatchParams::apply(MANAGER).force();
+    api.patch(&name, &params, &Patch::Apply(&parsed))
+        .await
+        .map_err(|error| refused(object, &error))?;
+    Ok(())
+}
+
+/// Whether there is an object of this kind and name.
+pub(super) async fn exists(client: &Client, object: &Value) -> Result<bool, SandboxError> {
+    let (api, parsed) = addressed(client, object).await?;
+    let found = api
+        .get_metadata_opt(&parsed.metadata.name.unwrap_or_default())
+        .await?;
+    Ok(found.is_some())
+}
+
+/// An object, and where its kind is served; its namespace is `default` if it names none.
+async fn addressed(
+    client: &Client,
+    object: &Value,
+) -> Result<(Api<DynamicObject>, DynamicObject), SandboxError> {
     let mut parsed: DynamicObject =
         serde_json::from_value(object.clone()).map_err(|error| refused(object, &error))?;
     let types = parsed.types.clone().unwrap_or_default();
@@ -43,19 +66,14 @@ pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Sandbox
     let (resource, capabilities) = discovery::pinned_kind(client, &kind)
         .await
         .map_err(|error| refused(object, &error))?;
-    let api: Api<DynamicObject> = match capabilities.scope {
+    let api = match capabilities.scope {
         Scope::Cluster => Api::all_with(client.clone(), &resource),
         Scope::Namespaced => {
             let namespace = parsed.metadata.namespace.get_or_insert_with(|| "default".into());
             Api::namespaced_with(client.clone(), namespace, &resource)
         }
     };
-    let name = parsed.metadata.name.clone().unwrap_or_default();
-    let params = PatchParams::apply(MANAGER).force();
-    api.patch(&name, &params, &Patch::Apply(&parsed))
-        .await
-        .map_err(|error| refused(object, &error))?;
-    Ok(())
+    Ok((api, parsed))
 }
 
 fn refused(object: &Value, error: &dyn std::error::Error) -> SandboxError {

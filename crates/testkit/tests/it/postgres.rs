@@ -107,6 +107,14 @@ async fn a_server_stops_and_starts_again_with_its_data() {
     }
 }
 
+/// Whoever starts again after a kill meets the server of before, which is still being ended.
+#[tokio::test]
+async fn a_server_that_is_still_ending_is_waited_for() {
+    let server = Postgres::start(Version::V15).await;
+    tokio::join!(server.stop(), server.resume());
+    assert_eq!(server.scalar("postgres", "SELECT 1").await.as_deref(), Some("1"));
+}
+
 #[tokio::test]
 async fn tls_can_be_required() {
     let server = Postgres::builder(Version::V15)

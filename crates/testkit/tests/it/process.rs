@@ -9,7 +9,7 @@ use std::{
 
 use stanchion_testkit::{
     process::{Launch, Process, Signal},
-    scratch::Scratch,
+    scratch::{Passing, Scratch},
     wait::eventually,
 };
 
@@ -43,6 +43,23 @@ async fn a_child_ends_with_its_handle() {
     let path = scratch.path().to_owned();
     drop(scratch);
     assert!(!path.exists());
+}
+
+#[test]
+fn a_file_ends_with_its_handle_unless_it_is_another_one_by_then() {
+    let scratch = Scratch::new("testkit-").unwrap();
+    let path = scratch.path().join("file");
+    std::fs::write(&path, "ours").unwrap();
+    drop(Passing::file(path.clone()).unwrap());
+    assert!(!path.exists());
+
+    std::fs::write(&path, "ours").unwrap();
+    let passing = Passing::file(path.clone()).unwrap();
+    let others = scratch.path().join("others");
+    std::fs::write(&others, "others").unwrap();
+    std::fs::rename(others, &path).unwrap();
+    drop(passing);
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "others");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use super::error::SandboxError;
 use super::manifests;
 use super::servers::{ADMINISTRATOR, Database, Servers};
 use crate::controllers::Choice;
+use crate::rbac::NAMESPACE;
 
 use self::fact::Fact;
 pub(super) use self::login::Logins;
@@ -100,9 +101,15 @@ fn secret(name: &str, data: &Value) -> Value {
 }
 
 impl Example {
-    /// Makes its database, and says whether it was not there yet.
-    pub(super) async fn make_database(&self, server: &Database) -> Result<bool, SandboxError> {
+    /// Makes its database where it is not there yet.
+    pub(super) async fn make_database(&self, server: &Database) -> Result<(), SandboxError> {
         server.create(self.database, self.content).await
+    }
+
+    /// What is in the cluster once the objects were applied: a run that was killed before goes on where it was.
+    pub(super) fn mark(&self) -> Value {
+        let name = format!("example-{}", self.controller);
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}})
     }
 
     /// The objects.

@@ -99,12 +99,12 @@ impl Database {
         self.process.wait().await;
     }
 
-    /// Makes a database and what is in it, and says whether it was not there yet.
+    /// Makes a database and what is in it where it is not there yet.
     pub(in super::super) async fn create(
         &self,
         name: &str,
         statements: &[&'static str],
-    ) -> Result<bool, SandboxError> {
+    ) -> Result<(), SandboxError> {
         let mut session = self.connect("postgres").await?;
         let known = Query::new("SELECT 1 FROM pg_database WHERE datname = $1").text(name);
         let is_known = !session.query(&known).await?.is_empty();
@@ -115,14 +115,14 @@ impl Database {
         }
         session.close().await;
         if is_known {
-            return Ok(false);
+            return Ok(());
         }
         let mut session = self.connect(name).await?;
         for statement in statements {
             session.execute(&Statement::new(statement)).await?;
         }
         session.close().await;
-        Ok(true)
+        Ok(())
     }
 
     async fn connect(&self, database: &str) -> Result<Session, SandboxError> {

@@ -34,7 +34,7 @@ async fn the_api_alone_answers_kubectl_until_sigterm() {
     place.is_clean().await;
 }
 
-/// A kill leaves the kubeconfig behind; the next run writes its own over it.
+/// A kubeconfig that is there already is written over.
 #[tokio::test]
 async fn the_api_alone_keeps_its_port_and_its_objects() {
     if !has(&["kubectl"]) {
@@ -42,9 +42,7 @@ async fn the_api_alone_keeps_its_port_and_its_objects() {
     }
     let place = Place::new();
     let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
-    drop(free);
+    let port = place.port().await;
     let arguments = [
         "--api-only",
         "--port",

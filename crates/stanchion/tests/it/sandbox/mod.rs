@@ -4,6 +4,7 @@ mod api;
 mod demo;
 mod hints;
 mod kept;
+mod killed;
 mod place;
 mod processes;
 mod terminal;

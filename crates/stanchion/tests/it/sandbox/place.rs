@@ -9,6 +9,7 @@ use std::process::Output;
 use stanchion_testkit::process::{Launch, Process, Signal};
 use stanchion_testkit::scratch::Scratch;
 use stanchion_testkit::{unique, wait};
+use tokio::net::TcpListener;
 
 use super::path;
 use crate::DEADLINE;
@@ -37,6 +38,12 @@ impl Place {
 
     pub(super) fn file(&self, name: &str) -> String {
         self.scratch.path().join(name).display().to_string()
+    }
+
+    /// A port that is free now.
+    pub(super) async fn port(&self) -> String {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        free.local_addr().unwrap().port().to_string()
     }
 
     /// Runs it to its end.

@@ -1,0 +1,64 @@
+//! SIGKILL, after which nobody cleans up: nothing is left behind all the same, and the next run is not disturbed.
+
+use std::path::Path;
+
+use stanchion_testkit::process::Signal;
+use stanchion_testkit::wait;
+
+use super::place::{Place, processes_of};
+use super::{ask, has};
+use crate::DEADLINE;
+
+#[tokio::test]
+async fn killed_it_leaves_nothing_behind_either() {
+    let place = Place::new();
+    let kubeconfig = place.file("kubeconfig");
+    let sandbox = place.start(&["--kubeconfig", &kubeconfig]);
+    sandbox.says("PostgreSQL   127.0.0.1").await;
+    assert!(Path::new(&kubeconfig).exists());
+    assert_ne!(processes_of(&place.temporary()), Vec::<String>::new());
+    sandbox.end(Signal::Kill).await;
+    place.is_clean().await;
+    wait::eventually(DEADLINE, "the kubeconfig to be gone", async || {
+        !Path::new(&kubeconfig).exists()
+    })
+    .await;
+}
+
+/// The next run has the same file, the same port and the same folder, does not wait until the last one's servers are gone, and
+/// finds all objects that the database's roles belong to.
+#[tokio::test]
+async fn killed_it_can_be_started_again_at_once() {
+    if !has(&["kubectl"]) {
+        return;
+    }
+    let place = Place::new();
+    let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
+    let port = place.port().await;
+    let arguments = [
+        "--controllers=user",
+        "--data",
+        &data,
+        "--port",
+        &port,
+        "--kubeconfig",
+        &kubeconfig,
+    ];
+    let mut before = None;
+    for _ in 0..3 {
+        let sandbox = place.start(&arguments);
+        sandbox.says("Ctrl-C ends everything").await;
+        let uid = ask(&kubeconfig, "get pguser orders -o jsonpath={.metadata.uid}");
+        assert_eq!(before.get_or_insert_with(|| uid.clone()), &uid);
+        sandbox.end(Signal::Kill).await;
+    }
+    let sandbox = place.start(&arguments);
+    sandbox.says("Ctrl-C ends everything").await;
+    // What guarded the files of those that were killed has left ours alone.
+    let names = ask(&kubeconfig, "get pguser -o name");
+    assert!(names.contains("/orders"), "{names}");
+    assert_eq!(sandbox.end(Signal::Term).await, Some(0));
+    assert!(!Path::new(&kubeconfig).exists());
+    place.is_clean().await;
+    assert_eq!(processes_of(Path::new(&data)), Vec::<String>::new());
+}
