@@ -26,6 +26,9 @@ pub struct GitlabInstanceStatus {
     /// The version that runs; before the first one runs, the one that is being installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_version: Option<String>,
+    /// The last version that ran. It outlives the release: the database is not older than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_version: Option<String>,
     /// The version of the chart that the release was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_version: Option<String>,

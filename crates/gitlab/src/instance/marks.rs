@@ -80,6 +80,7 @@ mod tests {
         let wanted = Wanted {
             name: "shop".into(),
             namespace: "gl".into(),
+            installed: None,
             spec: serde_json::from_value(json!({
                 "domains": { "gitlab": "git.example.com" },
                 "postgres": { "credentialsSecret": "pg" },

@@ -210,6 +210,9 @@ fn tell(
             .running
             .or(release.and_then(|release| release.running.as_ref()?.version));
         status.observed_version = Some(running.unwrap_or(course.now.version).to_string());
+        status.installed_version = running
+            .map(|version| version.to_string())
+            .or(status.installed_version.take());
         status.target_version = Some(course.target.to_string());
         status.upgrade_path = course.path.iter().map(ToString::to_string).collect();
     }

@@ -3,6 +3,7 @@
 use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, ProfileDefaults};
 
 use crate::backends::wish::Asking;
+use crate::versions::Version;
 
 /// What shall be there.
 pub enum Target {
@@ -22,6 +23,8 @@ pub struct Wanted {
     pub namespace: String,
     /// Its spec.
     pub spec: GitlabInstanceSpec,
+    /// The last version that ran, as far as the status knows.
+    pub installed: Option<Version>,
 }
 
 /// An instance that goes.

@@ -38,6 +38,10 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
         name,
         namespace: instance.namespace().unwrap_or_default(),
         spec: instance.spec.clone(),
+        installed: instance
+            .status
+            .as_ref()
+            .and_then(|status| status.installed_version.as_ref()?.parse().ok()),
     })))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +51,7 @@ async fn operate(
     shutdown: &CancellationToken,
 ) -> Result<(), SandboxError> {
     let client = api.client();
-    manifests::define(&client).await?;
+    manifests::define(&client, &manifests::definitions()?).await?;
     for object in operator::installation(&arguments.controllers)? {
         manifests::apply(&client, &object).await?;
     }
@@ -65,6 +66,8 @@ async fn operate(
         client,
         examples: examples::of(&arguments.controllers),
     };
+    // Dropped, they end.
+    let _others = stage.call_others(shutdown).await?;
     let shown = tokio::select! {
         ended = operator.ended() => Err(ended),
         shown = Box::pin(show(arguments, home, api, servers, &stage)) => shown,
@@ -141,6 +144,18 @@ struct Stage {
 }
 
 impl Stage {
+    /// Lets the operators begin that examples stand on and that are played.
+    async fn call_others(&self, stop: &CancellationToken) -> Result<Vec<JoinSet<()>>, SandboxError> {
+        let mut playing = Vec::new();
+        for others in self.examples.iter().filter_map(|example| example.others.as_ref()) {
+            for stream in others.definitions {
+                manifests::define(&self.client, &manifests::documents(stream)?).await?;
+            }
+            playing.push((others.play)(self.client.clone(), stop));
+        }
+        Ok(playing)
+    }
+
     /// Applies what differs from run to run, and each example on its first one: those of a folder that is kept are
     /// the user's.
     async fn fill(&self, servers: &Servers) -> Result<(), SandboxError> {

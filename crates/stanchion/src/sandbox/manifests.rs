@@ -17,19 +17,25 @@ pub(super) fn documents(text: &str) -> Result<Vec<Value>, SandboxError> {
     serde_saphyr::from_multiple(text).map_err(|error| SandboxError::Manifest(error.to_string()))
 }
 
-/// Applies the definitions of all kinds, and waits until they are served.
-pub(super) async fn define(client: &Client) -> Result<(), SandboxError> {
+/// The definitions of all kinds of ours.
+pub(super) fn definitions() -> Result<Vec<Value>, SandboxError> {
+    let crds = stanchion_api::crds().into_iter().map(serde_json::to_value);
+    let crds: Result<Vec<Value>, serde_json::Error> = crds.collect();
+    crds.map_err(|error| SandboxError::Manifest(error.to_string()))
+}
+
+/// Applies definitions, and waits until they are served.
+pub(super) async fn define(client: &Client, crds: &[Value]) -> Result<(), SandboxError> {
     let definitions = Api::all(client.clone());
-    for crd in stanchion_api::crds() {
-        let crd = serde_json::to_value(crd).map_err(|error| SandboxError::Manifest(error.to_string()))?;
-        apply(client, &crd).await?;
+    for crd in crds {
+        apply(client, crd).await?;
         let name = crd.pointer("/metadata/name").and_then(Value::as_str);
         let served = await_condition(
             definitions.clone(),
             name.unwrap_or_default(),
             conditions::is_crd_established(),
         );
-        served.await.map_err(|error| refused(&crd, &error))?;
+        served.await.map_err(|error| refused(crd, &error))?;
     }
     Ok(())
 }

@@ -38,7 +38,9 @@ pub(super) fn find(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> F
 
 fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Course> {
     let map = seen.map.as_ref();
-    let running = release.and_then(|release| running(release, map));
+    let running = release
+        .and_then(|release| running(release, map))
+        .or(wanted.installed);
     if let Some(chart) = &wanted.spec.helm.version {
         let now = by_chart(map, chart).unwrap_or_else(|| unmapped(chart));
         return Ok(Course::arrived(now, running));
@@ -49,32 +51,18 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
     })?;
     let target = resolve(map, &wanted.spec.version)
         .map_err(|error| Obstacle::failed("VersionUnknown", error.to_string()))?;
-    let Some(release) = release.filter(|release| release.running.is_some()) else {
-        // Nothing runs, so nothing can be skipped.
-        return Ok(Course {
-            path: vec![target.version],
-            ..Course::arrived(target, None)
-        });
-    };
     let Some(running) = running else {
-        let chart = release.running.as_ref().map(|running| running.chart.clone());
-        return Err(blocked(format!(
-            "the release runs chart {}, and neither Flux nor the version map says which version of GitLab that is; \
-             add it to GitlabVersionMap default",
-            chart.unwrap_or_default()
-        )));
+        return beginning(release, target);
     };
     let steps = path(map, &running, &target).map_err(|error| blocked(error.to_string()))?;
     let Some(next) = steps.first() else {
         return Ok(Course::arrived(target, Some(running)));
     };
     let held = may_go_on(wanted, seen, release, &running, next).err();
-    let now = match &held {
-        None => next.clone(),
-        Some(_) => by_chart(Some(map), &release.chart).unwrap_or_else(|| Step {
-            version: running,
-            ..unmapped(&release.chart)
-        }),
+    let now = if held.is_none() {
+        next.clone()
+    } else {
+        present(map, release, &running)?
     };
     Ok(Course {
         target: target.version,
@@ -83,6 +71,34 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
         running: Some(running),
         held,
     })
+}
+
+/// Where nothing is known to have run, nothing can be skipped.
+fn beginning(release: Option<&Release>, target: Step) -> Finding<Course> {
+    if let Some(running) = release.and_then(|release| release.running.as_ref()) {
+        return Err(blocked(format!(
+            "the release runs chart {}, and neither Flux nor the version map says which version of GitLab that is; \
+             add it to GitlabVersionMap default",
+            running.chart
+        )));
+    }
+    Ok(Course {
+        path: vec![target.version],
+        ..Course::arrived(target, None)
+    })
+}
+
+/// What is there already: it stays while the next step waits. A release that somebody has deleted comes back as it was.
+fn present(map: &GitlabVersionMapSpec, release: Option<&Release>, running: &Version) -> Finding<Step> {
+    if let Some(release) = release {
+        return Ok(by_chart(Some(map), &release.chart).unwrap_or_else(|| Step {
+            version: *running,
+            ..unmapped(&release.chart)
+        }));
+    }
+    resolve(map, &running.to_string())
+        .or_else(|_| resolve(map, &running.minor().to_string()))
+        .map_err(|error| blocked(format!("{running} ran last, and its chart is not known: {error}")))
 }
 
 impl Course {
@@ -98,29 +114,36 @@ impl Course {
 }
 
 /// Whether the next step may be taken. A patch may always: it migrates nothing that has to be waited for.
-fn may_go_on(wanted: &Wanted, seen: &Seen, release: &Release, running: &Version, next: &Step) -> Finding<()> {
-    if next.chart == release.chart || next.version.minor() == running.minor() {
+fn may_go_on(
+    wanted: &Wanted,
+    seen: &Seen,
+    release: Option<&Release>,
+    running: &Version,
+    next: &Step,
+) -> Finding<()> {
+    let is_told = release.is_some_and(|release| release.chart == next.chart);
+    if is_told || next.version.minor() == running.minor() {
         return Ok(());
     }
-    let is_idle = release
-        .running
-        .as_ref()
-        .is_some_and(|running| running.chart == release.chart);
-    match &release.progress {
-        Progress::Done => {}
-        // What has failed is replaced: what runs is still what ran before.
-        Progress::Failed { .. } if !is_idle => return Ok(()),
-        Progress::Failed { reason, message } => {
-            return Err(held(
-                "ReleaseFailed",
-                format!("{next} waits: {reason}: {message}", next = next.version),
-            ));
-        }
-        Progress::Working(words) => {
-            return Err(held(
-                "ReleaseAtWork",
-                format!("{} waits until Flux is done: {words}", next.version),
-            ));
+    if let Some(release) = release {
+        let runs = release.running.as_ref();
+        let is_idle = runs.is_none_or(|running| running.chart == release.chart);
+        match &release.progress {
+            Progress::Done => {}
+            // What has failed is replaced: what runs is still what ran before.
+            Progress::Failed { .. } if !is_idle => return Ok(()),
+            Progress::Failed { reason, message } => {
+                return Err(held(
+                    "ReleaseFailed",
+                    format!("{} waits: {reason}: {message}", next.version),
+                ));
+            }
+            Progress::Working(words) => {
+                return Err(held(
+                    "ReleaseAtWork",
+                    format!("{} waits until Flux is done: {words}", next.version),
+                ));
+            }
         }
     }
     if !wanted.spec.upgrade.wait_for_migrations {

@@ -2,14 +2,18 @@
 //! try with them; everything else follows from the row.
 
 mod fact;
+mod gitlab;
 mod login;
 mod policy;
 mod supabase;
 mod user;
 
+use kube::Client;
 use kube::core::ApiResource;
 use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::error::SandboxError;
 use super::manifests;
@@ -36,12 +40,22 @@ pub(super) struct Example {
     pub(super) ground: fn(&Servers) -> Vec<Value>,
     /// The objects, as in the repository.
     objects: &'static str,
+    /// Other operators that it stands on, played.
+    pub(super) others: Option<Others>,
     /// The Secrets that somebody can log in with.
     logins: &'static [&'static str],
     /// What there is to know once all is ready.
     pub(super) facts: &'static [Fact],
     /// What to try then.
     pub(super) guide: fn(&Logins) -> Vec<Hint>,
+}
+
+/// Other operators, played.
+pub(super) struct Others {
+    /// Their kinds, as YAML streams.
+    pub(super) definitions: &'static [&'static str],
+    /// Lets them begin.
+    pub(super) play: fn(Client, &CancellationToken) -> JoinSet<()>,
 }
 
 /// A kind whose objects are shown.
@@ -67,7 +81,7 @@ pub(super) fn in_path(program: &str) -> bool {
 }
 
 /// The table.
-const ALL: &[Example] = &[user::EXAMPLE, policy::EXAMPLE, supabase::EXAMPLE];
+const ALL: &[Example] = &[user::EXAMPLE, policy::EXAMPLE, supabase::EXAMPLE, gitlab::EXAMPLE];
 
 /// The rows of the chosen controllers.
 pub(super) fn of(choice: &Choice) -> Vec<&'static Example> {

@@ -28,6 +28,7 @@ pub(super) const EXAMPLE: Example = Example {
     }],
     ground,
     objects: include_str!("../../../../../examples/sandbox/postgrespolicy.yaml"),
+    others: None,
     facts: &[],
     logins: &[LOGIN],
     guide,

@@ -41,6 +41,7 @@ pub(super) const EXAMPLE: Example = Example {
     }],
     ground,
     objects: include_str!("../../../../../examples/sandbox/supabaseproject.yaml"),
+    others: None,
     facts: &[
         Fact {
             what: "API and, at /, dashboard (in a cluster; no pod runs here, so nothing listens there)",

@@ -40,6 +40,7 @@ pub(super) const EXAMPLE: Example = Example {
     ],
     ground,
     objects: include_str!("../../../../../examples/sandbox/postgresuser.yaml"),
+    others: None,
     facts: &[],
     logins: &[ADMIN_SECRET, "orders-db", "reporting-db"],
     guide,

@@ -23,6 +23,7 @@ async fn once_ends_when_all_is_ready() {
         "PostgresUser/reporting  Ready [",
         "PostgresPolicy/stock  Ready [",
         "SupabaseProject/shop  Running [",
+        "GitlabInstance/code  Ready [",
         r#"anon key, decoded: {"role":"anon""#,
     ] {
         assert!(said.contains(line), "no {line:?} in:\n{said}");

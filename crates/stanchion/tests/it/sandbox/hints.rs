@@ -21,7 +21,12 @@ async fn what_it_prints_can_be_done() {
     let place = Place::new();
     let sandbox = place.start(&[]);
     sandbox.says("Ctrl-C ends everything").await;
-    tokio::join!(users(&sandbox), policy(&sandbox), supabase(&sandbox));
+    tokio::join!(
+        users(&sandbox),
+        policy(&sandbox),
+        supabase(&sandbox),
+        gitlab(&sandbox)
+    );
     assert_eq!(sandbox.end(Signal::Int).await, Some(0));
     place.is_clean().await;
 }
@@ -95,6 +100,32 @@ async fn supabase(sandbox: &Running) {
     sandbox.says("ImagePull").await;
     sandbox.follow(&["kubectl patch sbp", "null"]).await.unwrap();
     let ready = "kubectl wait sbp/shop --for=condition=Ready --timeout=120s";
+    sandbox.shell(ready).await.unwrap();
+}
+
+async fn gitlab(sandbox: &Running) {
+    let listed = sandbox.follow(&["kubectl get gli"]).await.unwrap();
+    assert!(
+        listed.contains("17.5.5") && listed.contains("code-gitlab"),
+        "{listed}"
+    );
+    sandbox.follow(&["kubectl patch gli", "stable"]).await.unwrap();
+    let version = "kubectl get gli code -o jsonpath={.status.observedVersion}/{.status.phase}";
+    wait::eventually(DEADLINE, "the last version to run", async || {
+        match sandbox.shell(version).await {
+            Ok(now) if now == "17.11.7/Ready" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let charts = "kubectl get helmrelease code-gitlab -o jsonpath={.status.history[*].chartVersion}";
+    let charts = sandbox.shell(charts).await.unwrap();
+    assert_eq!(charts, "8.11.8 8.8.7 8.5.5", "over the stop between");
+    sandbox.follow(&["kubectl patch gli", "17.5"]).await.unwrap();
+    sandbox.says("UpgradeBlocked").await;
+    sandbox.follow(&["kubectl patch gli", "stable"]).await.unwrap();
+    sandbox.follow(&["kubectl delete helmrelease"]).await.unwrap();
+    let ready = "kubectl wait gli/code --for=condition=Ready --timeout=120s";
     sandbox.shell(ready).await.unwrap();
 }
 

@@ -16,6 +16,7 @@ fn wanted(spec: Value) -> Wanted {
     Wanted {
         name: "shop".into(),
         namespace: "gl".into(),
+        installed: None,
         spec: serde_json::from_value(whole).unwrap(),
     }
 }
@@ -180,4 +181,33 @@ fn an_old_server_is_noticed_before_something_new_is_installed() {
     // What runs already is left in peace.
     let runs = release("9.2.8", Some(("9.2.8", "18.2.8")), "True");
     assert_eq!(reason(&find(&at("18"), &seen, Some(&runs))), "");
+}
+
+#[test]
+fn a_release_that_somebody_deleted_comes_back_as_it_was() {
+    let mut seen = seen();
+    let wanted = Wanted {
+        installed: Some(Version::new(17, 3, 7)),
+        ..at("18")
+    };
+    let course = find(&wanted, &seen, None);
+    assert_eq!(reason(&course), ASKING);
+    assert_eq!(
+        course.unwrap().now.chart,
+        "8.3.7",
+        "the database is of that version"
+    );
+    seen.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let course = find(&wanted, &seen, None).unwrap();
+    assert_eq!((course.now.chart.as_str(), course.held), ("8.5.5", None));
+    let back = release("8.3.7", None, "Unknown");
+    assert_eq!(reason(&find(&wanted, &seen, Some(&back))), "ReleaseAtWork");
+    let older = Wanted {
+        installed: Some(Version::new(18, 2, 8)),
+        ..at("17")
+    };
+    assert_eq!(reason(&find(&older, &seen, None)), "UpgradeBlocked");
 }
