@@ -130,6 +130,12 @@ pub fn init(instance: &str) -> Value {
     })
 }
 
+/// The major version of a cluster that is there.
+pub fn version(cluster: Option<&DynamicObject>) -> Option<u32> {
+    let version = cluster?.data.pointer("/spec/postgresVersion")?.as_u64()?;
+    u32::try_from(version).ok()
+}
+
 /// Whether the cluster can be used.
 pub fn readiness(cluster: &DynamicObject) -> Readiness {
     let name = cluster.name_any();

@@ -1,5 +1,10 @@
 //! The two objects that tell Flux what to install.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "JSON is indexed by key, and only where it was made an object by the line before"
+)]
+
 use serde_json::{Value, json};
 use stanchion_api::gitlab::{ChartRepository, Values};
 use stanchion_kernel::foreign::Served;

@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    fn release(generation: i64, status: Value) -> Release {
+    fn release(generation: i64, status: &Value) -> Release {
         let object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
             "metadata": { "name": "shop-gitlab", "generation": generation },
@@ -171,16 +171,16 @@ mod tests {
     #[test]
     fn ready_is_believed_only_of_the_object_as_it_is_now() {
         let done = json!({ "observedGeneration": 2, "conditions": ready("True", "UpgradeSucceeded", 2) });
-        assert!(release(2, done.clone()).is_done());
-        assert!(!release(3, done).is_done());
+        assert!(release(2, &done).is_done());
+        assert!(!release(3, &done).is_done());
         let half = json!({ "observedGeneration": 1, "conditions": ready("True", "UpgradeSucceeded", 2) });
-        assert!(!release(2, half).is_done());
-        assert!(!release(1, json!({})).is_done());
+        assert!(!release(2, &half).is_done());
+        assert!(!release(1, &json!({})).is_done());
     }
 
     #[test]
     fn a_failure_is_told_in_fluxs_own_words_and_a_wait_is_none() {
-        let failed = release(1, json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
+        let failed = release(1, &json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
         assert_eq!(
             failed.progress,
             Progress::Failed {
@@ -188,15 +188,15 @@ mod tests {
                 message: "words".into()
             }
         );
-        let waits = release(1, json!({ "conditions": ready("False", "SourceNotReady", 1) }));
+        let waits = release(1, &json!({ "conditions": ready("False", "SourceNotReady", 1) }));
         assert_eq!(waits.progress, Progress::Working("words".into()));
-        let stale = release(2, json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
+        let stale = release(2, &json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
         assert_eq!(stale.progress, Progress::Working("Flux has not begun".into()));
     }
 
     #[test]
     fn what_runs_is_what_was_deployed_last() {
-        let running = |history: Value| release(1, json!({ "history": history })).running;
+        let running = |history: Value| release(1, &json!({ "history": history })).running;
         let entry = |chart: &str, app: &str, status: &str| json!({ "chartVersion": chart, "appVersion": app, "status": status });
         assert_eq!(running(json!([])), None);
         assert_eq!(running(json!([entry("8.3.7", "v17.3.7", "failed")])), None);
@@ -211,7 +211,7 @@ mod tests {
                 version: Some(Version::new(17, 3, 7))
             })
         );
-        let oldest = release(1, json!({ "lastAppliedRevision": "8.3.7" })).running;
+        let oldest = release(1, &json!({ "lastAppliedRevision": "8.3.7" })).running;
         assert_eq!(
             oldest,
             Some(Running {

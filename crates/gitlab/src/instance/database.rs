@@ -31,7 +31,7 @@ pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, 
     let target = target.with_password(SecretString::from(password.unwrap_or_default()));
     match tokio::time::timeout(PATIENCE, question(pools, &target)).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(format!("PostgreSQL at {target}: {}", chain(&error))),
+        Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!(
             "PostgreSQL at {target} does not answer within {} seconds",
             PATIENCE.as_secs()

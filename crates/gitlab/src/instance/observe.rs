@@ -12,6 +12,7 @@ use stanchion_api::{GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::foreign::{Foreign, Served};
+use stanchion_kernel::watch::MANAGED_BY;
 use stanchion_kernel::{Problem, Reader};
 
 use super::database::{self, Answer};
@@ -31,7 +32,7 @@ pub enum Observed {
     /// For an instance that shall be there.
     Instance(Box<Seen>),
     /// For one that goes.
-    Leaving(Remains),
+    Leaving(Box<Remains>),
     /// Nothing was looked at.
     Nothing,
 }
@@ -86,6 +87,16 @@ pub struct Remains {
     pub secrets: Vec<Secret>,
 }
 
+impl Backend {
+    /// Whether it is there and was not made here: it may be somebody's database.
+    pub fn is_somebody_elses(&self) -> bool {
+        let Some(object) = &self.object else { return false };
+        let labels = object.metadata.labels.as_ref();
+        let made_by = labels.and_then(|labels| labels.get(MANAGED_BY.0));
+        made_by.map(String::as_str) != Some(MANAGED_BY.1)
+    }
+}
+
 impl Seen {
     /// What another operator is told, and whether it is there at all.
     pub fn backend(&self, kind: &'static Foreign) -> &Backend {
@@ -104,7 +115,10 @@ pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Ob
             let seen = Box::pin(instance(setup, read, wanted)).await?;
             Ok(Observed::Instance(Box::new(seen)))
         }
-        Target::Leaving(leaving) => remains(read, leaving).await.map(Observed::Leaving),
+        Target::Leaving(leaving) => {
+            let remains = remains(read, leaving).await?;
+            Ok(Observed::Leaving(Box::new(remains)))
+        }
         Target::Suspended => Ok(Observed::Nothing),
     }
 }
@@ -260,13 +274,15 @@ async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(),
 /// upgrade goes on.
 async fn ask(setup: &Setup, wanted: &Wanted, seen: &Seen) -> Option<Result<Answer, String>> {
     let findings = Findings::of(wanted, seen);
-    let psql = findings.postgres.as_ref().ok()?.as_ref()?;
     let course = findings.course.as_ref().ok()?;
     let is_first = seen.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
     let is_next = course.held.as_ref().is_some_and(|held| held.reason == ASKING);
     if !is_first && !is_next {
         return None;
     }
+    let Some(psql) = findings.postgres.as_ref().ok()? else {
+        return Some(Err("only helm.values say where the database is".into()));
+    };
     let secret = seen.secrets.get(&psql.password.secret)?;
     Some(database::ask(&setup.pools, psql, secret).await)
 }

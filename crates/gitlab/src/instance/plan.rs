@@ -6,7 +6,6 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{Intent, Takeover, decide};
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::foreign::{Foreign, Served};
-use stanchion_kernel::watch::MANAGED_BY;
 
 use super::findings::{Course, Findings, Obstacle};
 use super::observe::{Observed, Remains, Seen};
@@ -150,7 +149,11 @@ fn backends(
             .iter()
             .all(|(kind, _)| seen.backend(kind).served.is_some())
         {
-            if !seen.secrets.contains_key(&redis::auth_name(asking.instance)) {
+            // The password of somebody else's Redis is not ours to make up.
+            let is_theirs = objects
+                .iter()
+                .any(|(kind, _)| seen.backend(kind).is_somebody_elses());
+            if !is_theirs && !seen.secrets.contains_key(&redis::auth_name(asking.instance)) {
                 let auth = redis::auth(asking.instance, &seen.password);
                 plan.deeds.push(Deed::Secret(Intent::to_keep(&auth, subject)?));
             }
@@ -176,10 +179,7 @@ fn backends(
 
 /// The major version of the database: what it is stays, because a new one needs more than another number here.
 fn postgres_version(seen: &Seen, asked: Option<u32>, course: &Course) -> u32 {
-    let cluster = seen.backend(&PERCONA).object.as_ref();
-    let present = cluster.and_then(|cluster| cluster.data.pointer("/spec/postgresVersion")?.as_u64());
-    let present = present.and_then(|version| u32::try_from(version).ok());
-    present
+    percona::version(seen.backend(&PERCONA).object.as_ref())
         .or(asked)
         .unwrap_or_else(|| *versions::postgres(&course.now.version).end())
 }
@@ -197,23 +197,15 @@ fn keep(
     let Some(served) = &backend.served else {
         return Ok(());
     };
-    let live = backend.object.as_ref();
-    if live.is_some_and(|live| !is_ours(live)) {
+    if backend.is_somebody_elses() {
         return Ok(());
     }
+    let live = backend.object.as_ref();
     let intent = Intent::to_keep(object, subject)?;
     let intent = decide(intent, live, subject, Takeover::Adopt)?;
     let deed = intent.map(|intent| Deed::Foreign(served.resource.clone(), intent));
     plan.deeds.extend(deed);
     Ok(())
-}
-
-fn is_ours(object: &DynamicObject) -> bool {
-    let labels = object.metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(MANAGED_BY.0))
-        .map(String::as_str)
-        == Some(MANAGED_BY.1)
 }
 
 fn flux_missing(seen: &Seen) -> Obstacle {

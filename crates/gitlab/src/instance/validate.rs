@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_with_what_to_change() {
         assert!(validate(&instance(|_| {})).is_ok());
-        let cases: &[(fn(&mut Value), &str)] = &[
+        type Change = fn(&mut Value);
+        let cases: &[(Change, &str)] = &[
             (|it| it["metadata"]["name"] = json!("x".repeat(41)), "at most 40"),
             (
                 |it| it["spec"]["domains"]["gitlab"] = json!(" "),

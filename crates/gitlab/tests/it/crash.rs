@@ -1,6 +1,7 @@
 //! Killed at every write, it comes to the same end.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::Phase;
@@ -98,7 +99,7 @@ impl Scenario for Story {
                 wait::eventually(PATIENCE, "the collector", async || {
                     let repositories = bed
                         .foreign(&HELM_REPOSITORY)
-                        .list(&Default::default())
+                        .list(&ListParams::default())
                         .await
                         .unwrap();
                     repositories.items.is_empty()
@@ -121,7 +122,12 @@ impl Scenario for Story {
             "maps": objects::<ConfigMap>(bed.client.clone(), &bed.namespace).await,
         });
         for kind in [&HELM_RELEASE, &HELM_REPOSITORY, &PERCONA, &REDIS] {
-            let found = bed.foreign(kind).list(&Default::default()).await.unwrap().items;
+            let found = bed
+                .foreign(kind)
+                .list(&ListParams::default())
+                .await
+                .unwrap()
+                .items;
             let found: Vec<Value> = found
                 .iter()
                 .map(|object| {

@@ -15,6 +15,7 @@ mod life;
 mod managed;
 mod missing;
 mod players;
+mod rights;
 mod schemas;
 mod takeover;
 mod upgrades;

@@ -201,6 +201,36 @@ async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing()
 }
 
 #[tokio::test]
+async fn the_password_of_somebody_elses_redis_is_not_made_up() {
+    let bed = Bed::new().await;
+    bed.brought().await;
+    let theirs = json!({
+        "apiVersion": "redis.redis.opstreelabs.in/v1beta2", "kind": "Redis", "metadata": { "name": "shop-redis" },
+        "spec": { "kubernetesConfig": { "image": "redis:7" } },
+    });
+    let api = bed.foreign(&REDIS);
+    api.patch(
+        "shop-redis",
+        &PatchParams::apply("somebody"),
+        &Patch::Apply(&theirs),
+    )
+    .await
+    .unwrap();
+    let _operator = bed.operator().await;
+    bed.instance(
+        "shop",
+        json!({ "redis": { "managed": true, "credentialsSecret": null } }),
+    )
+    .await;
+    bed.shows("shop", Phase::Pending, "RedisSecretMissing").await;
+    bed.secret("shop-redis-auth", json!({ "password": "theirs" }))
+        .await;
+    bed.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
+    let auth = bed.secrets().get("shop-redis-auth").await.unwrap();
+    assert_eq!(secret_text(&auth, "password"), "theirs");
+}
+
+#[tokio::test]
 async fn somebody_elses_database_of_that_name_is_used_and_never_changed() {
     let bed = Bed::new().await;
     bed.brought().await;

@@ -1,7 +1,7 @@
 //! An installation that another operator made goes on under this one.
 
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::flux::HELM_RELEASE;
@@ -19,7 +19,7 @@ async fn a_release_of_another_name_stays_the_release() {
     }]);
     let theirs = serde_json::from_value(json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-        "metadata": { "name": "shop", "ownerReferences": owner },
+        "metadata": { "name": "shop", "ownerReferences": owner, "finalizers": ["finalizers.fluxcd.io"] },
         "spec": {
             "interval": "5m", "chart": { "spec": {
                 "chart": "gitlab", "version": "8.11.8", "sourceRef": { "kind": "HelmRepository", "name": "old" },
@@ -61,6 +61,11 @@ async fn a_release_of_another_name_stays_the_release() {
         None,
         "what is not meant is taken away"
     );
+    assert_eq!(
+        after.finalizers(),
+        ["finalizers.fluxcd.io"],
+        "Flux still uninstalls it first"
+    );
     bed.no_release("shop").await;
     let is_ours = |secret: &k8s_openapi::api::core::v1::Secret| !secret.owner_references().is_empty();
     bed.wait()
@@ -83,6 +88,9 @@ async fn what_somebody_does_to_the_release_is_undone() {
         .await
         .unwrap();
     bed.release_of("shop", "8.11.8").await;
-    releases.delete("shop-gitlab", &Default::default()).await.unwrap();
+    releases
+        .delete("shop-gitlab", &DeleteParams::default())
+        .await
+        .unwrap();
     bed.release_of("shop", "8.11.8").await;
 }

@@ -113,6 +113,23 @@ async fn a_database_that_is_too_old_is_noticed_before_anything_is_installed() {
 }
 
 #[tokio::test]
+async fn a_managed_database_is_never_made_too_old() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let postgres = json!({ "managed": true, "version": 15, "credentialsSecret": null });
+    bed.instance("shop", json!({ "version": "18.2.8", "postgres": postgres }))
+        .await;
+    bed.shows("shop", Phase::Failed, "PostgresTooOld").await;
+    let made = bed
+        .foreign(&stanchion_gitlab::backends::kinds::PERCONA)
+        .get_opt("shop-pg")
+        .await
+        .unwrap();
+    assert!(made.is_none(), "{made:?}");
+}
+
+#[tokio::test]
 async fn a_database_that_does_not_answer_holds_an_upgrade_unless_told_otherwise() {
     let bed = Bed::new().await;
     let _operator = bed.operator().await;

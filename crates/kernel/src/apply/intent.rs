@@ -75,7 +75,7 @@ impl Intent {
 
     /// The child's kind.
     pub fn kind(&self) -> &str {
-        self.body["kind"].as_str().unwrap_or_default()
+        self.body.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The child's name.

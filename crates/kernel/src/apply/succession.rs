@@ -4,7 +4,7 @@
 //! wrote by plain updates would stay for ever: a wrong variable in a container's environment, next to the right ones.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Whose fields stay theirs: Kubernetes' own controllers write to objects of others.
 const OTHERS: &str = "kube-controller-manager";
@@ -25,11 +25,20 @@ pub(crate) fn succession(entries: &[ManagedFieldsEntry], manager: &str) -> Optio
     let (taken, mut kept): (Vec<&ManagedFieldsEntry>, Vec<&ManagedFieldsEntry>) =
         entries.iter().partition(is_taken);
     let mut fields = Value::Null;
+    let mut holds = Vec::new();
     for entry in &taken {
-        join(
-            &mut fields,
-            entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0),
-        );
+        let mut theirs = entry
+            .fields_v1
+            .as_ref()
+            .map_or(Value::Null, |fields| fields.0.clone());
+        // Who holds an object up is asked before it goes, whoever else takes it over.
+        if let Some(held) = theirs.get_mut("f:metadata").and_then(take_finalizers) {
+            holds.push(ManagedFieldsEntry {
+                fields_v1: Some(FieldsV1(held)),
+                ..(*entry).clone()
+            });
+        }
+        join(&mut fields, &theirs);
     }
     let model = *taken.last()?;
     let ours = ManagedFieldsEntry {
@@ -38,8 +47,15 @@ pub(crate) fn succession(entries: &[ManagedFieldsEntry], manager: &str) -> Optio
         fields_v1: Some(FieldsV1(fields)),
         ..model.clone()
     };
+    kept.extend(&holds);
     kept.push(&ours);
     Some(kept.into_iter().cloned().collect())
+}
+
+/// The part of these fields of the metadata that says who holds the object up, taken out of them.
+fn take_finalizers(metadata: &mut Value) -> Option<Value> {
+    let finalizers = metadata.as_object_mut()?.remove("f:finalizers")?;
+    Some(json!({ "f:metadata": { "f:finalizers": finalizers } }))
 }
 
 /// Adds one set of fields to another.
@@ -57,8 +73,6 @@ fn join(into: &mut Value, more: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn entries(list: Value) -> Vec<ManagedFieldsEntry> {
@@ -84,6 +98,41 @@ mod tests {
                     "fieldsV1": { "f:spec": { "f:replicas": {}, "f:paused": {} } } })
         );
         assert_eq!(succession(&after, "ours"), None, "once");
+    }
+
+    #[test]
+    fn who_holds_an_object_up_still_does() {
+        let before = entries(json!([
+            { "manager": "helm-controller", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+              "fieldsV1": { "f:metadata": { "f:finalizers": { "v:\"flux\"": {} }, "f:labels": {} }, "f:spec": {} } },
+        ]));
+        let after = succession(&before, "ours").unwrap();
+        let fields: Vec<(Option<&str>, Value)> = after
+            .iter()
+            .map(|entry| {
+                (
+                    entry.manager.as_deref(),
+                    entry.fields_v1.as_ref().unwrap().0.clone(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                (
+                    Some("helm-controller"),
+                    json!({ "f:metadata": { "f:finalizers": { "v:\"flux\"": {} } } })
+                ),
+                (
+                    Some("ours"),
+                    json!({ "f:metadata": { "f:labels": {} }, "f:spec": {} })
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_taken_from_nobody() {
         assert_eq!(succession(&[], "ours"), None);
     }
 }

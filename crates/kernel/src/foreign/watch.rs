@@ -104,7 +104,9 @@ async fn definition(
                 Definition::There(version) => subscriber.references.changed(&reference, *version),
                 _ => subscriber.references.gone(&reference, None),
             };
-            readers.into_iter().for_each(|key| (subscriber.wake)(key));
+            for key in readers {
+                (subscriber.wake)(key);
+            }
         }
         sender.send_replace(now);
     })
@@ -169,7 +171,7 @@ impl Follower {
         let mut hearing = Hearing::new(&watch, &self.scope, self.subscribers.clone());
         let events = open(self.client.clone(), &watch, &self.scope, self.config.clone());
         attend(&self.name, pin!(events.boxed()), synced, |event| {
-            hearing.hear(&event)
+            hearing.hear(&event);
         })
         .await;
     }

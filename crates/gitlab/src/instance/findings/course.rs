@@ -1,19 +1,24 @@
 //! Which version is installed now, and why not the one that is asked for.
 
-use stanchion_api::gitlab::GitlabVersionMapSpec;
+use std::time::Duration;
+
+use stanchion_api::gitlab::{GitlabVersionMapSpec, Phase};
 use stanchion_kernel::Class;
 
 use super::super::observe::Seen;
 use super::super::target::Wanted;
 use super::{Finding, Obstacle};
 use crate::backends::kinds::PERCONA;
+use crate::backends::percona;
 use crate::flux::{Progress, Release};
 use crate::values::ChartVersion;
 use crate::versions::{self, Step, Version, path, resolve};
-use stanchion_api::gitlab::Phase;
 
 /// The reason for which the next step waits until the database has been asked.
 pub const ASKING: &str = "AskingForMigrations";
+
+/// When the database is asked again whether an upgrade may go on: nothing tells when its migrations are done.
+const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// The way to the version that is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,9 +205,7 @@ fn check_postgres(
 /// The server's major version, where it is known: a managed one says it, another one was asked.
 fn server_version(wanted: &Wanted, seen: &Seen) -> Option<u32> {
     if wanted.spec.postgres.managed {
-        let cluster = seen.backend(&PERCONA).object.as_ref()?;
-        let version = cluster.data.pointer("/spec/postgresVersion")?.as_u64()?;
-        return u32::try_from(version).ok();
+        return percona::version(seen.backend(&PERCONA).object.as_ref()).or(wanted.spec.postgres.version);
     }
     let answer = seen.database.as_ref()?.as_ref().ok()?;
     Some(answer.version)
@@ -244,10 +247,8 @@ fn unmapped(chart: &str) -> Step {
 
 fn held(reason: &'static str, message: String) -> Obstacle {
     Obstacle {
-        class: Class::Dependency,
-        phase: Phase::Deploying,
-        reason,
-        message,
+        again: Some(ASK_AGAIN),
+        ..Obstacle::new(Class::Dependency, Phase::Deploying, reason, message)
     }
 }
 
@@ -256,12 +257,7 @@ fn blocked(message: String) -> Obstacle {
 }
 
 fn blocked_as(reason: &'static str, message: String) -> Obstacle {
-    Obstacle {
-        class: Class::Human,
-        phase: Phase::Failed,
-        reason,
-        message,
-    }
+    Obstacle::new(Class::Human, Phase::Failed, reason, message)
 }
 
 #[cfg(test)]

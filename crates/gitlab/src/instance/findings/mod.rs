@@ -7,10 +7,12 @@ mod redis;
 mod rest;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::gitlab::{ElasticsearchAddress, Phase, ProfileDefaults};
 use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Problem};
 
 pub use course::{ASKING, Course};
@@ -35,6 +37,8 @@ pub struct Obstacle {
     pub reason: &'static str,
     /// In a sentence.
     pub message: String,
+    /// When to look again, where nothing tells that it is gone.
+    pub again: Option<Duration>,
 }
 
 impl Obstacle {
@@ -69,12 +73,17 @@ impl Obstacle {
             phase,
             reason,
             message: message.into(),
+            again: None,
         }
     }
 
     /// As what a step of a reconcile fails with.
     pub fn problem(&self) -> Problem {
-        Problem::new(self.class, self.reason, self.message.clone())
+        let problem = Problem::new(self.class, self.reason, self.message.clone());
+        match self.again {
+            Some(again) => problem.with_retry(Retry::After(again)),
+            None => problem,
+        }
     }
 }
 

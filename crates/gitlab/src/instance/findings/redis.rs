@@ -29,6 +29,15 @@ fn managed(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<RedisLo
     if kinds.iter().any(|kind| seen.backend(kind).served.is_none()) {
         return Err(Obstacle::operator_missing("RedisOperatorMissing", "redis", kinds));
     }
+    let auth = redis::auth_name(&wanted.name);
+    let is_theirs = kinds.iter().any(|kind| seen.backend(kind).is_somebody_elses());
+    if is_theirs && !seen.secrets.contains_key(&auth) {
+        let words = format!(
+            "Redis {} was not made here: create Secret {auth} with its password under the key password",
+            redis::name(&wanted.name)
+        );
+        return Err(Obstacle::pending("RedisSecretMissing", words));
+    }
     let sets = redis::stateful_sets(&wanted.name, wish.topology);
     let mut readiness = Readiness::Ready;
     for name in &sets {

@@ -98,7 +98,12 @@ impl Bed {
 
     /// The operator, with these faults.
     pub(crate) async fn operator_with(&self, faults: &Faults) -> Running {
-        let (operator, metrics) = self.build(self.cluster.config().await, faults.clone());
+        self.operator_as(self.cluster.config().await, faults)
+    }
+
+    /// The operator as somebody, with these faults.
+    pub(crate) fn operator_as(&self, config: Config, faults: &Faults) -> Running {
+        let (operator, metrics) = self.build(config, faults.clone());
         let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
         Running::new("gitlab", task, move || metrics.encode())
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::instance::database::Answer;
 
-fn wanted(spec: Value) -> Wanted {
+fn wanted(spec: &Value) -> Wanted {
     let mut whole = json!({
         "domains": { "gitlab": "git.example.com" },
         "postgres": { "credentialsSecret": "pg" }, "redis": { "credentialsSecret": "redis" },
@@ -55,7 +55,7 @@ fn release(told: &str, runs: Option<(&str, &str)>, ready: &str) -> Release {
 }
 
 fn at(version: &str) -> Wanted {
-    wanted(json!({ "version": version }))
+    wanted(&json!({ "version": version }))
 }
 
 fn reason(finding: &Finding<Course>) -> &'static str {
@@ -156,12 +156,12 @@ fn what_cannot_be_is_told_and_changes_nothing() {
 
 #[test]
 fn a_named_chart_needs_no_map_and_no_way() {
-    let named = wanted(json!({ "helm": { "version": "9.4.0" } }));
+    let named = wanted(&json!({ "helm": { "version": "9.4.0" } }));
     let runs = release("8.3.7", Some(("8.3.7", "17.3.7")), "True");
     let course = find(&named, &Seen::default(), Some(&runs)).unwrap();
     assert_eq!(course.now.chart, "9.4.0");
     assert_eq!(course.target, Version::new(18, 4, 0));
-    let mapped = wanted(json!({ "helm": { "version": "8.11.8" } }));
+    let mapped = wanted(&json!({ "helm": { "version": "8.11.8" } }));
     assert_eq!(
         find(&mapped, &seen(), None).unwrap().target,
         Version::new(17, 11, 7)

@@ -1,21 +1,20 @@
 //! How it went, as a status. True is only what was seen in this pass.
 
-use std::time::Duration;
+mod conditions;
 
 use jiff::Timestamp;
 use stanchion_api::GitlabInstance;
-use stanchion_api::gitlab::{Edition, GitlabInstanceStatus, Phase, condition};
+use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::events::{Announcement, Notice, Severity};
 use stanchion_kernel::{Class, Outcome, Problem, Report};
 
 use super::InstanceController;
-use super::findings::{Finding, Findings, Obstacle};
+use super::findings::{Findings, Obstacle};
 use super::observe::{Observed, Seen};
 use super::secrets;
 use super::target::{Target, Wanted};
 use crate::flux::{Progress, Release};
-use crate::values;
 
 /// Every condition that is written here.
 pub const CONDITIONS: &[&str] = &[
@@ -34,9 +33,6 @@ pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
     kind: Severity::Normal,
     action: "Reconcile",
 }];
-
-/// When the database is asked again whether an upgrade may go on: nothing tells when its migrations are done.
-const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 type Ended<'a> = Outcome<'a, InstanceController>;
 
@@ -111,7 +107,7 @@ fn unseen(
 /// A pass that saw the instance, whatever came after.
 fn present(
     mut status: GitlabInstanceStatus,
-    conditions: &mut Conditions,
+    said: &mut Conditions,
     wanted: &Wanted,
     seen: &Seen,
     outcome: &Ended<'_>,
@@ -124,8 +120,8 @@ fn present(
         .map(Release::of)
         .or(findings.release.clone());
     tell(&mut status, wanted, seen, &findings, release.as_ref());
-    backends(conditions, wanted, &findings);
-    released(conditions, release.as_ref());
+    conditions::backends(said, wanted, &findings);
+    conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
     let held = findings
         .course
@@ -141,19 +137,18 @@ fn present(
             )
         }
         (_, Some(release)) => progress(release, held, is_up),
-        (problem, None) => {
-            let reason = problem.map_or("ReleaseMissing", |problem| problem.reason);
-            let message = problem.map_or("there is no release yet", |problem| problem.message.as_str());
+        // Nothing was in the way, and nothing was written: there is nothing to say yet.
+        (_, None) => {
+            let words = "there is no release yet";
             (
                 Phase::Deploying,
-                (Truth::False, reason.to_owned(), message.to_owned()),
+                (Truth::False, "ReleaseMissing".to_owned(), words.to_owned()),
             )
         }
     };
     let mut report = Report::new(status);
-    report.again = held.map(|_| ASK_AGAIN);
     let (truth, reason, message) = &ready;
-    conclude(&mut report, conditions, phase, (*truth, reason, message));
+    conclude(&mut report, said, phase, (*truth, reason, message));
     report
 }
 
@@ -215,6 +210,10 @@ fn tell(
             .or(status.installed_version.take());
         status.target_version = Some(course.target.to_string());
         status.upgrade_path = course.path.iter().map(ToString::to_string).collect();
+    } else {
+        // What was said of another spec.
+        status.target_version = None;
+        status.upgrade_path.clear();
     }
     if let Some(release) = release {
         status.chart_version = Some(release.chart.clone());
@@ -225,89 +224,6 @@ fn tell(
     status.secrets = made
         .filter(|name| stored || seen.secrets.contains_key(name))
         .collect();
-}
-
-/// What the instance stands on.
-fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &Findings) {
-    let spec = &wanted.spec;
-    let how = |managed: bool, secret: bool| match (managed, secret) {
-        (true, _) => "Provisioned",
-        (_, true) => "Provided",
-        _ => "InValues",
-    };
-    let known = findings.before_backends().is_none();
-    if known || !spec.postgres.managed {
-        let how = how(spec.postgres.managed, spec.postgres.credentials_secret.is_some());
-        state(conditions, condition::POSTGRES_READY, &findings.postgres, how);
-    }
-    if known || !spec.redis.managed {
-        let how = how(spec.redis.managed, spec.redis.credentials_secret.is_some());
-        state(conditions, condition::REDIS_READY, &findings.redis, how);
-    }
-    match (spec.elasticsearch.managed, spec.edition) {
-        (false, _) => conditions.clear(condition::ELASTICSEARCH_READY),
-        (true, Edition::Ce) => conditions.set(
-            condition::ELASTICSEARCH_READY,
-            Truth::False,
-            "EnterpriseOnly",
-            "only the Enterprise Edition can use Elasticsearch, so none was made",
-        ),
-        (true, Edition::Ee) if known => {
-            state(
-                conditions,
-                condition::ELASTICSEARCH_READY,
-                &findings.elasticsearch,
-                "Provisioned",
-            );
-        }
-        (true, Edition::Ee) => {}
-    }
-    let given = spec.object_storage.credentials_secret.is_some();
-    if given {
-        state(
-            conditions,
-            condition::OBJECT_STORAGE_READY,
-            &findings.storage,
-            "Provided",
-        );
-    } else if values::names_object_storage(&spec.helm.values) {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
-            Truth::Unknown,
-            "InValues",
-            "the chart's values say where it is",
-        );
-    } else {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
-            Truth::False,
-            "Bundled",
-            "no objectStorage.credentialsSecret: the chart's own MinIO is used, which is not for production",
-        );
-    }
-}
-
-fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Finding<Option<T>>, how: &str) {
-    match finding {
-        Ok(Some(_)) => conditions.set(kind, Truth::True, how, ""),
-        Ok(None) => conditions.set(kind, Truth::Unknown, how, "the chart's values say where it is"),
-        Err(obstacle) => conditions.set(kind, Truth::False, obstacle.reason, &obstacle.message),
-    }
-}
-
-/// What Flux says.
-fn released(conditions: &mut Conditions, release: Option<&Release>) {
-    let Some(release) = release else {
-        conditions.clear(condition::RELEASED);
-        return;
-    };
-    match &release.progress {
-        Progress::Done => conditions.set(condition::RELEASED, Truth::True, "Released", ""),
-        Progress::Working(words) => conditions.set(condition::RELEASED, Truth::Unknown, "Working", words),
-        Progress::Failed { reason, message } => {
-            conditions.set(condition::RELEASED, Truth::False, reason, message);
-        }
-    }
 }
 
 fn conclude(

@@ -1,0 +1,92 @@
+//! What the instance stands on and what Flux says, as conditions.
+
+use stanchion_api::gitlab::{Edition, condition};
+use stanchion_kernel::condition::{Conditions, Truth};
+
+use super::super::findings::{Finding, Findings};
+use super::super::target::Wanted;
+use crate::flux::{Progress, Release};
+use crate::values;
+
+/// What the instance stands on.
+pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &Findings) {
+    let spec = &wanted.spec;
+    let how = |managed: bool, secret: bool| match (managed, secret) {
+        (true, _) => "Provisioned",
+        (_, true) => "Provided",
+        _ => "InValues",
+    };
+    let known = findings.before_backends().is_none();
+    if known || !spec.postgres.managed {
+        let how = how(spec.postgres.managed, spec.postgres.credentials_secret.is_some());
+        state(conditions, condition::POSTGRES_READY, &findings.postgres, how);
+    }
+    if known || !spec.redis.managed {
+        let how = how(spec.redis.managed, spec.redis.credentials_secret.is_some());
+        state(conditions, condition::REDIS_READY, &findings.redis, how);
+    }
+    match (spec.elasticsearch.managed, spec.edition) {
+        (false, _) => conditions.clear(condition::ELASTICSEARCH_READY),
+        (true, Edition::Ce) => conditions.set(
+            condition::ELASTICSEARCH_READY,
+            Truth::False,
+            "EnterpriseOnly",
+            "only the Enterprise Edition can use Elasticsearch, so none was made",
+        ),
+        (true, Edition::Ee) if known => {
+            state(
+                conditions,
+                condition::ELASTICSEARCH_READY,
+                &findings.elasticsearch,
+                "Provisioned",
+            );
+        }
+        (true, Edition::Ee) => {}
+    }
+    let given = spec.object_storage.credentials_secret.is_some();
+    if given {
+        state(
+            conditions,
+            condition::OBJECT_STORAGE_READY,
+            &findings.storage,
+            "Provided",
+        );
+    } else if values::names_object_storage(&spec.helm.values) {
+        conditions.set(
+            condition::OBJECT_STORAGE_READY,
+            Truth::Unknown,
+            "InValues",
+            "the chart's values say where it is",
+        );
+    } else {
+        conditions.set(
+            condition::OBJECT_STORAGE_READY,
+            Truth::False,
+            "Bundled",
+            "no objectStorage.credentialsSecret: the chart's own MinIO is used, which is not for production",
+        );
+    }
+}
+
+fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Finding<Option<T>>, how: &str) {
+    match finding {
+        Ok(Some(_)) => conditions.set(kind, Truth::True, how, ""),
+        Ok(None) => conditions.set(kind, Truth::Unknown, how, "the chart's values say where it is"),
+        Err(obstacle) => conditions.set(kind, Truth::False, obstacle.reason, &obstacle.message),
+    }
+}
+
+/// What Flux says.
+pub(super) fn released(conditions: &mut Conditions, release: Option<&Release>) {
+    let Some(release) = release else {
+        conditions.clear(condition::RELEASED);
+        return;
+    };
+    match &release.progress {
+        Progress::Done => conditions.set(condition::RELEASED, Truth::True, "Released", ""),
+        Progress::Working(words) => conditions.set(condition::RELEASED, Truth::Unknown, "Working", words),
+        Progress::Failed { reason, message } => {
+            conditions.set(condition::RELEASED, Truth::False, reason, message);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The rights that the operator asks for: enough for everything, and no more.
+
+use serde_json::json;
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::InstanceController;
+use stanchion_kernel::driver::rules;
+use stanchion_kernel::rbac::{Rule, merge};
+use stanchion_testkit::cluster::Grant;
+use stanchion_testkit::faults::Faults;
+
+use crate::bed::Bed;
+
+/// The operator's rights as `stanchion rbac` hands them out for one namespace.
+fn grants(bed: &Bed) -> Vec<Grant> {
+    let (wide, narrow): (Vec<Rule>, Vec<Rule>) = rules::<InstanceController>()
+        .into_iter()
+        .partition(|rule| rule.cluster_wide);
+    vec![
+        Grant::Everywhere(merge(&wide)),
+        Grant::In(bed.namespace.clone(), merge(&narrow)),
+    ]
+}
+
+/// The whole life of an instance without one 403, and no write to anything but what is ours.
+#[tokio::test]
+async fn the_rights_are_enough_and_used() {
+    let bed = Bed::new().await;
+    let account = bed.cluster.user(&bed.namespace, "operator", &grants(&bed)).await;
+    let audit = bed.cluster.audit();
+    let _operator = bed.operator_as(account.config().await, &Faults::new());
+    bed.brought().await;
+    bed.secret("license", json!({ "license": "x" })).await;
+    let managed = json!({
+        "edition": "ee", "licenseSecret": "license", "elasticsearch": { "managed": true },
+        "postgres": { "managed": true, "credentialsSecret": null },
+        "redis": { "managed": true, "topology": "ha", "credentialsSecret": null },
+    });
+    bed.instance("managed", managed).await;
+    bed.shows("managed", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    bed.instance("shop", json!({})).await;
+    bed.release("shop").await;
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+    for name in ["shop", "managed"] {
+        bed.delete(name).await;
+        bed.wait().gone(&bed.instances(), name).await;
+    }
+    let requests = audit.requests().await.of_user(account.name());
+    assert!(requests.count() > 0);
+    assert_eq!(requests.clone().forbidden().list(), []);
+    for write in requests.writes().list() {
+        let (verb, name) = (write.verb.as_str(), write.name.as_str());
+        let ours = match write.resource.as_str() {
+            "gitlabinstances" | "configmaps" | "helmrepositories" | "perconapgclusters"
+            | "redisreplications" | "redissentinels" | "elasticsearches" => verb == "patch",
+            "helmreleases" => ["patch", "delete"].contains(&verb),
+            "secrets" => name.ends_with("-storage") || name == "managed-redis-auth",
+            "events" => ["create", "patch"].contains(&verb),
+            _ => false,
+        };
+        assert!(ours, "{write:?}");
+    }
+}
+
+#[test]
+fn the_rights_are_no_more_than_needed() {
+    for rule in rules::<InstanceController>() {
+        let words = rule
+            .resources
+            .iter()
+            .map(String::as_str)
+            .chain(rule.verbs.iter().copied());
+        assert!(
+            words.chain([rule.group.as_ref()]).all(|word| !word.contains('*')),
+            "{rule:?}"
+        );
+        let may_delete = ["secrets", "helmreleases"];
+        if rule.verbs.contains(&"delete") {
+            assert!(
+                rule.resources
+                    .iter()
+                    .all(|name| may_delete.contains(&name.as_str())),
+                "{rule:?}"
+            );
+        }
+        if rule.cluster_wide {
+            assert!(
+                rule.verbs
+                    .iter()
+                    .all(|verb| ["get", "list", "watch"].contains(verb)),
+                "{rule:?}"
+            );
+        }
+    }
+}
