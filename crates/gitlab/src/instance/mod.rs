@@ -1,6 +1,8 @@
 //! The controller of `GitlabInstance`. Each step of a reconcile is one file.
 
 pub mod apply;
+#[cfg(test)]
+mod cases;
 pub mod database;
 pub mod findings;
 pub mod marks;

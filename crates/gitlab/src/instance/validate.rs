@@ -105,6 +105,8 @@ mod tests {
 
     use super::*;
 
+    type Change = fn(&mut Value);
+
     fn instance(change: impl FnOnce(&mut Value)) -> GitlabInstance {
         let mut object = json!({
             "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": "shop" },
@@ -121,7 +123,6 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_with_what_to_change() {
         assert!(validate(&instance(|_| {})).is_ok());
-        type Change = fn(&mut Value);
         let cases: &[(Change, &str)] = &[
             (|it| it["metadata"]["name"] = json!("x".repeat(41)), "at most 40"),
             (

@@ -1,0 +1,356 @@
+//! What is done and said in each case, without any cluster.
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use stanchion_api::GitlabInstance;
+use stanchion_api::gitlab::{GitlabInstanceStatus, Phase};
+use stanchion_kernel::apply::Intent;
+use stanchion_kernel::condition::find;
+use stanchion_kernel::context::Subject;
+use stanchion_kernel::foreign::{Foreign, Served};
+use stanchion_kernel::{Outcome, Problem};
+
+use super::apply::Applied;
+use super::observe::{Backend, Observed, Seen};
+use super::plan::{Deed, Plan, plan};
+use super::report::report;
+use super::target::Target;
+use super::validate::validate;
+use super::{FOREIGN, InstanceController};
+use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
+
+fn served(kind: &'static Foreign) -> Served {
+    Served {
+        resource: kind.at(kind.versions[0]),
+        versions: vec![kind.versions[0]],
+    }
+}
+
+fn secret(name: &str, values: &[(&str, &str)]) -> (String, Secret) {
+    let data = values
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+    let mut secret = Secret {
+        data: Some(data.collect()),
+        ..Secret::default()
+    };
+    secret.metadata.name = Some(name.to_owned());
+    (name.to_owned(), secret)
+}
+
+/// An instance on what was brought along, and everything that it stands on.
+struct Case {
+    instance: GitlabInstance,
+    seen: Seen,
+}
+
+impl Case {
+    fn new(more: &Value) -> Self {
+        let mut object = json!({
+            "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance",
+            "metadata": { "name": "shop", "namespace": "gl", "uid": "1", "generation": 1 },
+            "spec": {
+                "version": "17", "domains": { "gitlab": "git.example.com" },
+                "postgres": { "credentialsSecret": "pg" }, "redis": { "credentialsSecret": "redis" },
+                "objectStorage": { "credentialsSecret": "s3" },
+            },
+        });
+        for (key, value) in more.as_object().unwrap() {
+            object["spec"][key] = value.clone();
+        }
+        let instance: GitlabInstance = serde_json::from_value(object).unwrap();
+        let login = [("host", "h"), ("port", "1"), ("password", "p")];
+        let mut buckets = vec![
+            ("accessKey", "a"),
+            ("secretKey", "s"),
+            ("endpoint", "e.example.com"),
+            ("region", "r"),
+        ];
+        buckets.extend(
+            [
+                "bucket.registry",
+                "bucket.lfs",
+                "bucket.artifacts",
+                "bucket.uploads",
+                "bucket.packages",
+                "bucket.mr-diffs",
+                "bucket.terraform",
+                "bucket.ci-secure-files",
+                "bucket.dependency-proxy",
+                "bucket.backups",
+                "bucket.pages",
+            ]
+            .map(|key| (key, "b")),
+        );
+        let map = json!({ "versions": { "17.11.7": { "chartVersion": "8.11.8" } } });
+        let seen = Seen {
+            subject: Some(Subject::of(&instance)),
+            map: Some(serde_json::from_value(map).unwrap()),
+            secrets: [
+                secret("pg", &login),
+                secret("redis", &login),
+                secret("s3", &buckets),
+            ]
+            .into(),
+            backends: FOREIGN
+                .iter()
+                .map(|kind| {
+                    (
+                        *kind,
+                        Backend {
+                            served: Some(served(kind)),
+                            object: None,
+                        },
+                    )
+                })
+                .collect(),
+            repository_kind: Some(served(&HELM_REPOSITORY)),
+            release_kind: Some(served(&HELM_RELEASE)),
+            ..Seen::default()
+        };
+        Self { instance, seen }
+    }
+
+    /// What is planned, and what was seen when it was.
+    fn plan(self) -> (Plan, Target, Observed, GitlabInstance) {
+        let target = validate(&self.instance).unwrap();
+        let observed = Observed::Instance(Box::new(self.seen));
+        (plan(&target, &observed).unwrap(), target, observed, self.instance)
+    }
+
+    /// What is said after a pass that wrote nothing.
+    fn status(self) -> GitlabInstanceStatus {
+        let (plan, target, observed, instance) = self.plan();
+        let problem: Option<Problem> = plan.obstacle.map(|obstacle| obstacle.problem());
+        let outcome: Outcome<'_, InstanceController> = Outcome {
+            target: Some(&target),
+            observed: Some(&observed),
+            applied: &Applied::default(),
+            problem: problem.as_ref(),
+        };
+        report(&instance, &outcome, Timestamp::UNIX_EPOCH).status
+    }
+
+    /// The world after everything that is planned was written.
+    fn written(mut self) -> Self {
+        let instance = self.instance.clone();
+        let mut seen = std::mem::take(&mut self.seen);
+        let again = Self {
+            instance: instance.clone(),
+            seen: copy(&seen),
+        };
+        for deed in again.plan().0.deeds {
+            match deed {
+                Deed::Secret(intent) => {
+                    let made: Secret = live(&intent);
+                    seen.secrets.insert(intent.name().to_owned(), made);
+                }
+                Deed::ConfigMap(intent) => seen.init = Some(live::<ConfigMap>(&intent)),
+                Deed::Foreign(kind, intent) if kind.kind == "HelmRepository" => {
+                    seen.repository = Some(live(&intent))
+                }
+                Deed::Foreign(kind, intent) => {
+                    let backend = seen
+                        .backends
+                        .iter_mut()
+                        .find(|(known, _)| known.kind == kind.kind);
+                    backend.unwrap().1.object = Some(live(&intent));
+                }
+                Deed::Release(_, intent, _) => seen.release = Some(live(&intent)),
+                Deed::Uninstall(..) | Deed::RemoveSecret(_) => {}
+            }
+        }
+        Self { instance, seen }
+    }
+}
+
+fn copy(seen: &Seen) -> Seen {
+    Seen {
+        subject: seen.subject.clone(),
+        map: seen.map.clone(),
+        profile: seen.profile.clone(),
+        secrets: seen.secrets.clone(),
+        init: seen.init.clone(),
+        stateful_sets: seen.stateful_sets.clone(),
+        backends: seen.backends.clone(),
+        repository_kind: seen.repository_kind.clone(),
+        release_kind: seen.release_kind.clone(),
+        repository: seen.repository.clone(),
+        release: seen.release.clone(),
+        database: seen.database.clone(),
+        password: seen.password.clone(),
+        checksums: seen.checksums.clone(),
+    }
+}
+
+/// What an API server has after an intent was written to it.
+fn live<K: serde::de::DeserializeOwned>(intent: &Intent) -> K {
+    let mut body = intent.body().clone();
+    body["metadata"]["uid"] = json!("of the child");
+    body["metadata"]["generation"] = json!(1);
+    serde_json::from_value(body).unwrap()
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    let name = |deed: &Deed| match deed {
+        Deed::Secret(intent)
+        | Deed::ConfigMap(intent)
+        | Deed::Foreign(_, intent)
+        | Deed::Release(_, intent, _) => {
+            let owned = intent.body().pointer("/metadata/ownerReferences").is_some();
+            format!(
+                "{} {}{}",
+                intent.kind(),
+                intent.name(),
+                if owned { "" } else { ", to keep" }
+            )
+        }
+        Deed::Uninstall(_, release) => format!("uninstall {}", release.metadata.name.as_deref().unwrap()),
+        Deed::RemoveSecret(secret) => format!("remove {}", secret.name.as_deref().unwrap()),
+    };
+    plan.deeds.iter().map(name).collect()
+}
+
+const MANAGED: &str = r#"{
+    "edition": "ee", "licenseSecret": "license", "elasticsearch": { "managed": true },
+    "postgres": { "managed": true }, "redis": { "managed": true, "topology": "ha" }
+}"#;
+
+#[test]
+fn everything_that_can_be_made_is_made_at_once_and_in_order() {
+    let brought = names(&Case::new(&json!({})).plan().0);
+    assert_eq!(
+        brought,
+        [
+            "Secret shop-gitlab-registry-storage",
+            "Secret shop-gitlab-rails-storage",
+            "Secret shop-gitlab-backup-storage",
+            "HelmRepository shop-gitlab",
+            "HelmRelease shop-gitlab",
+        ]
+    );
+    let managed = names(&Case::new(&serde_json::from_str(MANAGED).unwrap()).plan().0);
+    assert_eq!(
+        managed,
+        [
+            "ConfigMap shop-pg-init, to keep",
+            "PerconaPGCluster shop-pg, to keep",
+            "Secret shop-redis-auth, to keep",
+            "RedisReplication shop-redis, to keep",
+            "RedisSentinel shop-redis, to keep",
+            "Elasticsearch shop-es, to keep",
+            "Secret shop-gitlab-registry-storage",
+            "Secret shop-gitlab-rails-storage",
+            "Secret shop-gitlab-backup-storage",
+        ]
+    );
+}
+
+#[test]
+fn what_was_written_is_not_written_again() {
+    for more in [json!({}), serde_json::from_str(MANAGED).unwrap()] {
+        let again = Case::new(&more).written();
+        assert_eq!(names(&again.plan().0), Vec::<String>::new(), "{more}");
+    }
+}
+
+#[test]
+fn each_obstacle_has_its_phase() {
+    type Change = fn(&mut Seen);
+    let cases: &[(&str, Change, Phase, &str)] = &[
+        ("{}", |seen| seen.map = None, Phase::Pending, "VersionMapMissing"),
+        (r#"{ "version": "99" }"#, |_| {}, Phase::Failed, "VersionUnknown"),
+        (r#"{ "profile": "x" }"#, |_| {}, Phase::Pending, "ProfileMissing"),
+        (
+            "{}",
+            |seen| drop(seen.secrets.remove("pg")),
+            Phase::Pending,
+            "PostgresSecretMissing",
+        ),
+        (
+            "{}",
+            |seen| drop(seen.secrets.remove("redis")),
+            Phase::Pending,
+            "RedisSecretMissing",
+        ),
+        (
+            "{}",
+            |seen| drop(seen.secrets.remove("s3")),
+            Phase::Pending,
+            "S3SecretMissing",
+        ),
+        (MANAGED, |_| {}, Phase::Provisioning, "PostgresProvisioning"),
+        (
+            MANAGED,
+            |seen| seen.backends.clear(),
+            Phase::Failed,
+            "PostgresOperatorMissing",
+        ),
+        (
+            "{}",
+            |seen| seen.release_kind = None,
+            Phase::Failed,
+            "FluxMissing",
+        ),
+        (
+            r#"{ "objectStorage": {}, "helm": { "version": "10.1.1" } }"#,
+            |_| {},
+            Phase::Failed,
+            "ObjectStorageMissing",
+        ),
+        (
+            r#"{ "smtp": { "credentialsSecret": "x" } }"#,
+            |_| {},
+            Phase::Pending,
+            "SmtpSecretMissing",
+        ),
+        (
+            r#"{ "edition": "ee", "licenseSecret": "x" }"#,
+            |_| {},
+            Phase::Pending,
+            "LicenseMissing",
+        ),
+    ];
+    for (more, change, phase, reason) in cases {
+        let mut case = Case::new(&serde_json::from_str(more).unwrap());
+        change(&mut case.seen);
+        let status = case.status();
+        let ready = find(&status.conditions, "Ready").unwrap();
+        assert_eq!(
+            (status.phase, ready.reason.as_str()),
+            (Some(*phase), *reason),
+            "{more}"
+        );
+        assert_eq!(
+            (ready.status.as_str(), status.message.as_deref()),
+            ("False", Some(ready.message.as_str()))
+        );
+    }
+}
+
+#[test]
+fn only_flux_makes_an_instance_ready() {
+    let mut case = Case::new(&json!({})).written();
+    let told = Case {
+        instance: case.instance.clone(),
+        seen: copy(&case.seen),
+    }
+    .status();
+    assert_eq!(told.phase, Some(Phase::Deploying));
+    let release: &mut DynamicObject = case.seen.release.as_mut().unwrap();
+    release.data["status"] = json!({
+        "observedGeneration": 1, "history": [{ "chartVersion": "8.11.8", "appVersion": "v17.11.7", "status": "deployed" }],
+        "conditions": [{ "type": "Ready", "status": "True", "reason": "InstallSucceeded", "observedGeneration": 1 }],
+    });
+    let done = case.status();
+    assert_eq!(done.phase, Some(Phase::Ready));
+    assert_eq!(done.installed_version.as_deref(), Some("17.11.7"));
+    assert!(
+        done.conditions.iter().all(|condition| condition.status == "True"),
+        "{:?}",
+        done.conditions
+    );
+}
