@@ -41,7 +41,7 @@ impl Bed {
     }
 
     async fn create_database(&self) {
-        let create = format!("CREATE DATABASE {}", quoted(&self.database));
+        let create = format!("CREATE DATABASE {} STRATEGY file_copy", quoted(&self.database));
         self.server.execute("postgres", &create).await;
     }
 

@@ -12,11 +12,15 @@ use crate::{
     scratch::Scratch,
 };
 
-/// What every server is started with. Nothing here outlives a test, so nothing is synced to disk.
-const SETTINGS: [(&str, &str); 8] = [
+/// What every server is started with. Nothing here outlives a test, so nothing is synced to disk, and nothing that is done for
+/// the long run, such as vacuuming hundreds of databases or compiling queries, takes a test's processor away.
+const SETTINGS: [(&str, &str); 11] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
     ("full_page_writes", "off"),
+    ("wal_init_zero", "off"),
+    ("autovacuum", "off"),
+    ("jit", "off"),
     ("shared_buffers", "32MB"),
     ("max_connections", "200"),
     ("log_statement", "all"),
@@ -107,6 +111,7 @@ impl Builder {
         let process = server.start().await?;
         Ok(Postgres {
             process: Mutex::new(Some(process)),
+            sessions: None,
             version,
             server,
             authority,

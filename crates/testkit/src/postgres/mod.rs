@@ -13,6 +13,7 @@ mod identity;
 mod log;
 mod server;
 mod session;
+mod sessions;
 mod template;
 mod versions;
 

@@ -5,7 +5,7 @@ use std::{fmt, fs, net::SocketAddr, sync::Mutex, time::Duration};
 use stanchion_local::postgres::{Server, Version};
 use tokio::sync::OnceCell;
 
-use super::{builder::Builder, log::Log};
+use super::{builder::Builder, log::Log, sessions::Sessions};
 use crate::{
     certificates::Authority,
     process::{Process, Signal},
@@ -23,6 +23,7 @@ pub struct Postgres {
     pub(super) version: Version,
     pub(super) server: Server,
     pub(super) authority: Option<Authority>,
+    pub(super) sessions: Option<Sessions>,
     // Held for its end.
     pub(super) _scratch: Scratch,
 }
@@ -42,7 +43,10 @@ impl Postgres {
     pub async fn shared(version: Version) -> &'static Self {
         static SERVERS: [OnceCell<Postgres>; 4] = [const { OnceCell::const_new() }; 4];
         SERVERS[version as usize]
-            .get_or_init(|| Self::start(version))
+            .get_or_init(async || Self {
+                sessions: Some(Sessions::default()),
+                ..Self::start(version).await
+            })
             .await
     }
 

@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use super::{ADMIN, ADMIN_PASSWORD, server::Postgres};
+use super::{ADMIN, ADMIN_PASSWORD, server::Postgres, sessions::Sessions};
 
 /// The rows of an answer, each value as text.
 pub type Rows = Vec<Vec<Option<String>>>;
@@ -56,8 +56,15 @@ impl Postgres {
 
     /// [`Postgres::query`] for statements that are expected to fail.
     pub async fn try_query(&self, database: &str, sql: &str) -> Result<Rows, tokio_postgres::Error> {
-        let client = self.connect(ADMIN, ADMIN_PASSWORD, database).await?;
+        let kept = self.sessions.as_ref().filter(|_| database == "postgres");
+        let client = match kept.and_then(Sessions::take) {
+            Some(client) => client,
+            None => self.connect(ADMIN, ADMIN_PASSWORD, database).await?,
+        };
         let messages = client.simple_query(sql).await?;
+        if let Some(kept) = kept {
+            kept.keep(client);
+        }
         Ok(messages
             .iter()
             .filter_map(|message| match message {

@@ -123,7 +123,10 @@ impl Scenario for Story {
         server
             .execute(
                 "postgres",
-                &format!("CREATE DATABASE {other} OWNER {}", bed.admin().user()),
+                &format!(
+                    "CREATE DATABASE {other} OWNER {} STRATEGY file_copy",
+                    bed.admin().user()
+                ),
             )
             .await;
         bed.password("hero", "first").await;
