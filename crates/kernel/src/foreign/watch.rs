@@ -143,6 +143,8 @@ impl Follower {
                     () = other => {}
                 }
             } else if matches!(now, Definition::There(_)) {
+                // In no version that could be watched: nobody else has to wait for that.
+                synced(None);
                 // Whether a change comes or the time has passed: it is looked up again.
                 let _ = timeout(SOON, definition.changed()).await;
             } else if definition.changed().await.is_err() {

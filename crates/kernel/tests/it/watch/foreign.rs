@@ -128,7 +128,7 @@ impl Reconciler for Follower {
 fn definition(versions: &[&str]) -> CustomResourceDefinition {
     let version = |name: &&str| {
         json!({
-            "name": name, "served": true, "storage": *name == "v1",
+            "name": name, "served": true, "storage": *name == versions[0],
             "schema": { "openAPIV3Schema": {
                 "type": "object",
                 "properties": { "spec": { "type": "object", "properties": { "says": { "type": "string" } } } },
@@ -183,12 +183,17 @@ async fn a_kind_of_others_may_come_change_and_go() {
     // An operator is ready although something is not there that may never come.
     operator.synced.wait().await;
 
-    bed.cluster.install_crds([definition(&["v1"])]).await;
+    bed.cluster.install_crds([definition(&["v3"])]).await;
+    bed.until(&operator, "one", |widget| widget.fails_with("KindNotServed"))
+        .await;
+    operator.synced.wait().await;
+
+    bed.cluster.install_crds([definition(&["v1", "v3"])]).await;
     says(&bed, &operator, r#"["v1"] nothing"#).await;
     gizmo(&bed, "v1", "hello").await;
     says(&bed, &operator, r#"["v1"] hello"#).await;
 
-    bed.cluster.install_crds([definition(&["v1", "v2"])]).await;
+    bed.cluster.install_crds([definition(&["v1", "v2", "v3"])]).await;
     says(&bed, &operator, r#"["v2", "v1"] hello"#).await;
     gizmo(&bed, "v2", "again").await;
     says(&bed, &operator, r#"["v2", "v1"] again"#).await;
@@ -210,6 +215,6 @@ async fn a_kind_of_others_may_come_change_and_go() {
         .unwrap();
     bed.until(&operator, "one", |widget| widget.fails_with("NoGizmos"))
         .await;
-    bed.cluster.install_crds([definition(&["v1", "v2"])]).await;
+    bed.cluster.install_crds([definition(&["v1", "v2", "v3"])]).await;
     says(&bed, &operator, r#"["v2", "v1"] nothing"#).await;
 }
