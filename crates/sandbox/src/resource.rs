@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::data;
 use crate::deprecation;
-use crate::schema::{Schema, crd::Custom};
+use crate::schema::{Schema, custom::Custom};
 
 /// Where one resource is served.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

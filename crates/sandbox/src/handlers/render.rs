@@ -7,7 +7,7 @@ use crate::answer::{self, Answer};
 use crate::events;
 use crate::request::{Call, Form};
 use crate::resource::Resource;
-use crate::schema::crd;
+use crate::schema::custom::{self, Custom};
 use crate::server::Server;
 use crate::store::{Object, metadata_only, text};
 use crate::table;
@@ -20,7 +20,7 @@ pub(crate) fn is_stored_as(resource: &Resource, object: &Value) -> bool {
         None => resource.group.is_empty() && stored == resource.version,
     };
     let revision = || text(object, "/metadata/resourceVersion").parse::<u64>().ok();
-    let fresh = |custom: &crd::Custom| revision().is_none_or(|revision| revision >= custom.since);
+    let fresh = |custom: &Custom| revision().is_none_or(|revision| revision >= custom.since);
     same && resource.custom.as_ref().is_none_or(fresh)
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn converted(resource: &Resource, object: &Value) -> Option<Value> {
     }
     Some(match resource.group.as_str() {
         "events.k8s.io" => events::to_new(object),
-        _ => crd::convert(resource, object),
+        _ => custom::convert(resource, object),
     })
 }
 

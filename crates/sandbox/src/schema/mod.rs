@@ -3,6 +3,7 @@
 
 pub(crate) mod builtin;
 pub(crate) mod crd;
+pub(crate) mod custom;
 pub(crate) mod decode;
 pub(crate) mod definition;
 pub(crate) mod embedded;

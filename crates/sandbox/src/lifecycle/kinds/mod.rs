@@ -1,16 +1,13 @@
 //! What is special about some built-in kinds when they are created or changed.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+mod pod;
+mod service;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
 use crate::resource::Resource;
 use crate::store::{Object, text};
-
-/// The next free address of 10.96.0.0/16; the first ones are the cluster's own.
-static ADDRESS: AtomicU32 = AtomicU32::new(11);
-static NODE_PORT: AtomicU32 = AtomicU32::new(30_001);
 
 /// When an object is read from a request.
 pub(crate) fn read(resource: &Resource, object: &mut Value) {
@@ -41,8 +38,8 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
             object["status"] = json!({"phase": "Active"});
         }
         "/pods" => {
-            object["status"] = json!({"phase": "Pending", "qosClass": quality(object)});
-            tolerations(object);
+            object["status"] = json!({"phase": "Pending", "qosClass": pod::quality(object)});
+            pod::tolerations(object);
         }
         "/persistentvolumeclaims" => {
             object["status"] = json!({"phase": "Pending"});
@@ -90,7 +87,7 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
 /// After mutating admission.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if &*resource.storage == "/services" {
-        service(object);
+        service::complete(object);
     }
 }
 
@@ -167,60 +164,6 @@ fn finalizer(object: &mut Value, name: &str) {
     }
 }
 
-fn service(object: &mut Value) {
-    let kind = text(object, "/spec/type").to_owned();
-    if kind == "ExternalName" {
-        return;
-    }
-    let Some(Value::Object(spec)) = object.get_mut("spec") else {
-        return;
-    };
-    let address = match spec.get("clusterIP").and_then(Value::as_str) {
-        Some(given) if !given.is_empty() => given.to_owned(),
-        _ => {
-            let next = ADDRESS.fetch_add(1, Ordering::Relaxed);
-            format!("10.96.{}.{}", next / 250 % 250, next % 250 + 1)
-        }
-    };
-    spec.insert("clusterIP".to_owned(), json!(address));
-    spec.insert("clusterIPs".to_owned(), json!([address]));
-    let headless_without_pods = address == "None" && !spec.contains_key("selector");
-    absent(
-        spec,
-        "ipFamilies",
-        if headless_without_pods {
-            json!(["IPv4", "IPv6"])
-        } else {
-            json!(["IPv4"])
-        },
-    );
-    absent(
-        spec,
-        "ipFamilyPolicy",
-        if headless_without_pods {
-            json!("RequireDualStack")
-        } else {
-            json!("SingleStack")
-        },
-    );
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        for port in spec
-            .get_mut("ports")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let Value::Object(port) = port {
-                absent(
-                    port,
-                    "nodePort",
-                    json!(30_000 + NODE_PORT.fetch_add(1, Ordering::Relaxed) % 2_768),
-                );
-            }
-        }
-    }
-}
-
 fn absent(map: &mut Map<String, Value>, key: &str, value: Value) {
     if !map.contains_key(key) {
         map.insert(key.to_owned(), value);
@@ -253,58 +196,5 @@ fn job(object: &mut Value) {
     }
     if object.pointer("/metadata/labels").is_none() {
         object["metadata"]["labels"] = object["spec"]["template"]["metadata"]["labels"].clone();
-    }
-}
-
-fn quality(pod: &Value) -> &'static str {
-    let containers: Vec<&Value> = pod
-        .pointer("/spec/containers")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .collect();
-    let resources = |container: &Value, kind: &str| {
-        container
-            .get("resources")
-            .and_then(|r| r.get(kind))
-            .cloned()
-            .unwrap_or_default()
-    };
-    let has = |container: &&Value, kind: &str| {
-        resources(container, kind)
-            .as_object()
-            .is_some_and(|map| !map.is_empty())
-    };
-    if containers
-        .iter()
-        .all(|c| !has(c, "limits") && !has(c, "requests"))
-    {
-        return "BestEffort";
-    }
-    let guaranteed = containers.iter().all(|container| {
-        let limits = resources(container, "limits");
-        limits.get("cpu").is_some()
-            && limits.get("memory").is_some()
-            && resources(container, "requests") == limits
-    });
-    if guaranteed { "Guaranteed" } else { "Burstable" }
-}
-
-/// Pods tolerate a lost node for five minutes, and have a priority.
-fn tolerations(pod: &mut Value) {
-    let Some(Value::Object(spec)) = pod.get_mut("spec") else {
-        return;
-    };
-    absent(spec, "priority", json!(0));
-    absent(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
-    let list = spec.entry("tolerations").or_insert_with(|| json!([]));
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        if let Value::Array(list) = list
-            && !list.iter().any(|toleration| text(toleration, "/key") == key)
-        {
-            list.push(
-                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
-            );
-        }
     }
 }

@@ -1,0 +1,67 @@
+//! Services get addresses and ports.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+use super::absent;
+use crate::store::text;
+
+/// The next free address of 10.96.0.0/16; the first ones are the cluster's own.
+static ADDRESS: AtomicU32 = AtomicU32::new(11);
+static NODE_PORT: AtomicU32 = AtomicU32::new(30_001);
+
+/// Fills in what was not chosen.
+pub(super) fn complete(object: &mut Value) {
+    let kind = text(object, "/spec/type").to_owned();
+    if kind == "ExternalName" {
+        return;
+    }
+    let Some(Value::Object(spec)) = object.get_mut("spec") else {
+        return;
+    };
+    let address = match spec.get("clusterIP").and_then(Value::as_str) {
+        Some(given) if !given.is_empty() => given.to_owned(),
+        _ => {
+            let next = ADDRESS.fetch_add(1, Ordering::Relaxed);
+            format!("10.96.{}.{}", next / 250 % 250, next % 250 + 1)
+        }
+    };
+    spec.insert("clusterIP".to_owned(), json!(address));
+    spec.insert("clusterIPs".to_owned(), json!([address]));
+    let headless_without_pods = address == "None" && !spec.contains_key("selector");
+    absent(
+        spec,
+        "ipFamilies",
+        if headless_without_pods {
+            json!(["IPv4", "IPv6"])
+        } else {
+            json!(["IPv4"])
+        },
+    );
+    absent(
+        spec,
+        "ipFamilyPolicy",
+        if headless_without_pods {
+            json!("RequireDualStack")
+        } else {
+            json!("SingleStack")
+        },
+    );
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        for port in spec
+            .get_mut("ports")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Value::Object(port) = port {
+                absent(
+                    port,
+                    "nodePort",
+                    json!(30_000 + NODE_PORT.fetch_add(1, Ordering::Relaxed) % 2_768),
+                );
+            }
+        }
+    }
+}
