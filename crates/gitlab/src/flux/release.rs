@@ -1,5 +1,6 @@
 //! What a `HelmRelease` says about itself, and how much of it can be believed.
 
+use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
@@ -27,6 +28,15 @@ pub struct Release {
 pub enum Progress {
     /// It is at it, or has not begun; what it says.
     Working(String),
+    /// It cannot begin: something that it needs is not there, such as the chart.
+    Waiting {
+        /// Its word for it.
+        reason: String,
+        /// Its sentence.
+        message: String,
+        /// Since when, as far as it says so.
+        since: Option<Timestamp>,
+    },
     /// It is done, with the object as it is now.
     Done,
     /// It has failed; it may try again by itself.
@@ -46,6 +56,10 @@ pub struct Running {
     /// GitLab's version, where Flux says it.
     pub version: Option<Version>,
 }
+
+/// How long Flux may wait before it counts as failed. It waits for a moment after each change, until the chart is
+/// fetched; and for ever for a chart that does not exist.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reasons under which Flux has given up for now. Under any other it waits for something.
 const FAILURES: &[&str] = &[
@@ -80,6 +94,25 @@ impl Release {
     pub fn is_done(&self) -> bool {
         self.progress == Progress::Done
     }
+
+    /// The same, with a wait that has lasted too long as the failure that it is.
+    #[must_use]
+    pub fn judged(mut self, now: Timestamp) -> Self {
+        if self.patience(now).is_some_and(|left| !left.is_positive())
+            && let Progress::Waiting { reason, message, .. } = self.progress
+        {
+            self.progress = Progress::Failed { reason, message };
+        }
+        self
+    }
+
+    /// How much longer Flux may wait, where it does.
+    pub fn patience(&self, now: Timestamp) -> Option<SignedDuration> {
+        match &self.progress {
+            Progress::Waiting { since, .. } => Some(PATIENCE - now.duration_since((*since)?)),
+            _ => None,
+        }
+    }
 }
 
 /// `Ready` is about the object as it is now only if Flux says so twice: the condition survives a change of the object, and
@@ -113,12 +146,17 @@ fn progress(data: &Value, generation: Option<i64>) -> Progress {
             if observed == generation {
                 Progress::Done
             } else {
-                waiting()
+                Progress::Working(said("message"))
             }
         }
         Some("False") if FAILURES.contains(&said("reason").as_str()) => Progress::Failed {
             reason: said("reason"),
             message: said("message"),
+        },
+        Some("False") => Progress::Waiting {
+            reason: said("reason"),
+            message: said("message"),
+            since: said("lastTransitionTime").parse().ok(),
         },
         _ => Progress::Working(said("message")),
     }
@@ -188,10 +226,28 @@ mod tests {
                 message: "words".into()
             }
         );
-        let waits = release(1, &json!({ "conditions": ready("False", "SourceNotReady", 1) }));
-        assert_eq!(waits.progress, Progress::Working("words".into()));
+        let works = release(1, &json!({ "conditions": ready("Unknown", "Progressing", 1) }));
+        assert_eq!(works.progress, Progress::Working("words".into()));
         let stale = release(2, &json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
         assert_eq!(stale.progress, Progress::Working("Flux has not begun".into()));
+    }
+
+    #[test]
+    fn a_wait_that_lasts_is_a_failure() {
+        let mut conditions = ready("False", "SourceNotReady", 1);
+        conditions[0]["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+        let waits = release(1, &json!({ "conditions": conditions }));
+        let at = |time: &str| waits.clone().judged(time.parse().unwrap());
+        assert_eq!(at("2026-01-01T00:00:59Z"), waits);
+        assert_eq!(
+            at("2026-01-01T00:01:00Z").progress,
+            Progress::Failed {
+                reason: "SourceNotReady".into(),
+                message: "words".into()
+            }
+        );
+        let undated = release(1, &json!({ "conditions": ready("False", "SourceNotReady", 1) }));
+        assert_eq!(undated.clone().judged(Timestamp::MAX), undated);
     }
 
     #[test]

@@ -25,6 +25,19 @@ pub fn merge(values: &mut Values, over: &Values) {
     }
 }
 
+/// Takes away maps with nothing in them, such as null leaves behind: to Helm they say no more than the chart's own
+/// default. An API server makes null of a map whose last field is applied away, and an upgrade of its own would be
+/// needed to mend that. What is in lists stays as it is.
+pub(super) fn tidy(values: &mut Values) {
+    values.retain(|_, value| match value {
+        Value::Object(map) => {
+            tidy(map);
+            !map.is_empty()
+        }
+        _ => true,
+    });
+}
+
 /// Lays parts over `values`, one after the other; what is no map says nothing.
 pub(super) fn lay(values: &mut Values, parts: impl IntoIterator<Item = Value>) {
     for part in parts {
@@ -65,6 +78,18 @@ mod tests {
         let expected =
             json!({ "a": { "b": 1, "c": 3 }, "list": [3], "map": 2, "scalar": { "z": 1 }, "list2": [null] });
         assert_eq!(merged(under, &over), expected);
+    }
+
+    #[test]
+    fn what_is_empty_says_nothing() {
+        let mut values = json!({
+            "a": { "b": {}, "c": { "d": {} }, "e": 1 }, "f": { "g": {} }, "list": [{}], "none": [], "text": "",
+        });
+        tidy(values.as_object_mut().unwrap());
+        assert_eq!(
+            values,
+            json!({ "a": { "e": 1 }, "list": [{}], "none": [], "text": "" })
+        );
     }
 
     fn tree() -> impl Strategy<Value = Value> {

@@ -35,8 +35,8 @@ use crate::storage::Buckets;
 
 pub use chart::ChartVersion;
 pub use checksums::Checksums;
-use merge::lay;
 pub use merge::merge;
+use merge::{lay, tidy};
 pub use named::{names_object_storage, names_psql, names_redis};
 
 /// Everything that the values follow from.
@@ -85,6 +85,7 @@ pub fn compose(input: &Input<'_>) -> Values {
     merge(&mut values, input.step_values);
     lay(&mut values, SUBJECTS.map(|subject| subject(input)));
     merge(&mut values, &input.spec.helm.values);
+    tidy(&mut values);
     values
 }
 

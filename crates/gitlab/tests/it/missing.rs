@@ -128,3 +128,34 @@ async fn every_flux_is_told_in_a_version_that_it_serves() {
         bed.phase("shop", Phase::Deploying).await;
     }
 }
+
+#[tokio::test]
+async fn a_chart_that_does_not_exist_is_told_and_may_be_corrected() {
+    let bed = Bed::bare().await;
+    for group in [HELM_REPOSITORY.group, HELM_RELEASE.group] {
+        install(&bed, group).await;
+    }
+    let versions =
+        |chart: &str| json!({ "17.3.0": { "chartVersion": "8.3.0" }, "17.5.5": { "chartVersion": chart } });
+    map(&bed, &versions("8.5.99")).await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance(
+        "shop",
+        json!({ "version": "17.3.0", "upgrade": { "waitForMigrations": false } }),
+    )
+    .await;
+    bed.release_of("shop", "8.3.0").await;
+    bed.installed("shop", "17.3.0").await;
+    bed.phase("shop", Phase::Ready).await;
+
+    bed.respec("shop", json!({ "version": "17.5.5" })).await;
+    bed.release_of("shop", "8.5.99").await;
+    bed.failed("shop", "SourceNotReady", "no chart 8.5.99").await;
+    let degraded = bed.shows("shop", Phase::Degraded, "SourceNotReady").await;
+    assert!(ready(&degraded).1.contains("8.5.99"), "{:?}", ready(&degraded));
+    map(&bed, &versions("8.5.5")).await;
+    bed.release_of("shop", "8.5.5").await;
+    bed.installed("shop", "17.5.5").await;
+    bed.phase("shop", Phase::Ready).await;
+}

@@ -1,5 +1,6 @@
 //! The way to a new version: over every stop, not before the last step is done, and never back.
 
+use kube::core::DynamicObject;
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
 use stanchion_testkit::postgres::{Database, Version};
@@ -147,4 +148,28 @@ async fn a_database_that_does_not_answer_holds_an_upgrade_unless_told_otherwise(
     // What has failed may be replaced by something newer.
     bed.failed("shop", "UpgradeFailed", "words").await;
     bed.shows("shop", Phase::Degraded, "UpgradeFailed").await;
+}
+
+/// An API server makes null of a map that is applied empty, which was mended by a second upgrade.
+#[tokio::test]
+async fn a_value_that_is_taken_away_costs_one_upgrade() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({ "helm": { "values": { "mine": { "size": 1 } } } }))
+        .await;
+    let mine = |release: &DynamicObject| release.data.pointer("/spec/values/mine").cloned();
+    let before = bed.release("shop").await;
+    assert_eq!(mine(&before), Some(json!({ "size": 1 })));
+    bed.respec(
+        "shop",
+        json!({ "helm": { "values": { "mine": { "size": null } } } }),
+    )
+    .await;
+    let after = bed
+        .release_where("shop", |release| {
+            release.metadata.generation > before.metadata.generation
+        })
+        .await;
+    assert_eq!(mine(&after), None);
 }

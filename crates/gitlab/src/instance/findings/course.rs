@@ -135,8 +135,10 @@ fn may_go_on(
         let is_idle = runs.is_none_or(|running| running.chart == release.chart);
         match &release.progress {
             Progress::Done => {}
-            // What has failed is replaced: what runs is still what ran before.
-            Progress::Failed { .. } if !is_idle => return Ok(()),
+            // What has failed, or cannot even begin, is replaced: what runs is still what ran before.
+            Progress::Failed { .. } | Progress::Waiting { .. } if !is_idle => return Ok(()),
+            // A chart that can no longer be had is left behind like any other.
+            Progress::Waiting { .. } => {}
             Progress::Failed { reason, message } => {
                 return Err(held(
                     "ReleaseFailed",

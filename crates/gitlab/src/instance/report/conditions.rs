@@ -85,6 +85,9 @@ pub(super) fn released(conditions: &mut Conditions, release: Option<&Release>) {
     match &release.progress {
         Progress::Done => conditions.set(condition::RELEASED, Truth::True, "Released", ""),
         Progress::Working(words) => conditions.set(condition::RELEASED, Truth::Unknown, "Working", words),
+        Progress::Waiting { reason, message, .. } => {
+            conditions.set(condition::RELEASED, Truth::Unknown, reason, message);
+        }
         Progress::Failed { reason, message } => {
             conditions.set(condition::RELEASED, Truth::False, reason, message);
         }

@@ -2,6 +2,8 @@
 
 mod conditions;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
@@ -55,7 +57,7 @@ pub fn report(
         }
         (Some(Target::Instance(wanted)), Some(Observed::Instance(seen))) => {
             let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
-            let mut report = present(status, &mut conditions, wanted, seen, outcome);
+            let mut report = present(status, &mut conditions, wanted, seen, outcome, now);
             report.status.conditions = conditions.finish();
             report
         }
@@ -111,6 +113,7 @@ fn present(
     wanted: &Wanted,
     seen: &Seen,
     outcome: &Ended<'_>,
+    now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
     let findings = Findings::of(wanted, seen);
     let release = outcome
@@ -118,7 +121,8 @@ fn present(
         .release
         .as_ref()
         .map(Release::of)
-        .or(findings.release.clone());
+        .or(findings.release.clone())
+        .map(|release| release.judged(now));
     tell(&mut status, wanted, seen, &findings, release.as_ref());
     conditions::backends(said, wanted, &findings);
     conditions::released(said, release.as_ref());
@@ -147,6 +151,8 @@ fn present(
         }
     };
     let mut report = Report::new(status);
+    let patience = release.as_ref().and_then(|release| release.patience(now));
+    report.again = patience.and_then(|left| Duration::try_from(left).ok());
     let (truth, reason, message) = &ready;
     conclude(&mut report, said, phase, (*truth, reason, message));
     report
@@ -176,6 +182,9 @@ fn progress(release: &Release, held: Option<&Obstacle>, is_up: bool) -> (Phase, 
             Phase::Deploying,
             (Truth::False, "ReleaseAtWork".into(), words.clone()),
         ),
+        (Progress::Waiting { reason, message, .. }, _) => {
+            (Phase::Deploying, (Truth::False, reason.clone(), message.clone()))
+        }
         (Progress::Done, Some(held)) => (
             held.phase,
             (Truth::False, held.reason.into(), held.message.clone()),
@@ -234,7 +243,7 @@ fn conclude(
 ) {
     conditions.set(condition::READY, truth, reason, message);
     let is_bad = matches!(phase, Phase::Failed | Phase::Degraded);
-    let is_news = report.status.message.as_deref() != Some(message);
+    let is_news = report.status.message.as_deref() != Some(message) || report.status.phase != Some(phase);
     if is_bad && is_news {
         report.notices = vec![Notice::warning(reason, "Reconcile", message)];
     }

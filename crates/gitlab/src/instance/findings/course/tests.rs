@@ -41,7 +41,11 @@ fn release(told: &str, runs: Option<(&str, &str)>, ready: &str) -> Release {
     let history = runs.map(
         |(chart, version)| json!([{ "chartVersion": chart, "appVersion": version, "status": "deployed" }]),
     );
-    let reason = if ready == "False" { "UpgradeFailed" } else { "x" };
+    let (ready, reason) = match ready {
+        "False" => ("False", "UpgradeFailed"),
+        "Waiting" => ("False", "SourceNotReady"),
+        other => (other, "x"),
+    };
     let object: DynamicObject = serde_json::from_value(json!({
         "metadata": { "name": "shop-gitlab", "generation": 1 },
         "spec": { "chart": { "spec": { "version": told } } },
@@ -131,6 +135,23 @@ fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
         reason(&find(&at("18"), &seen, Some(&idle_and_bad))),
         "ReleaseFailed"
     );
+}
+
+#[test]
+fn a_chart_that_cannot_be_had_is_replaced_or_left_behind() {
+    let mut seen = seen();
+    let corrected = release("8.5.99", Some(("8.3.7", "17.3.7")), "Waiting");
+    let course = find(&at("18"), &seen, Some(&corrected)).unwrap();
+    assert_eq!((course.now.chart.as_str(), course.held), ("8.5.5", None));
+    // What runs is still asked whether it is done.
+    let withdrawn = release("8.3.7", Some(("8.3.7", "17.3.7")), "Waiting");
+    assert_eq!(reason(&find(&at("18"), &seen, Some(&withdrawn))), ASKING);
+    seen.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let course = find(&at("18"), &seen, Some(&withdrawn)).unwrap();
+    assert_eq!((course.now.chart.as_str(), course.held), ("8.5.5", None));
 }
 
 #[test]
