@@ -19,6 +19,8 @@ pub struct Release {
     pub progress: Progress,
     /// What was installed last without failing.
     pub running: Option<Running>,
+    /// Somebody has told Flux to leave it alone.
+    pub suspended: bool,
     /// It is being uninstalled.
     pub leaving: bool,
 }
@@ -80,12 +82,14 @@ impl Release {
     pub fn of(object: &DynamicObject) -> Self {
         let data = &object.data;
         let text = |path: &str| data.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let suspended = data.pointer("/spec/suspend") == Some(&Value::Bool(true));
         Self {
             object: object.metadata.name.clone().unwrap_or_default(),
             name: text("/spec/releaseName"),
             chart: text("/spec/chart/spec/version").unwrap_or_default(),
-            progress: progress(data, object.metadata.generation),
+            progress: progress(data, object.metadata.generation, suspended),
             running: running(data),
+            suspended,
             leaving: object.metadata.deletion_timestamp.is_some(),
         }
     }
@@ -117,13 +121,12 @@ impl Release {
 
 /// `Ready` is about the object as it is now only if Flux says so twice: the condition survives a change of the object, and
 /// so does the status.
-fn progress(data: &Value, generation: Option<i64>) -> Progress {
+fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress {
     let conditions = data.pointer("/status/conditions").and_then(Value::as_array);
     let ready = conditions
         .into_iter()
         .flatten()
         .find(|condition| condition["type"] == "Ready");
-    let suspended = data.pointer("/spec/suspend") == Some(&Value::Bool(true));
     let waiting = || {
         let words = if suspended {
             "the HelmRelease is suspended: flux resume lets it go on"

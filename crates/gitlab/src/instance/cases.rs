@@ -150,7 +150,7 @@ impl Case {
                 }
                 Deed::ConfigMap(intent) => seen.init = Some(live::<ConfigMap>(&intent)),
                 Deed::Foreign(kind, intent) if kind.kind == "HelmRepository" => {
-                    seen.repository = Some(live(&intent))
+                    seen.repository = Some(live(&intent));
                 }
                 Deed::Foreign(kind, intent) => {
                     let backend = seen

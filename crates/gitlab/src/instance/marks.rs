@@ -56,6 +56,8 @@ pub fn checksums(
         ),
         registry: mark("registry", &[&storage]),
         toolbox: mark("toolbox", &[&storage, &postgres, &redis_secret]),
+        kas: mark("kas", &[&redis_secret]),
+        exporter: mark("exporter", &[&postgres, &redis_secret]),
     }
 }
 
@@ -92,12 +94,15 @@ mod tests {
             let secrets = [("pg".to_owned(), secret(pg)), ("s3".to_owned(), secret(s3))].into();
             checksums(&key, "uid", &wanted, &secrets)
         };
-        let before = marks("one", "two");
-        assert_eq!(marks("one", "two"), before);
+        let before = marks("canary", "two");
+        assert_eq!(marks("canary", "two"), before);
         assert_eq!(marks("other", "two").registry, before.registry);
         assert_ne!(marks("other", "two").rails, before.rails);
-        assert_ne!(marks("one", "other").registry, before.registry);
-        assert!(!format!("{before:?}").contains("one"));
+        assert_ne!(marks("canary", "other").registry, before.registry);
+        assert_ne!(marks("other", "two").exporter, before.exporter);
+        assert_eq!(marks("canary", "other").exporter, before.exporter);
+        assert_eq!(before.kas, None, "it has no Redis of ours");
+        assert!(!format!("{before:?}").contains("canary"));
     }
 
     #[test]

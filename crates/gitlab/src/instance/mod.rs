@@ -4,6 +4,7 @@ pub mod apply;
 #[cfg(test)]
 mod cases;
 pub mod database;
+pub mod farewell;
 pub mod findings;
 pub mod marks;
 pub mod observe;

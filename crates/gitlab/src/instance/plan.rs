@@ -7,8 +7,9 @@ use stanchion_kernel::apply::{Intent, Takeover, decide};
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::foreign::{Foreign, Served};
 
+use super::farewell;
 use super::findings::{Course, Findings, Obstacle};
-use super::observe::{Observed, Remains, Seen};
+use super::observe::{Observed, Seen};
 use super::secrets;
 use super::target::{Target, Wanted};
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
@@ -46,38 +47,8 @@ pub enum Deed {
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
         (Target::Instance(wanted), Observed::Instance(seen)) => instance(wanted, seen),
-        (Target::Leaving(leaving), Observed::Leaving(remains)) => Ok(farewell(&leaving.name, remains)),
+        (Target::Leaving(leaving), Observed::Leaving(remains)) => Ok(farewell::plan(&leaving.name, remains)),
         _ => Ok(Plan::default()),
-    }
-}
-
-/// GitLab goes before what it reads: its pods would fail while they are stopped. Databases and users' Secrets stay.
-fn farewell(instance: &str, remains: &Remains) -> Plan {
-    if let Some((kind, release)) = &remains.release {
-        let leaving = release.metadata.deletion_timestamp.is_some();
-        let deed = Deed::Uninstall(kind.resource.clone(), Box::new(release.clone()));
-        let name = release.metadata.name.clone().unwrap_or_default();
-        return Plan {
-            deeds: if leaving { Vec::new() } else { vec![deed] },
-            obstacle: Some(Obstacle::pending(
-                "Uninstalling",
-                format!(
-                    "Flux uninstalls HelmRelease {name}. If Flux is no longer there, take the finalizers off that object"
-                ),
-            )),
-        };
-    }
-    let ours = secrets::names(instance);
-    let secrets = remains.secrets.iter().filter(|secret| {
-        // The list is in the status: a name that we would not give is nobody's wish.
-        let name = secret.metadata.name.as_ref();
-        name.is_some_and(|name| ours.contains(name))
-    });
-    Plan {
-        deeds: secrets
-            .map(|secret| Deed::RemoveSecret(Box::new(secret.metadata.clone())))
-            .collect(),
-        obstacle: None,
     }
 }
 

@@ -17,6 +17,10 @@ pub struct Checksums {
     pub registry: Option<String>,
     /// What the toolbox reads beside Rails.
     pub toolbox: Option<String>,
+    /// What the agent server reads.
+    pub kas: Option<String>,
+    /// What the exporter of metrics reads.
+    pub exporter: Option<String>,
 }
 
 pub(super) fn values(input: &Input<'_>) -> Value {
@@ -24,8 +28,11 @@ pub(super) fn values(input: &Input<'_>) -> Value {
         rails,
         registry,
         toolbox,
+        kas,
+        exporter,
     } = input.checksums;
     let domains = &input.spec.domains;
+    let told = |part: &str, key: &str, sum: &str| json!({ "gitlab": { part: annotated(key, sum) } });
     layered([
         rails
             .as_deref()
@@ -33,10 +40,16 @@ pub(super) fn values(input: &Input<'_>) -> Value {
         registry
             .as_deref()
             .filter(|_| domains.registry.is_some())
-            .map(|sum| json!({ "registry": annotated("registry", sum) })),
+            .map(|sum| json!({ "registry": annotated("registry-storage", sum) })),
         toolbox
             .as_deref()
-            .map(|sum| json!({ "gitlab": { "toolbox": annotated("backup", sum) } })),
+            .map(|sum| told("toolbox", "backup-storage", sum)),
+        kas.as_deref()
+            .filter(|_| domains.kas.is_some())
+            .map(|sum| told("kas", "redis", sum)),
+        exporter
+            .as_deref()
+            .map(|sum| told("gitlab-exporter", "backends", sum)),
     ])
 }
 
@@ -45,11 +58,11 @@ fn rails_readers(sum: &str, pages: bool) -> Value {
     let readers = ["webservice", "sidekiq", "toolbox"]
         .into_iter()
         .chain(pages.then_some("gitlab-pages"));
-    let told = readers.map(|reader| (reader.to_owned(), annotated("rails", sum)));
+    let told = readers.map(|reader| (reader.to_owned(), annotated("rails-storage", sum)));
     json!({ "gitlab": told.collect::<Value>() })
 }
 
 fn annotated(secret: &str, sum: &str) -> Value {
-    let key = format!("checksum/{secret}-storage");
+    let key = format!("checksum/{secret}");
     json!({ "annotations": { key: sum } })
 }

@@ -51,6 +51,33 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
     }
 }
 
+/// Flux uninstalls nothing when a suspended release goes: GitLab would run on without what it reads.
+#[tokio::test]
+async fn a_suspended_release_is_left_to_a_person() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({})).await;
+    bed.release("shop").await;
+    let releases = bed.foreign(&HELM_RELEASE);
+    let suspend = async |suspended: bool| {
+        let patch = Patch::Merge(json!({ "spec": { "suspend": suspended } }));
+        let params = PatchParams::default();
+        releases.patch("shop-gitlab", &params, &patch).await.unwrap();
+    };
+    suspend(true).await;
+    bed.delete("shop").await;
+    let waits = bed.phase("shop", Phase::Terminating).await;
+    let message = waits.status.unwrap().message.unwrap();
+    assert!(message.contains("suspended"), "{message}");
+    let release = releases.get("shop-gitlab").await.unwrap();
+    assert_eq!(release.metadata.deletion_timestamp, None);
+    bed.secrets().get(STORAGE).await.expect("its pods still read it");
+    suspend(false).await;
+    bed.wait().gone(&bed.instances(), "shop").await;
+    bed.wait().gone(&bed.secrets(), STORAGE).await;
+}
+
 #[tokio::test]
 async fn a_managed_database_outlives_its_instance_and_is_found_again() {
     let bed = Bed::new().await;

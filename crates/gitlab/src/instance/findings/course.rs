@@ -134,11 +134,10 @@ fn may_go_on(
         let runs = release.running.as_ref();
         let is_idle = runs.is_none_or(|running| running.chart == release.chart);
         match &release.progress {
-            Progress::Done => {}
             // What has failed, or cannot even begin, is replaced: what runs is still what ran before.
             Progress::Failed { .. } | Progress::Waiting { .. } if !is_idle => return Ok(()),
             // A chart that can no longer be had is left behind like any other.
-            Progress::Waiting { .. } => {}
+            Progress::Done | Progress::Waiting { .. } => {}
             Progress::Failed { reason, message } => {
                 return Err(held(
                     "ReleaseFailed",

@@ -101,6 +101,8 @@ impl Bed {
                 rails: Some("rails-sum".into()),
                 registry: Some("registry-sum".into()),
                 toolbox: Some("toolbox-sum".into()),
+                kas: Some("kas-sum".into()),
+                exporter: Some("exporter-sum".into()),
             },
         }
     }
