@@ -221,15 +221,14 @@ impl Stage {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Starts an operator for this namespace.
+    /// Starts an operator for this namespace, and waits until it knows what is there: what is made meanwhile would be read
+    /// once more.
     pub(crate) async fn operator(&self) -> Running {
-        self.operator_behind(Faults::new()).await
-    }
-
-    /// Starts an operator whose requests these faults happen to.
-    pub(crate) async fn operator_behind(&self, faults: Faults) -> Running {
+        let faults = Faults::new();
         let (operator, metrics) = self.build(&faults).await;
+        let synced = operator.synced();
         let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
+        synced.wait().await;
         Running::new(task, faults, metrics)
     }
 
