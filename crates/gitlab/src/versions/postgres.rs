@@ -9,8 +9,9 @@ use super::Version;
 /// For each major version of GitLab: the oldest major version of PostgreSQL that it runs on, and the newest that it is
 /// tested with.
 ///
-/// GitLab's table of requirements says so for 15 to 18. That 19 needs 17 at least is decided and announced; that it
-/// runs on 18 is not said anywhere yet, so 18 is not offered for it.
+/// The floors of 18 and 19 are in the notes of their charts. The rows of 15 and 16, and the ends of 17 and 18, are as GitLab's
+/// requirements were when this was written, and were not looked up again. That 19 runs on 18 is not said anywhere yet, so 18
+/// is not offered for it.
 const KNOWN: [(u32, RangeInclusive<u32>); 5] = [
     (15, 12..=14),
     (16, 13..=15),
