@@ -11,7 +11,7 @@ use super::pods::claim;
 use super::wish::ElasticsearchWish;
 use super::{Readiness, observed, text};
 
-/// The version: one that every version of GitLab from 17 on can use.
+/// The version that is made: the newest of 8 that was known when this was written. It was not tried with GitLab here.
 const VERSION: &str = "8.17.0";
 /// The disk of a node when nobody says how large.
 const DISK: &str = "20Gi";
