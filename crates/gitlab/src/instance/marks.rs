@@ -11,7 +11,6 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::redact::FingerprintKey;
 
 use super::target::Wanted;
-use crate::backends::{percona, redis};
 use crate::values::Checksums;
 
 /// Long enough that nobody finds it, of characters that mean nothing to anybody.
@@ -34,11 +33,7 @@ pub fn checksums(
 ) -> Checksums {
     let spec = &wanted.spec;
     let storage = spec.object_storage.credentials_secret.clone();
-    let managed = |is: bool, name: String| is.then_some(name);
-    let postgres = spec.postgres.credentials_secret.clone();
-    let postgres = postgres.or(managed(spec.postgres.managed, percona::secret_name(&wanted.name)));
-    let redis_secret = spec.redis.credentials_secret.clone();
-    let redis_secret = redis_secret.or(managed(spec.redis.managed, redis::auth_name(&wanted.name)));
+    let (postgres, redis) = (wanted.postgres_secret(), wanted.redis_secret());
     let mark = |part: &str, names: &[&Option<String>]| {
         let values: Vec<SecretString> = names
             .iter()
@@ -52,12 +47,12 @@ pub fn checksums(
     Checksums {
         rails: mark(
             "rails",
-            &[&storage, &postgres, &redis_secret, &spec.smtp.credentials_secret],
+            &[&storage, &postgres, &redis, &spec.smtp.credentials_secret],
         ),
         registry: mark("registry", &[&storage]),
-        toolbox: mark("toolbox", &[&storage, &postgres, &redis_secret]),
-        kas: mark("kas", &[&redis_secret]),
-        exporter: mark("exporter", &[&postgres, &redis_secret]),
+        toolbox: mark("toolbox", &[&storage, &postgres, &redis]),
+        kas: mark("kas", &[&redis]),
+        exporter: mark("exporter", &[&postgres, &redis]),
     }
 }
 

@@ -24,7 +24,6 @@ use crate::Setup;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
 use crate::flux::{self, HELM_RELEASE, HELM_REPOSITORY};
-
 use crate::values::Checksums;
 
 /// What was read.
@@ -38,7 +37,7 @@ pub enum Observed {
 }
 
 /// What there is of an instance.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Seen {
     /// The instance, as writes know it.
     pub subject: Option<Subject>,
@@ -64,8 +63,8 @@ pub struct Seen {
     pub release: Option<DynamicObject>,
     /// What the database said, where it was asked.
     pub database: Option<Result<Answer, String>>,
-    /// A password for a Redis that has none yet.
-    pub password: SecretString,
+    /// A password for a managed Redis that has none yet.
+    pub password: Option<SecretString>,
     /// What shows that a Secret has changed, without showing it.
     pub checksums: Checksums,
 }
@@ -145,6 +144,8 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
     let (map, profile, secrets, init, flux) =
         tokio::try_join!(map, profile, secrets(read, wanted), init, flux(read, wanted))?;
     let (repository_kind, release_kind, repository, release) = flux;
+    let lacks_password = spec.redis.managed && !secrets.contains_key(&redis::auth_name(&wanted.name));
+    let password = lacks_password.then(marks::password).transpose()?;
     let mut seen = Seen {
         subject: Some(read.subject().clone()),
         checksums: marks::checksums(&setup.fingerprints, &read.subject().uid, wanted, &secrets),
@@ -156,7 +157,7 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
         release_kind,
         repository,
         release,
-        password: marks::password()?,
+        password,
         ..Seen::default()
     };
     backends(read, wanted, &mut seen).await?;
@@ -168,23 +169,16 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
 async fn secrets(read: &Reader, wanted: &Wanted) -> Result<BTreeMap<String, Secret>, Problem> {
     let (spec, name) = (&wanted.spec, wanted.name.as_str());
     let mut names: BTreeSet<String> = [
-        &spec.license_secret,
-        &spec.postgres.credentials_secret,
-        &spec.redis.credentials_secret,
-        &spec.object_storage.credentials_secret,
-        &spec.smtp.credentials_secret,
+        spec.license_secret.clone(),
+        wanted.postgres_secret(),
+        wanted.redis_secret(),
+        spec.object_storage.credentials_secret.clone(),
+        spec.smtp.credentials_secret.clone(),
     ]
     .into_iter()
     .flatten()
     .filter(|name| !name.is_empty())
-    .cloned()
     .collect();
-    if spec.postgres.managed {
-        names.insert(percona::secret_name(name));
-    }
-    if spec.redis.managed {
-        names.insert(redis::auth_name(name));
-    }
     if spec.object_storage.credentials_secret.is_some() {
         names.extend(made::names(name));
     }

@@ -14,7 +14,7 @@ use super::secrets;
 use super::target::{Target, Wanted};
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
-use crate::flux::{self, Chart, HELM_RELEASE, HELM_REPOSITORY, Release};
+use crate::flux::{self, Chart};
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
 
@@ -63,7 +63,7 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
         return Ok(plan);
     };
     let asking = wanted.asking(profile.as_ref());
-    backends(&mut plan, seen, subject, &asking, course)?;
+    backends(&mut plan, wanted, seen, subject, &asking, course)?;
     if let Ok(Some(buckets)) = &findings.storage {
         for secret in secrets::objects(&wanted.name, buckets)? {
             let live = seen.secrets.get(name_of(&secret));
@@ -76,14 +76,10 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     if findings.before_release().is_some() {
         return Ok(plan);
     }
+    // They are there, or there would be an obstacle.
     let (Some(repositories), Some(releases)) = (&seen.repository_kind, &seen.release_kind) else {
-        plan.obstacle = Some(flux_missing(seen));
         return Ok(plan);
     };
-    if let Some(obstacle) = unstored(wanted, course) {
-        plan.obstacle = Some(obstacle);
-        return Ok(plan);
-    }
     let repository = flux::helm_repository(&wanted.name, wanted.spec.helm.repository.as_ref(), repositories);
     let intent = decide(
         Intent::new(&repository, subject)?,
@@ -100,6 +96,7 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
 
 fn backends(
     plan: &mut Plan,
+    wanted: &Wanted,
     seen: &Seen,
     subject: &Subject,
     asking: &crate::backends::wish::Asking<'_>,
@@ -124,8 +121,8 @@ fn backends(
             let is_theirs = objects
                 .iter()
                 .any(|(kind, _)| seen.backend(kind).is_somebody_elses());
-            if !is_theirs && !seen.secrets.contains_key(&redis::auth_name(asking.instance)) {
-                let auth = redis::auth(asking.instance, &seen.password);
+            if let Some(password) = seen.password.as_ref().filter(|_| !is_theirs) {
+                let auth = redis::auth(asking.instance, password);
                 plan.deeds.push(Deed::Secret(Intent::to_keep(&auth, subject)?));
             }
             for (kind, object) in objects {
@@ -133,17 +130,9 @@ fn backends(
             }
         }
     }
-    if spec.elasticsearch.managed
-        && seen.backends.contains_key(&ELASTICSEARCH)
-        && seen.backend(&ELASTICSEARCH).served.is_some()
-    {
-        keep(
-            plan,
-            seen,
-            subject,
-            &ELASTICSEARCH,
-            &elasticsearch::object(&asking.elasticsearch()),
-        )?;
+    if wanted.needs_elasticsearch() {
+        let object = elasticsearch::object(&asking.elasticsearch());
+        keep(plan, seen, subject, &ELASTICSEARCH, &object)?;
     }
     Ok(())
 }
@@ -179,37 +168,6 @@ fn keep(
     Ok(())
 }
 
-fn flux_missing(seen: &Seen) -> Obstacle {
-    let missing: Vec<String> = [
-        (&HELM_REPOSITORY, &seen.repository_kind),
-        (&HELM_RELEASE, &seen.release_kind),
-    ]
-    .into_iter()
-    .filter(|(_, served)| served.is_none())
-    .map(|(kind, _)| kind.definition())
-    .collect();
-    Obstacle::failed(
-        "FluxMissing",
-        format!("Flux is not installed: the cluster has no {}", missing.join(", ")),
-    )
-}
-
-/// Charts from 10 on bring no storage of their own.
-fn unstored(wanted: &Wanted, course: &Course) -> Option<Obstacle> {
-    let given = wanted.spec.object_storage.credentials_secret.is_some()
-        || values::names_object_storage(&wanted.spec.helm.values);
-    let bundled = ChartVersion::of(&course.now.chart).bundles_minio();
-    (!given && !bundled).then(|| {
-        Obstacle::failed(
-            "ObjectStorageMissing",
-            format!(
-                "chart {} brings no object storage: set objectStorage.credentialsSecret",
-                course.now.chart
-            ),
-        )
-    })
-}
-
 fn release(
     wanted: &Wanted,
     seen: &Seen,
@@ -236,13 +194,10 @@ fn release(
         mail: findings.mail.as_ref().ok().and_then(Option::as_ref),
         checksums: &seen.checksums,
     });
-    let live = seen.release.as_ref();
-    let before = live.map(Release::of);
+    let (live, before) = (seen.release.as_ref(), findings.release.as_ref());
     let chart = Chart {
-        object: before
-            .as_ref()
-            .map_or_else(|| flux::name(&wanted.name), |release| release.object.clone()),
-        release: match &before {
+        object: before.map_or_else(|| flux::name(&wanted.name), |release| release.object.clone()),
+        release: match before {
             Some(release) => release.name.clone(),
             None => Some(wanted.name.clone()),
         },

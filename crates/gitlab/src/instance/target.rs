@@ -3,6 +3,7 @@
 use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, ProfileDefaults};
 
 use crate::backends::wish::Asking;
+use crate::backends::{percona, redis};
 use crate::versions::Version;
 
 /// What shall be there.
@@ -44,6 +45,20 @@ impl Wanted {
             spec: &self.spec,
             profile,
         }
+    }
+
+    /// The Secret of the database, brought along or made for a managed one; none where only the chart's values know it.
+    pub fn postgres_secret(&self) -> Option<String> {
+        let spec = &self.spec.postgres;
+        let made = spec.managed.then(|| percona::secret_name(&self.name));
+        spec.credentials_secret.clone().or(made)
+    }
+
+    /// That of Redis, likewise.
+    pub fn redis_secret(&self) -> Option<String> {
+        let spec = &self.spec.redis;
+        let made = spec.managed.then(|| redis::auth_name(&self.name));
+        spec.credentials_secret.clone().or(made)
     }
 
     /// Whether an Elasticsearch is to be made: the Community Edition cannot use one.

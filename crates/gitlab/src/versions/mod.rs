@@ -12,7 +12,7 @@ use stanchion_api::gitlab::Values;
 
 pub use path::{Blocked, path};
 pub use postgres::postgres;
-pub use resolve::{Known, Unknown, resolve};
+pub use resolve::{Known, Unknown, by_chart, resolve};
 pub use version::{Minor, NotAVersion, Version};
 
 /// A version that can be installed, and what installs it.

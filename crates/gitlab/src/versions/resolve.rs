@@ -92,6 +92,14 @@ pub fn resolve(map: &GitlabVersionMapSpec, wanted: &str) -> Result<Step, Unknown
     })
 }
 
+/// The version that the map installs with this chart; the highest where several do.
+pub fn by_chart(map: &GitlabVersionMapSpec, chart: &str) -> Option<Step> {
+    steps(map)
+        .filter(|(_, entry)| entry.chart_version == chart)
+        .max_by_key(|(version, _)| *version)
+        .map(step)
+}
+
 /// What the map has, without the entries that are no versions: they harm nobody who does not ask for them.
 pub(super) fn steps(map: &GitlabVersionMapSpec) -> impl Iterator<Item = (Version, &ChartOf)> {
     map.versions

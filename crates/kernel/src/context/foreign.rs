@@ -9,7 +9,6 @@ use super::{Place, Reader, Writer};
 use crate::apply::Intent;
 use crate::foreign::{Foreign, Served, discover};
 use crate::problem::Problem;
-use crate::watch::references::{Reference, kind_key};
 
 impl Place {
     fn foreign(&self, kind: &ApiResource) -> Api<DynamicObject> {
@@ -55,27 +54,14 @@ impl Reader {
         name: &str,
     ) -> Result<Option<DynamicObject>, Problem> {
         let place = self.place();
-        let what = Reference::new(kind, Some(&place.subject.key.namespace), name);
-        self.about_to_read(&what);
-        let found = place.foreign(kind).get_opt(name).await?;
-        self.have_read(&what, found.as_ref().map(|found| &found.metadata));
-        Ok(found)
+        let namespace = Some(place.subject.key.namespace.as_str());
+        self.remember(&place.foreign(kind), kind, namespace, name).await
     }
 
     /// Reads all objects of a kind in the same namespace; a change of any of them wakes.
     pub async fn list_foreign(&self, kind: &ApiResource) -> Result<Vec<DynamicObject>, Problem> {
-        let found = self
-            .place()
-            .foreign(kind)
-            .list(&ListParams::default())
-            .await?
-            .items;
-        for object in &found {
-            let what = Reference::of(&kind_key(kind), &object.metadata);
-            self.about_to_read(&what);
-            self.have_read(&what, Some(&object.metadata));
-        }
-        Ok(found)
+        self.remember_all(&self.place().foreign(kind), kind, &ListParams::default())
+            .await
     }
 }
 

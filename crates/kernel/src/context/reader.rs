@@ -58,12 +58,9 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        self.remember(
-            &Api::<K>::namespaced(self.place.client.clone(), namespace),
-            Some(namespace),
-            name,
-        )
-        .await
+        let api = Api::<K>::namespaced(self.place.client.clone(), namespace);
+        self.remember(&api, &ApiResource::erase::<K>(&()), Some(namespace), name)
+            .await
     }
 
     /// Reads an object of a kind without namespaces.
@@ -71,20 +68,22 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        self.remember(&Api::<K>::all(self.place.client.clone()), None, name)
+        let api = Api::<K>::all(self.place.client.clone());
+        self.remember(&api, &ApiResource::erase::<K>(&()), None, name)
             .await
     }
 
-    async fn remember<K>(
+    pub(super) async fn remember<K>(
         &self,
         api: &Api<K>,
+        kind: &ApiResource,
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<K>, Problem>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+        K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let what = Reference::new(&ApiResource::erase::<K>(&()), namespace, name);
+        let what = Reference::new(kind, namespace, name);
         self.about_to_read(&what);
         let found = api.get_opt(name).await?;
         self.have_read(&what, found.as_ref().map(K::meta));
@@ -96,9 +95,22 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        let api = self.place.api::<K>();
-        let found = api.list(&ListParams::default().labels(labels)).await?.items;
-        let kind = kind_key(&ApiResource::erase::<K>(&()));
+        let params = ListParams::default().labels(labels);
+        self.remember_all(&self.place.api::<K>(), &ApiResource::erase::<K>(&()), &params)
+            .await
+    }
+
+    pub(super) async fn remember_all<K>(
+        &self,
+        api: &Api<K>,
+        kind: &ApiResource,
+        params: &ListParams,
+    ) -> Result<Vec<K>, Problem>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let found = api.list(params).await?.items;
+        let kind = kind_key(kind);
         for object in &found {
             let what = Reference::of(&kind, object.meta());
             self.about_to_read(&what);

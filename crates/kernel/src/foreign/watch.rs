@@ -1,10 +1,9 @@
 //! The watch of a kind that may come and go: one of its definition, and one of its objects while there are any.
 
-use std::pin::pin;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ApiResource, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
@@ -172,7 +171,7 @@ impl Follower {
         };
         let mut hearing = Hearing::new(&watch, &self.scope, self.subscribers.clone());
         let events = open(self.client.clone(), &watch, &self.scope, self.config.clone());
-        attend(&self.name, pin!(events.boxed()), synced, |event| {
+        attend(&self.name, events, synced, |event| {
             hearing.hear(&event);
         })
         .await;

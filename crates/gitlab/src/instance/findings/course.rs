@@ -12,7 +12,7 @@ use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
 use crate::flux::{Progress, Release};
 use crate::values::ChartVersion;
-use crate::versions::{self, Step, Version, path, resolve};
+use crate::versions::{self, Step, Version, by_chart, path, resolve};
 
 /// The reason for which the next step waits until the database has been asked.
 pub const ASKING: &str = "AskingForMigrations";
@@ -47,7 +47,8 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
         .and_then(|release| running(release, map))
         .or(wanted.installed);
     if let Some(chart) = &wanted.spec.helm.version {
-        let now = by_chart(map, chart).unwrap_or_else(|| unmapped(chart));
+        let now = map.and_then(|map| by_chart(map, chart));
+        let now = now.unwrap_or_else(|| unmapped(chart));
         return Ok(Course::arrived(now, running));
     }
     let map = map.ok_or_else(|| {
@@ -96,7 +97,7 @@ fn beginning(release: Option<&Release>, target: Step) -> Finding<Course> {
 /// What is there already: it stays while the next step waits. A release that somebody has deleted comes back as it was.
 fn present(map: &GitlabVersionMapSpec, release: Option<&Release>, running: &Version) -> Finding<Step> {
     if let Some(release) = release {
-        return Ok(by_chart(Some(map), &release.chart).unwrap_or_else(|| Step {
+        return Ok(by_chart(map, &release.chart).unwrap_or_else(|| Step {
             version: *running,
             ..unmapped(&release.chart)
         }));
@@ -216,24 +217,7 @@ fn running(release: &Release, map: Option<&GitlabVersionMapSpec>) -> Option<Vers
     let running = release.running.as_ref()?;
     running
         .version
-        .or_else(|| by_chart(map, &running.chart).map(|step| step.version))
-}
-
-/// The version that the map installs with this chart; the highest where several do.
-fn by_chart(map: Option<&GitlabVersionMapSpec>, chart: &str) -> Option<Step> {
-    let with_chart = map?
-        .versions
-        .iter()
-        .filter(|(_, entry)| entry.chart_version == chart);
-    with_chart
-        .filter_map(|(version, entry)| {
-            Some(Step {
-                version: version.parse().ok()?,
-                chart: chart.to_owned(),
-                values: entry.values.clone(),
-            })
-        })
-        .max_by_key(|step| step.version)
+        .or_else(|| by_chart(map?, &running.chart).map(|step| step.version))
 }
 
 /// A chart that the map does not have. Charts are nine major versions behind GitLab; more than that is not guessed.

@@ -2,6 +2,7 @@
 //! way. Pure; the plan acts on it, the report tells it.
 
 mod course;
+mod ground;
 mod postgres;
 mod redis;
 mod rest;
@@ -105,6 +106,10 @@ pub struct Findings {
     pub mail: Finding<Option<Mail>>,
     /// The license, where one is needed.
     pub license: Finding<()>,
+    /// Whether Flux is there.
+    pub flux: Finding<()>,
+    /// Whether there is any storage, given or brought by the chart.
+    pub stored: Finding<()>,
     /// What Flux says.
     pub release: Option<Release>,
 }
@@ -116,8 +121,11 @@ impl Findings {
         let profile = rest::profile(wanted, seen);
         let asking = wanted.asking(profile.as_ref().ok().and_then(Option::as_ref));
         let postgres = postgres::find(wanted, seen, &asking);
+        let course = course::find(wanted, seen, release.as_ref());
         Self {
-            course: course::find(wanted, seen, release.as_ref()),
+            flux: ground::flux(seen),
+            stored: ground::stored(wanted, &course),
+            course,
             redis: redis::find(wanted, seen, &asking),
             elasticsearch: rest::elasticsearch(wanted, seen),
             storage: rest::storage(wanted, seen),
@@ -142,6 +150,8 @@ impl Findings {
             .or(self.storage.as_ref().err())
             .or(self.mail.as_ref().err())
             .or(self.license.as_ref().err())
+            .or(self.flux.as_ref().err())
+            .or(self.stored.as_ref().err())
     }
 
     /// What keeps the instance from being ready, beside the release itself.

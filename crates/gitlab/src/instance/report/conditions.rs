@@ -58,6 +58,13 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &
             "InValues",
             "the chart's values say where it is",
         );
+    } else if let Err(obstacle) = &findings.stored {
+        conditions.set(
+            condition::OBJECT_STORAGE_READY,
+            Truth::False,
+            obstacle.reason,
+            &obstacle.message,
+        );
     } else {
         conditions.set(
             condition::OBJECT_STORAGE_READY,
