@@ -66,6 +66,7 @@ pub(crate) const ALL: &[Controller] = &[
         add: |setup, scopes, operator| {
             let setup = stanchion_supabase::Setup {
                 pools: setup.pools.clone(),
+                fingerprints: Arc::clone(&setup.fingerprints),
             };
             for scope in scopes {
                 operator.add(ProjectController::new(setup.clone()), scope);

@@ -1,5 +1,8 @@
 //! What the controller of this crate needs of its process.
 
+use std::sync::Arc;
+
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::Pools;
 
 /// What the controller needs. Clones share it.
@@ -7,4 +10,6 @@ use stanchion_postgres::Pools;
 pub struct Setup {
     /// The connections of this process.
     pub pools: Pools,
+    /// Seals what is written into a server and read again: the marks of ownership.
+    pub fingerprints: Arc<FingerprintKey>,
 }

@@ -93,11 +93,11 @@ impl FingerprintKey {
     }
 
     /// Tells keys apart without telling the key.
-    fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         BASE64.encode(self.hmac(b"key id").get(..6).unwrap_or_default())
     }
 
-    fn hmac(&self, input: &[u8]) -> Vec<u8> {
+    pub(super) fn hmac(&self, input: &[u8]) -> Vec<u8> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.expose_secret());
         hmac::sign(&key, input).as_ref().to_vec()
     }

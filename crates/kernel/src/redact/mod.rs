@@ -45,6 +45,7 @@
 
 mod fingerprint;
 mod install_key;
+mod mac;
 mod values;
 
 pub use fingerprint::{FingerprintKey, KeyLength, Verdict};

@@ -5,7 +5,7 @@ mod running;
 mod webhook;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -20,6 +20,7 @@ use stanchion_api::supabase::Phase;
 use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, ApiLayer, Options};
 use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::{PoolSettings, Pools};
 use stanchion_supabase::{ProjectController, Setup};
@@ -42,6 +43,9 @@ use crate::bed::Bed;
 
 /// How long anything may take: the machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The installation's key: an operator that is started again has the same one.
+static KEY: LazyLock<Arc<FingerprintKey>> = LazyLock::new(|| Arc::new(FingerprintKey::generate()));
 
 /// As steep as the usual one and much shorter.
 const QUICK: Backoff = Backoff {
@@ -252,6 +256,7 @@ impl Stage {
         let mut operator = Operator::new(environment);
         let setup = Setup {
             pools: Pools::new(PoolSettings::default(), Arc::new(())),
+            fingerprints: Arc::clone(&KEY),
         };
         operator.add(
             ProjectController::new(setup),
