@@ -11,6 +11,7 @@
 //! | [`session`] | one connection with all its timeouts |
 //! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
 //! | [`identity`], [`server`] | which database this really is, and what we may do there |
+//! | [`handover`] | what becomes of what a role owned, when the role goes |
 //! | [`lock`], [`pool`] | one writer a database, few connections a server |
 //!
 //! Sessions set parameters and take session locks, so they need a direct connection or a pooler in
@@ -18,6 +19,7 @@
 
 pub mod batch;
 pub mod error;
+pub mod handover;
 pub mod identity;
 pub mod lock;
 pub mod observe;

@@ -9,6 +9,7 @@
 
 mod batch;
 mod connect;
+mod handover;
 mod identity;
 mod lock;
 mod pool;

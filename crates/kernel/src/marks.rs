@@ -1,0 +1,271 @@
+//! Marks of ownership: whose a role or a database is, in its comment.
+//!
+//! `[stanchion KIND NAMESPACE/NAME UID created|adopted SEAL]` stands at the end of the comment, after the text that
+//! people wrote. The seal is an HMAC under the installation's key ([`FingerprintKey::mac`]) over all of it and over the
+//! name of what bears the mark, so nobody else can write a mark, and none can be moved to another role or database.
+//!
+//! Marks of earlier versions have no seal, and those of another installation have one that this key cannot check: both
+//! are [`Seal::Unproven`]. They keep others away; to its own object such a mark is a proof only beside another one.
+
+use std::sync::Arc;
+
+use crate::redact::{FingerprintKey, Verdict};
+
+const BEGIN: &str = "[stanchion ";
+const END: char = ']';
+const PURPOSE: &str = "mark of ownership";
+
+/// The object that a role or a database belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// How a role or a database came to be an object's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The operator made it for the object, and may drop it.
+    Created,
+    /// It was there before.
+    Adopted,
+}
+
+impl Origin {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Adopted => "adopted",
+        }
+    }
+}
+
+/// A mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Whose it is.
+    pub owner: Owner,
+    /// How it came to be theirs.
+    pub origin: Origin,
+}
+
+/// What bears a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bearer<'a> {
+    /// The role of this name.
+    Role(&'a str),
+    /// The database of this name.
+    Database(&'a str),
+}
+
+impl<'a> Bearer<'a> {
+    const fn parts(self) -> [&'a str; 2] {
+        match self {
+            Self::Role(name) => ["role", name],
+            Self::Database(name) => ["database", name],
+        }
+    }
+}
+
+/// How far a mark can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// This installation wrote it, for this very role or database.
+    Valid,
+    /// It has no seal, or one of another installation.
+    Unproven,
+    /// It has a seal of this installation that was made for something else.
+    Forged,
+}
+
+/// A mark, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it says.
+    pub mark: Mark,
+    /// Whether that is true.
+    pub seal: Seal,
+}
+
+impl Found {
+    /// Whether it belongs to an object of this namespace, as far as anybody knows.
+    pub fn is_of(&self, namespace: &str) -> bool {
+        self.seal != Seal::Forged && self.mark.owner.namespace == namespace
+    }
+}
+
+/// Whether a text could be taken for a mark. Text that people write into a comment must not be.
+pub fn looks_marked(text: &str) -> bool {
+    text.contains(BEGIN)
+}
+
+/// Writes and reads marks. Clones share the key.
+#[derive(Clone, Debug)]
+pub struct Marks(Arc<FingerprintKey>);
+
+impl Marks {
+    /// Marks of the installation with this key.
+    pub fn new(key: Arc<FingerprintKey>) -> Self {
+        Self(key)
+    }
+
+    /// A comment: what people wrote, and the mark.
+    pub fn join(&self, text: &str, mark: &Mark, bearer: Bearer<'_>) -> String {
+        let Owner {
+            kind,
+            namespace,
+            name,
+            uid,
+        } = &mark.owner;
+        let (origin, seal) = (mark.origin.word(), self.seal(mark, bearer));
+        let space = if text.is_empty() { "" } else { " " };
+        format!("{text}{space}{BEGIN}{kind} {namespace}/{name} {uid} {origin} {seal}{END}")
+    }
+
+    /// Takes a comment apart into what people wrote and the mark.
+    pub fn read<'c>(&self, comment: &'c str, bearer: Bearer<'_>) -> (&'c str, Option<Found>) {
+        let Some((text, rest)) = comment.rsplit_once(BEGIN) else {
+            return (comment, None);
+        };
+        let Some((mark, seal)) = parse(rest) else {
+            return (comment, None);
+        };
+        let seal = match seal {
+            None => Seal::Unproven,
+            Some(seal) => match self.0.verify(seal, PURPOSE, &parts(&mark, bearer)) {
+                Verdict::Same => Seal::Valid,
+                Verdict::Changed => Seal::Forged,
+                Verdict::Unknown => Seal::Unproven,
+            },
+        };
+        (text.trim_end(), Some(Found { mark, seal }))
+    }
+
+    /// The key that seals.
+    pub fn key(&self) -> &FingerprintKey {
+        &self.0
+    }
+
+    fn seal(&self, mark: &Mark, bearer: Bearer<'_>) -> String {
+        self.0.mac(PURPOSE, &parts(mark, bearer))
+    }
+}
+
+fn parts<'a>(mark: &'a Mark, bearer: Bearer<'a>) -> [&'a str; 7] {
+    let Owner {
+        kind,
+        namespace,
+        name,
+        uid,
+    } = &mark.owner;
+    let [what, which] = bearer.parts();
+    [kind, namespace, name, uid, mark.origin.word(), what, which]
+}
+
+fn parse(text: &str) -> Option<(Mark, Option<&str>)> {
+    let mut words = text.strip_suffix(END)?.split(' ');
+    let kind = words.next()?;
+    let (namespace, name) = words.next()?.split_once('/')?;
+    let uid = words.next()?;
+    let origin = match words.next()? {
+        "created" => Origin::Created,
+        "adopted" => Origin::Adopted,
+        _ => return None,
+    };
+    let seal = words.next();
+    words.next().is_none().then(|| {
+        let mark = Mark {
+            owner: Owner {
+                kind: kind.into(),
+                namespace: namespace.into(),
+                name: name.into(),
+                uid: uid.into(),
+            },
+            origin,
+        };
+        (mark, seal)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks() -> Marks {
+        Marks::new(Arc::new(FingerprintKey::generate()))
+    }
+
+    fn mark(origin: Origin) -> Mark {
+        let owner = Owner {
+            kind: "PostgresUser".into(),
+            namespace: "ns".into(),
+            name: "alice".into(),
+            uid: "u-1".into(),
+        };
+        Mark { owner, origin }
+    }
+
+    fn found(seal: Seal) -> Option<Found> {
+        let mark = mark(Origin::Created);
+        Some(Found { mark, seal })
+    }
+
+    #[test]
+    fn what_was_joined_can_be_read() {
+        let marks = marks();
+        for text in ["", "the app's user", "odd [stanchion PostgresUser text]"] {
+            for origin in [Origin::Created, Origin::Adopted] {
+                let bearer = Bearer::Role("alice");
+                let comment = marks.join(text, &mark(origin), bearer);
+                let seal = Seal::Valid;
+                let mark = mark(origin);
+                assert_eq!(
+                    marks.read(&comment, bearer),
+                    (text, Some(Found { mark, seal })),
+                    "{comment}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_belongs_to_one_role_or_database() {
+        let marks = marks();
+        let comment = marks.join("", &mark(Origin::Created), Bearer::Role("alice"));
+        for bearer in [Bearer::Role("bob"), Bearer::Database("alice")] {
+            assert_eq!(marks.read(&comment, bearer).1, found(Seal::Forged));
+        }
+        let other = comment.replace("ns/alice", "ns/mallory");
+        let (_, read) = marks.read(&other, Bearer::Role("alice"));
+        assert_eq!(read.map(|read| read.seal), Some(Seal::Forged));
+    }
+
+    #[test]
+    fn marks_of_earlier_versions_and_of_other_installations_are_unproven() {
+        let old = "text [stanchion PostgresUser ns/alice u-1 created]";
+        let bearer = Bearer::Role("alice");
+        assert_eq!(marks().read(old, bearer), ("text", found(Seal::Unproven)));
+        let theirs = marks().join("text", &mark(Origin::Created), bearer);
+        assert_eq!(marks().read(&theirs, bearer), ("text", found(Seal::Unproven)));
+    }
+
+    #[test]
+    fn what_only_looks_like_a_mark_is_a_comment() {
+        for comment in [
+            "",
+            "x",
+            "[stanchion PostgresUser a/b u created] and more",
+            "[stanchion PostgresUser a]",
+            "[stanchion PostgresUser a/b u created s more]",
+        ] {
+            assert_eq!(marks().read(comment, Bearer::Role("a")), (comment, None));
+        }
+        assert!(looks_marked("x [stanchion PostgresUser") && !looks_marked("stanchion"));
+    }
+}
