@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-/// What the schema accepts.
-pub const PATTERN: &str = "^([0-9]+(h|m|s))+$";
+/// What the schema accepts: at most some 45,000 years, which no sum of times overflows on.
+pub const PATTERN: &str = "^([0-9]{1,8}(h|m|s)){1,4}$";
 
-/// Reads a duration of the accepted form; `None` for anything else, and for more than a u64 of seconds.
+/// The longest duration that is acted on. A longer one means the same: not in the life of this installation.
+pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Reads a duration of the accepted form, up to [`LONGEST`]; `None` for anything else.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut total: u64 = 0;
     let mut digits = String::new();
@@ -21,9 +24,9 @@ pub fn parse(text: &str) -> Option<Duration> {
             _ => return None,
         };
         let number: u64 = std::mem::take(&mut digits).parse().ok()?;
-        total = total.checked_add(number.checked_mul(unit)?)?;
+        total = total.saturating_add(number.saturating_mul(unit));
     }
-    (digits.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
+    (digits.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total).min(LONGEST))
 }
 
 #[cfg(test)]
@@ -41,17 +44,15 @@ mod tests {
         ] {
             assert_eq!(parse(text), Some(Duration::from_secs(seconds)), "{text}");
         }
+        for text in ["", "10", "m", "1d", "1.5h", "-1s", "99999999999999999999h"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
         for text in [
-            "",
-            "10",
-            "m",
-            "1d",
-            "1.5h",
-            "-1s",
-            "99999999999999999999h",
+            "99999999h99999999h99999999h99999999h",
+            "18446744073709551615s",
             "9223372036854775807h",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse(text), Some(LONGEST), "{text}");
         }
     }
 }

@@ -8,11 +8,16 @@
 // Several print columns of one type are not a mistake.
 #![allow(clippy::duplicated_attributes)]
 
+#[cfg(test)]
+mod accepted;
 pub mod duration;
 #[cfg(test)]
 mod examples;
 pub mod gitlab;
 pub mod instance;
+pub mod loose;
+pub mod moment;
+pub mod names;
 pub mod policy;
 mod schema;
 pub mod status;

@@ -5,7 +5,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-/// Takes away what the API server would warn about with every `kubectl apply`.
+use crate::{moment, names};
+
+/// Bounds the spec, and takes away what the API server would warn about with every `kubectl apply`.
 pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(schema) = version
@@ -13,6 +15,9 @@ pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinitio
             .as_mut()
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
         {
+            if let Some(spec) = schema.properties.as_mut().and_then(|root| root.get_mut("spec")) {
+                bound(spec, "spec");
+            }
             tidy_schema(schema);
         }
     }
@@ -32,6 +37,49 @@ pub(crate) fn unseen(mut crd: CustomResourceDefinition, status: &Value) -> Custo
         }
     }
     crd
+}
+
+/// Numbers that JSON has exactly, on every side.
+const WHOLE: f64 = 9_007_199_254_740_991.0;
+
+/// Bounds what a spec may hold to what its type holds, and names to what can be a name.
+fn bound(schema: &mut JSONSchemaProps, path: &str) {
+    let range = match schema.format.as_deref() {
+        Some("int32") => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
+        Some("int64") => Some((-WHOLE, WHOLE)),
+        Some("uint8") => Some((0.0, f64::from(u8::MAX))),
+        Some("uint16") => Some((0.0, f64::from(u16::MAX))),
+        Some("uint32") => Some((0.0, f64::from(u32::MAX))),
+        Some("uint64" | "uint") => Some((0.0, WHOLE)),
+        _ => None,
+    };
+    if let Some((least, most)) = range {
+        schema.minimum = Some(schema.minimum.map_or(least, |own| own.max(least)));
+        schema.maximum = Some(schema.maximum.map_or(most, |own| own.min(most)));
+    }
+    if schema.format.as_deref() == Some("date-time") {
+        schema.pattern = Some(moment::PATTERN.into());
+    }
+    if let Some(kind) = names::kind_of(path).filter(|_| schema.type_.as_deref() == Some("string")) {
+        let (pattern, longest) = kind.pattern();
+        // Where nothing may be said, an empty text says it.
+        let empty = if schema.min_length.unwrap_or(0) == 0 {
+            "|"
+        } else {
+            ""
+        };
+        schema.pattern = Some(format!("^({empty}{pattern})$"));
+        schema.max_length = Some(schema.max_length.map_or(longest, |own| own.min(longest)));
+    }
+    for (name, property) in schema.properties.iter_mut().flatten() {
+        bound(property, &format!("{path}.{name}"));
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        bound(items, &format!("{path}[]"));
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        bound(values, &format!("{path}{{}}"));
+    }
 }
 
 /// `uint16` and the like are Rust's; the bounds beside them say the same. An optional enum lists `null` among its

@@ -14,6 +14,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::loose::Loose;
+
 pub use backends::{Elasticsearch, ObjectStorage, Postgres, Redis, Smtp, Topology, Volume};
 pub use helm::{ChartRepository, Helm, Values};
 pub use profile::{
@@ -115,7 +117,7 @@ pub struct GitlabInstanceSpec {
     /// Taints that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "tolerations")]
-    pub tolerations: Vec<Toleration>,
+    pub tolerations: Vec<Loose<Toleration>>,
     /// The chart, and what it is told beside everything above.
     #[serde(default)]
     pub helm: Helm,

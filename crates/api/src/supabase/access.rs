@@ -6,6 +6,8 @@ use k8s_openapi::api::networking::v1::NetworkPolicyPeer;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::loose::Loose;
+
 /// An Ingress in front of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -76,7 +78,7 @@ pub struct NetworkRules {
     /// Who may reach the gateway; everybody when nobody is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "peers")]
-    pub from: Vec<NetworkPolicyPeer>,
+    pub from: Vec<Loose<NetworkPolicyPeer>>,
 }
 
 fn peers(_: &mut SchemaGenerator) -> Schema {

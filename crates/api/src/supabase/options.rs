@@ -10,6 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::loose::Loose;
+
 /// How a component runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -39,23 +41,23 @@ pub struct Options {
     /// Taints that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "list_as_in_a_pod")]
-    pub tolerations: Vec<Toleration>,
+    pub tolerations: Vec<Loose<Toleration>>,
     /// Affinity, as in a pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "as_in_a_pod")]
-    pub affinity: Option<Box<Affinity>>,
+    pub affinity: Option<Box<Loose<Affinity>>>,
     /// How the pods are spread, as in a pod. A constraint without a selector means the component's own pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "list_as_in_a_pod")]
-    pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+    pub topology_spread_constraints: Vec<Loose<TopologySpreadConstraint>>,
     /// The container's security context; what it says replaces the restricted one field by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "as_in_a_pod")]
-    pub security_context: Option<Box<SecurityContext>>,
+    pub security_context: Option<Box<Loose<SecurityContext>>>,
     /// The pod's security context; what it says replaces the restricted one field by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "as_in_a_pod")]
-    pub pod_security_context: Option<Box<PodSecurityContext>>,
+    pub pod_security_context: Option<Box<Loose<PodSecurityContext>>>,
     /// Secrets for a private registry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "names")]
@@ -90,6 +92,28 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The fields that hold something else than Kubernetes' type for them, and why.
+    pub fn misfits(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        fn all<'a, T: 'a>(
+            field: &'static str,
+            items: impl IntoIterator<Item = &'a Loose<T>>,
+        ) -> Vec<(&'static str, &'a str)> {
+            let misfits = items.into_iter().filter_map(Loose::misfit);
+            misfits.map(|error| (field, error)).collect()
+        }
+        [
+            all("tolerations", &self.tolerations),
+            all("affinity", self.affinity.as_deref()),
+            all("topologySpreadConstraints", &self.topology_spread_constraints),
+            all("securityContext", self.security_context.as_deref()),
+            all("podSecurityContext", self.pod_security_context.as_deref()),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -117,10 +141,54 @@ fn environment(_: &mut SchemaGenerator) -> Schema {
             "properties": {
                 "name": { "type": "string", "minLength": 1 },
                 "value": { "type": "string" },
-                "valueFrom": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+                "valueFrom": {
+                    "type": "object",
+                    "properties": {
+                        "configMapKeyRef": key_ref(),
+                        "secretKeyRef": key_ref(),
+                        "fieldRef": text_fields(&["apiVersion", "fieldPath"], &["fieldPath"]),
+                        "resourceFieldRef": resource_field(),
+                        "fileKeyRef": file_key(),
+                    },
+                },
             },
         },
     })
+}
+
+fn text_fields(names: &[&str], required: &[&str]) -> Value {
+    let text = |name: &&str| ((*name).to_owned(), json!({ "type": "string" }));
+    let properties: serde_json::Map<String, Value> = names.iter().map(text).collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+fn with_field(mut schema: Value, name: &str, field: Value) -> Value {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert(name.into(), field);
+    }
+    schema
+}
+
+fn key_ref() -> Value {
+    with_field(
+        text_fields(&["name", "key"], &["key"]),
+        "optional",
+        json!({ "type": "boolean" }),
+    )
+}
+
+fn file_key() -> Value {
+    let names = ["volumeName", "path", "key"];
+    with_field(
+        text_fields(&names, &names),
+        "optional",
+        json!({ "type": "boolean" }),
+    )
+}
+
+fn resource_field() -> Value {
+    let fields = text_fields(&["containerName", "resource"], &["resource"]);
+    with_field(fields, "divisor", json!({ "x-kubernetes-int-or-string": true }))
 }
 
 fn resources(_: &mut SchemaGenerator) -> Schema {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::password::yes;
+use crate::duration;
 
 /// What to do when the role exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +70,7 @@ pub struct DriftPolicy {
     pub mode: DriftMode,
     /// How often to look.
     #[serde(default = "default_interval")]
-    #[schemars(regex(pattern = "^([0-9]+(h|m|s))+$"))]
+    #[schemars(pattern(duration::PATTERN))]
     pub interval: String,
 }
 

@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{duration, moment};
+
 /// A password that the operator makes, or the absence of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -85,20 +87,24 @@ pub(super) fn yes() -> bool {
 pub struct Rotation {
     /// How often, for instance `720h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^([0-9]+(h|m|s))+$"))]
+    #[schemars(pattern(duration::PATTERN))]
     pub interval: Option<String>,
     /// In place, or with two logins that take turns.
     #[serde(default)]
     pub strategy: RotationStrategy,
     /// How long the login that was replaced still works (`DualUser`).
     #[serde(default = "default_grace")]
-    #[schemars(regex(pattern = "^([0-9]+(h|m|s))+$"))]
+    #[schemars(pattern(duration::PATTERN))]
     pub grace_period: String,
     /// Ends the sessions of the old password.
     #[serde(default)]
     pub terminate_sessions: bool,
     /// Rotates once, when this time has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "moment::optional"
+    )]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub at: Option<Timestamp>,
 }

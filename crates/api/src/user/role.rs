@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::password::yes;
+use crate::moment;
 
 /// Attributes of the role. What is not stated is left as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +38,12 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1))]
     pub connection_limit: Option<i32>,
-    /// The password does not work after this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The password does not work after this time. A time after 9999-12-30T22:00:00Z means that one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "moment::optional"
+    )]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub valid_until: Option<Timestamp>,
     /// A comment for people.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 use stanchion_api::gitlab::{GitlabInstanceSpec, ProfileDefaults, Topology, Volume};
+use stanchion_api::loose::Loose;
 
 /// The servers of a backend with `topology: ha` when nobody says how many.
 const SERVERS: u32 = 3;
@@ -29,7 +30,7 @@ pub struct Placement<'a> {
     /// Labels that a node must have.
     pub node_selector: &'a BTreeMap<String, String>,
     /// Taints that the pods tolerate.
-    pub tolerations: &'a [Toleration],
+    pub tolerations: &'a [Loose<Toleration>],
 }
 
 /// What a managed PostgreSQL shall be.

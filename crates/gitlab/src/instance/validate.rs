@@ -3,6 +3,7 @@
 use kube::ResourceExt as _;
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{Edition, GitlabInstanceSpec};
+use stanchion_api::loose::Loose;
 use stanchion_kernel::Problem;
 
 use super::target::{Leaving, Target, Wanted};
@@ -55,6 +56,10 @@ pub fn farewell(instance: &GitlabInstance) -> Target {
 }
 
 fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
+    // The schema accepts any object there.
+    if let Some(error) = spec.tolerations.iter().find_map(Loose::misfit) {
+        return Err(invalid(format!("spec.tolerations: {error}")));
+    }
     if spec.domains.gitlab.trim().is_empty() {
         return Err(invalid("domains.gitlab is empty: say where GitLab is reached"));
     }

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use stanchion_api::instance::TlsMode;
+use stanchion_api::loose::Loose;
 use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretReference, annotation, condition};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
@@ -18,6 +19,7 @@ const NAME_LIMIT: usize = 63 - "-postgrest".len();
 /// The target of a living object.
 pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
     let wanted = wanted(project)?;
+    kubernetes_types(&project.spec)?;
     Ok(if project.spec.suspend {
         Target::Suspended
     } else {
@@ -183,6 +185,23 @@ fn code(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
         ));
     }
     Ok(())
+}
+
+/// The schema accepts any object where a type of Kubernetes stands. A deletion does not ask: these are about pods.
+fn kubernetes_types(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
+    let of_component = components::ALL.iter().find_map(|component| {
+        let options = (component.options)(spec)?;
+        let (field, error) = options.misfits().next()?;
+        Some(format!("spec.{}.{field}: {error}", component.field))
+    });
+    let of_peers = || {
+        let peers = spec.network_policy.as_ref()?.from.iter();
+        let error = peers.into_iter().find_map(Loose::misfit)?;
+        Some(format!("spec.networkPolicy.from: {error}"))
+    };
+    of_component
+        .or_else(of_peers)
+        .map_or(Ok(()), |misfit| Err(invalid(misfit)))
 }
 
 fn span(text: &str, field: &str) -> Result<SignedDuration, Problem> {
