@@ -14,6 +14,7 @@ pub use begin::{Begin, Isolation};
 pub(crate) use begin::{GUARDS, Prologue};
 
 use crate::error::{Error, FailedStatement, Kind, Secrets};
+use crate::fence;
 use crate::lock::AdvisoryKey;
 use crate::session::{Answer, Lost, Session};
 use crate::sqlstate::Doing;
@@ -52,6 +53,7 @@ impl Batch {
 impl Session {
     /// Runs the batch. Returns how many rows each statement affected.
     pub async fn apply(&mut self, batch: &Batch) -> Result<Vec<u64>, Error> {
+        fence::check(self.target())?;
         let Batch { begin, statements } = batch;
         let secret = statements.iter().any(Statement::is_secret);
         let prologue = begin.prologue(self.timeouts(), secret);
@@ -74,6 +76,10 @@ impl Session {
         statements: &[Statement],
         commit: bool,
     ) -> Result<Vec<u64>, Error> {
+        if let Err(fenced) = fence::check(self.target()) {
+            self.roll_back().await;
+            return Err(fenced);
+        }
         for statement in statements {
             tracing::debug!(server = %self.target(), database = self.target().database(), %statement, "apply");
         }

@@ -41,6 +41,8 @@ pub enum Kind {
     CommitUnknown,
     /// The request could not be sent or its answer not be understood.
     Protocol,
+    /// This process may not write any more: another replica leads.
+    NotLeading,
 }
 
 /// What the server said.
@@ -145,7 +147,7 @@ impl Error {
     pub fn is_connectivity(&self) -> bool {
         match self.0.kind {
             Kind::Server => self.0.doing == Doing::Connecting || self.code_starts(&["08", "57P0"]),
-            Kind::Contended | Kind::Exhausted | Kind::Protocol => false,
+            Kind::Contended | Kind::Exhausted | Kind::Protocol | Kind::NotLeading => false,
             Kind::Refused
             | Kind::Unreachable
             | Kind::TimedOut
@@ -170,6 +172,7 @@ impl Error {
             | Kind::Tls
             | Kind::Contended
             | Kind::Exhausted
+            | Kind::NotLeading
             | Kind::CommitUnknown => Class::Transient,
         }
     }

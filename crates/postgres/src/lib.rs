@@ -20,6 +20,7 @@
 pub mod batch;
 pub mod error;
 pub mod handover;
+pub mod fence;
 pub mod identity;
 pub mod lock;
 pub mod observe;
@@ -37,6 +38,7 @@ pub mod transaction;
 
 pub use batch::{Batch, Begin, Isolation};
 pub use error::{Error, Kind};
+pub use fence::Fence;
 pub use identity::Identity;
 pub use lock::{AdvisoryKey, Locks};
 pub use observe::{StatementObserver, Statements};

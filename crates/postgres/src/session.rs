@@ -115,6 +115,7 @@ impl Session {
             let applied = self.apply(&Batch::new(vec![statement.clone()])).await?;
             return Ok(applied.first().copied().unwrap_or_default());
         }
+        crate::fence::check(&self.target)?;
         tracing::debug!(server = %self.target, database = self.target.database(), %statement, "execute");
         let answer = self.send(&[statement.expose_sql()], 1).await;
         match answer.lost {

@@ -39,6 +39,7 @@ impl From<Error> for Problem {
 fn reason(error: &Error) -> &'static str {
     match error.kind() {
         Kind::Contended | Kind::Exhausted => return "DatabaseBusy",
+        Kind::NotLeading => return "NotLeading",
         Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
             return "TlsFailed";
         }

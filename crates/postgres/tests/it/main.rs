@@ -10,6 +10,7 @@
 mod batch;
 mod connect;
 mod handover;
+mod fence;
 mod identity;
 mod lock;
 mod pool;

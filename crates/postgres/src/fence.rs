@@ -1,0 +1,47 @@
+//! Whether this process may still write.
+//!
+//! A replica that lost its lease must not change anything any more, not even one that was frozen in the middle and wakes
+//! up. So the fence is asked before each group of statements, and with it before its COMMIT. It belongs to the task that
+//! works, so nothing on the way to the session has to know it; without one everything is allowed.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Kind};
+use crate::sqlstate::Doing;
+use crate::target::Target;
+
+tokio::task_local! {
+    static FENCE: Fence;
+}
+
+/// Says whether writes are allowed, now.
+#[derive(Clone)]
+pub struct Fence(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Fence {
+    /// A fence that asks this.
+    pub fn new(may_write: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(may_write))
+    }
+
+    /// Runs work whose writes ask this fence. What the work spawns does not ask it.
+    pub async fn around<F: Future>(self, work: F) -> F::Output {
+        FENCE.scope(self, work).await
+    }
+}
+
+impl std::fmt::Debug for Fence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Fence").field(&(self.0)()).finish()
+    }
+}
+
+/// Asks the fence of this task.
+pub(crate) fn check(target: &Target) -> Result<(), Error> {
+    let may_write = FENCE.try_with(|fence| (fence.0)()).unwrap_or(true);
+    if may_write {
+        return Ok(());
+    }
+    let cause = "another replica leads now, so nothing was sent";
+    Err(Error::new(Kind::NotLeading, Doing::Altering, target, cause))
+}

@@ -1,0 +1,59 @@
+//! Whoever lost the lease changes nothing, wherever its work stands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stanchion_postgres::{Batch, Begin, Fence, Kind, Query, Statement};
+use stanchion_testkit::postgres::{Database, Version};
+
+use crate::support::session;
+
+fn insert(value: i64) -> Statement {
+    Statement::new("INSERT INTO public.t VALUES (")
+        .number(value)
+        .sql(")")
+}
+
+#[tokio::test]
+async fn a_lost_leader_sends_no_statement_and_no_commit() {
+    let database = Database::of(Version::V15).await;
+    database.execute("CREATE TABLE public.t (x int)").await;
+    let (mut work, mut other) = (session(&database).await, session(&database).await);
+    let leads = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&leads);
+    let fence = Fence::new(move || asked.load(Ordering::SeqCst));
+    let within = async {
+        work.apply(&Batch::new(vec![insert(1)])).await.unwrap();
+        let (mut transaction, _) = work.begin(&Begin::default(), &[]).await.unwrap();
+        transaction.apply(&[insert(2)]).await.unwrap();
+
+        // The lease is lost in the middle of a transaction: neither more statements nor its end.
+        leads.store(false, Ordering::SeqCst);
+        let refused = transaction.commit(&[]).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::NotLeading, "{refused}");
+        let refused = other.apply(&Batch::new(vec![insert(3)])).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::NotLeading, "{refused}");
+        let alone = Statement::new("CREATE TABLE public.u (x int)");
+        let refused = other.execute(&alone).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::NotLeading, "{refused}");
+        // Looking is still allowed, and the sessions are not in a transaction any more.
+        for session in [&mut work, &mut other] {
+            let rows = session
+                .snapshot(&[Query::new("SELECT count(*) FROM public.t")])
+                .await;
+            assert_eq!(rows.unwrap()[0][0].get::<_, i64>(0), 1);
+        }
+
+        leads.store(true, Ordering::SeqCst);
+        work.apply(&Batch::new(vec![insert(4)])).await.unwrap();
+    };
+    fence.around(within).await;
+    assert_eq!(
+        database.scalar("SELECT sum(x) FROM public.t").await.as_deref(),
+        Some("5")
+    );
+    let made = database
+        .scalar("SELECT count(*) FROM pg_class WHERE relname = 'u'")
+        .await;
+    assert_eq!(made.as_deref(), Some("0"));
+}
