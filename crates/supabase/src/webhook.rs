@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Client;
 use stanchion_api::SupabaseProject;
-use stanchion_kernel::admission::{Denial, Request, Target, Webhook};
+use stanchion_kernel::admission::{Denial, Lookup, Request, Target, Unseen, Webhook};
 use stanchion_kernel::problem::Class;
 use stanchion_kernel::scope::Scope;
 
@@ -19,25 +19,18 @@ use crate::project::target::name;
 
 /// The webhooks of this crate.
 pub fn webhooks(client: &Client, _: &[Scope]) -> Vec<Webhook> {
-    let client = client.clone();
+    let secrets = Lookup::new(client.clone());
     vec![Webhook::validating_with(
         Target::of::<SupabaseProject>(),
-        move |request| review(client.clone(), request),
+        move |request| review(secrets.clone(), request),
     )]
 }
 
-async fn review(client: Client, request: Arc<Request>) -> Result<Vec<String>, Denial> {
-    let mut project = match judge(&request)? {
+async fn review(secrets: Lookup<Secret>, request: Arc<Request>) -> Result<Vec<String>, Denial> {
+    let project = match judge(&request)? {
         Judged::Passed(warnings) => return Ok(warnings),
         Judged::Ask(project) => project,
     };
-    // On creation the object may not carry it yet.
-    let namespace = project
-        .metadata
-        .namespace
-        .take()
-        .or_else(|| request.namespace.clone());
-    let api: Api<Secret> = Api::namespaced(client, &namespace.unwrap_or_default());
     let mut warnings = Vec::new();
     let rows = [
         ("database", &project.spec.database.secret_ref, DATABASE_KEYS),
@@ -45,8 +38,9 @@ async fn review(client: Client, request: Arc<Request>) -> Result<Vec<String>, De
     ];
     for (what, reference, keys) in rows {
         let Some(secret) = name(reference) else { continue };
-        // What cannot be looked up is no reason to stop anybody; the controller looks, too.
-        match api.get_opt(&secret).await {
+        // A Secret that the author may not read is not looked at: the answer would tell what is in it. That is no
+        // reason to stop anybody; the controller looks, too.
+        match secrets.get(&request, &secret).await {
             Ok(Some(found)) => {
                 if let Some(key) = lacking(keys, |key| has(&found, key)) {
                     let message = format!("{what} secret missing required key '{key}'");
@@ -56,7 +50,7 @@ async fn review(client: Client, request: Arc<Request>) -> Result<Vec<String>, De
             Ok(None) => warnings.push(format!(
                 "{what} secret '{secret}' not found; the project waits for it"
             )),
-            Err(_) => {}
+            Err(Unseen) => {}
         }
     }
     Ok(warnings)

@@ -4,44 +4,36 @@
 
 use std::sync::Arc;
 
-use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::INSTANCE_IS_IMMUTABLE;
 use stanchion_kernel::Scope;
-use stanchion_kernel::admission::{Denial, Request, Target, Webhook};
+use stanchion_kernel::admission::{Denial, Lookup, Request, Target, Webhook};
 use stanchion_kernel::problem::Class;
 
 use crate::user::{check, instance, username_is_immutable};
 
-/// The webhooks of this crate. Other objects are looked for in the namespaces that the operator looks after.
-pub fn webhooks(client: &Client, scopes: &[Scope]) -> Vec<Webhook> {
-    let (client, scopes): (_, Arc<[Scope]>) = (client.clone(), scopes.into());
+/// The webhooks of this crate.
+pub fn webhooks(client: &Client, _: &[Scope]) -> Vec<Webhook> {
+    let others = Lookup::new(client.clone());
     vec![Webhook::validating_with(
         Target::of::<PostgresUser>(),
-        move |request| review(client.clone(), Arc::clone(&scopes), request),
+        move |request| review(others.clone(), request),
     )]
 }
 
-async fn review(client: Client, scopes: Arc<[Scope]>, request: Arc<Request>) -> Result<Vec<String>, Denial> {
+async fn review(others: Lookup<PostgresUser>, request: Arc<Request>) -> Result<Vec<String>, Denial> {
     match judge(&request)? {
         Judged::Passed(warnings) => Ok(warnings),
         Judged::Alone(user) => {
-            for scope in scopes.iter() {
-                let api: Api<PostgresUser> = match scope {
-                    Scope::Cluster => Api::all(client.clone()),
-                    Scope::Namespace(namespace) => Api::namespaced(client.clone(), namespace),
-                };
-                // What cannot be looked up is no reason to stop anybody; the controller looks, too.
-                let others = api
-                    .list(&ListParams::default())
-                    .await
-                    .map_or_else(|_| Vec::new(), |list| list.items);
-                if let Some(other) = others.iter().find(|other| is_rival(&user, other)) {
-                    return Err(taken(&user, other));
-                }
+            // Only in the author's own namespace, and only if the author may list what is there: a refusal names the
+            // other object. What is not looked at is no reason to stop anybody; the controller looks everywhere.
+            let others = others.list(&request).await;
+            let others = others.as_deref().unwrap_or_default();
+            match others.iter().find(|other| is_rival(&user, other)) {
+                Some(other) => Err(taken(&user, other)),
+                None => Ok(Vec::new()),
             }
-            Ok(Vec::new())
         }
     }
 }

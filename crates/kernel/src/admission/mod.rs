@@ -15,9 +15,11 @@
 //! | [`Admission`] | serves the table over HTTPS and keeps the certificate fresh | every replica |
 //! | [`Registration`] | tells the API server about the table | the leader |
 
+mod budget;
 mod certificates;
 mod configuration;
 mod endpoint;
+mod lookup;
 mod registration;
 mod review;
 mod server;
@@ -35,6 +37,7 @@ use tracing::{info, warn};
 pub use certificates::{CertificateError, CertificateSource, Mounted, SelfMade};
 pub use configuration::{FailurePolicy, RegistrationSettings};
 pub use endpoint::{Endpoint, EndpointError};
+pub use lookup::{Lookup, Unseen};
 pub use registration::{Registration, RegistrationError};
 pub use validation::validation;
 pub use webhook::{Denial, Operation, Request, Target, Webhook};

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::Body,
     http::StatusCode,
     response::{IntoResponse, Response},
     routing::post,
@@ -14,22 +14,26 @@ use hyper_util::{
     server::conn::auto,
     service::TowerToHyperService,
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
-use super::{certificates::Serving, review::review, webhook::Webhook};
+use super::{
+    budget::{BodyError, Budget},
+    certificates::Serving,
+    review::{TIMEOUT, review},
+    webhook::Webhook,
+};
 
-/// A review carries the object twice, and etcd takes 1.5 MiB of it.
-const MAX_BODY: usize = 8 * 1024 * 1024;
-/// The API server keeps a few connections; more than this is somebody else.
-const MAX_CONNECTIONS: usize = 256;
 /// For the TLS handshake, for a request's header, and for its body.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Requests on one connection at the same time. An API server has few under way.
+const STREAMS: u32 = 32;
+/// What may arrive on a connection before anybody asks for it.
+const WINDOW: u32 = 256 * 1024;
+/// The largest header.
+const HEADER: u32 = 16 * 1024;
 /// For the requests that run when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -38,6 +42,7 @@ pub(super) struct Server {
     addr: SocketAddr,
     tls: TlsAcceptor,
     router: Router,
+    budget: Budget,
 }
 
 impl Server {
@@ -48,11 +53,13 @@ impl Server {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let tls = serving.server_config().map_err(io::Error::other)?;
+        let budget = Budget::default();
         Ok(Self {
             addr: listener.local_addr()?,
             listener,
             tls: TlsAcceptor::from(Arc::new(tls)),
-            router: router(&webhooks),
+            router: router(&webhooks, &budget),
+            budget,
         })
     }
 
@@ -70,21 +77,25 @@ impl Server {
             listener,
             tls,
             router,
+            budget,
             ..
         } = self;
-        let (slots, connections) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), TaskTracker::new());
+        let connections = TaskTracker::new();
         let accept = async {
             loop {
-                // Never fails: the semaphore is not closed.
-                let slot = slots.clone().acquire_owned().await;
+                let slot = budget.connection().await;
                 match listener.accept().await {
                     Ok((stream, peer)) => {
+                        let Some(of_address) = budget.of_address(peer.ip()) else {
+                            debug!(%peer, "too many webhook connections from one address");
+                            continue;
+                        };
                         let (tls, router, shutdown) = (tls.clone(), router.clone(), shutdown.clone());
                         connections.spawn(async move {
                             if let Err(error) = connection(stream, tls, router, shutdown).await {
                                 debug!(%peer, %error, "a webhook connection ended early");
                             }
-                            drop(slot);
+                            drop((slot, of_address));
                         });
                     }
                     Err(error) => {
@@ -104,24 +115,32 @@ impl Server {
     }
 }
 
-fn router(webhooks: &[Webhook]) -> Router {
+fn router(webhooks: &[Webhook], budget: &Budget) -> Router {
     webhooks.iter().fold(Router::new(), |router, webhook| {
-        let webhook = webhook.clone();
+        let (webhook, budget) = (webhook.clone(), budget.clone());
         router.route(
             &webhook.path(),
             post(move |body: Body| {
-                let webhook = webhook.clone();
-                async move { answer(&webhook, body).await }
+                let (webhook, budget) = (webhook.clone(), budget.clone());
+                async move { answer(&webhook, &budget, body).await }
             }),
         )
     })
 }
 
-async fn answer(webhook: &Webhook, body: Body) -> Response {
-    match tokio::time::timeout(PATIENCE, to_bytes(body, MAX_BODY)).await {
-        Ok(Ok(body)) => review(webhook, &body).await,
-        Ok(Err(error)) => (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()).into_response(),
-        Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
+async fn answer(webhook: &Webhook, budget: &Budget, body: Body) -> Response {
+    let taken = match tokio::time::timeout(PATIENCE, budget.take_in(body)).await {
+        Ok(Ok(taken)) => taken,
+        Ok(Err(error @ BodyError::TooLarge)) => {
+            return (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()).into_response();
+        }
+        Ok(Err(error)) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    };
+    // The API server waits no longer, and goes by the failure policy.
+    match tokio::time::timeout(TIMEOUT, budget.reading(taken.bytes.len())).await {
+        Ok(Some(_reading)) => review(webhook, &taken.bytes).await,
+        _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
 
@@ -135,9 +154,14 @@ async fn connection(
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1()
         .timer(TokioTimer::new())
+        .max_buf_size(WINDOW as usize)
         .header_read_timeout(PATIENCE);
     http.http2()
         .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
         .keep_alive_interval(PATIENCE)
         .keep_alive_timeout(PATIENCE);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));

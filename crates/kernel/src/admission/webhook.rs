@@ -113,9 +113,21 @@ pub struct Webhook {
     pub(super) stage: Stage,
     pub(super) target: Target,
     pub(super) handler: Handler,
+    /// The end of its path, which only the API server knows.
+    secret: Option<Arc<str>>,
 }
 
 impl Webhook {
+    /// The same at a path that nobody can guess. The API server does not log in to webhooks; but only it, and
+    /// administrators, can read where they are. Nobody else can have a request answered, or even read.
+    #[must_use]
+    pub fn behind(self, secret: &str) -> Self {
+        Self {
+            secret: Some(secret.into()),
+            ..self
+        }
+    }
+
     /// A pure rule. `Ok` lets the object pass, with warnings that kubectl shows to the user.
     pub fn validating(
         target: Target,
@@ -150,6 +162,7 @@ impl Webhook {
             stage: Stage::Validating,
             target,
             handler,
+            secret: None,
         }
     }
 
@@ -172,13 +185,18 @@ impl Webhook {
             stage: Stage::Mutating,
             target,
             handler,
+            secret: None,
         }
     }
 
-    /// Where the webhook is served: `/validate/db.example.com/v1alpha1/postgresusers`.
+    /// Where the webhook is served: `/validate/db.example.com/v1alpha1/postgresusers`, and what it is behind.
     pub(super) fn path(&self) -> String {
         let Target { version, plural, .. } = &self.target;
-        format!("/{}/{}/{version}/{plural}", self.stage.verb(), self.group())
+        let path = format!("/{}/{}/{version}/{plural}", self.stage.verb(), self.group());
+        match &self.secret {
+            Some(secret) => format!("{path}/{secret}"),
+            None => path,
+        }
     }
 
     /// The webhook's name in its configuration: `validate.v1alpha1.postgresusers.db.example.com`.

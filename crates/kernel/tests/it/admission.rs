@@ -3,6 +3,7 @@
 //! Every test registers for Leases in its own namespace, with `Fail`: an answer that does not come
 //! from us would be an error, and not silently ignored.
 
+mod lookup;
 mod rotation;
 mod server;
 mod tls;

@@ -42,7 +42,7 @@ impl<'a> Workload<'a> {
 
     /// The pods, the way to them, and how many of them may be away at once.
     pub(super) fn pods(&self) -> Vec<Value> {
-        let mut objects = vec![self.service(), self.deployment()];
+        let mut objects = vec![self.service(), self.network_policy(), self.deployment()];
         if self.replicas > 1 {
             let spec = json!({ "maxUnavailable": 1, "selector": { "matchLabels": labels() } });
             objects.push(self.object("policy/v1", "PodDisruptionBudget", &spec));
@@ -63,6 +63,18 @@ impl<'a> Workload<'a> {
     fn service(&self) -> Value {
         let ports = json!([{ "name": "https", "port": SERVICE_PORT, "targetPort": "https" }]);
         self.object("v1", "Service", &json!({ "selector": labels(), "ports": ports }))
+    }
+
+    /// Who may reach the pods: everybody the port of webhooks and metrics, because nobody knows the addresses of an API
+    /// server, and nobody any other port. Webhooks have paths that only the API server knows, metrics want a token, and
+    /// the probes come from the node, which no policy stops.
+    fn network_policy(&self) -> Value {
+        let spec = json!({
+            "podSelector": { "matchLabels": labels() },
+            "policyTypes": ["Ingress"],
+            "ingress": [{ "ports": [{ "port": "https", "protocol": "TCP" }] }],
+        });
+        self.object("networking.k8s.io/v1", "NetworkPolicy", &spec)
     }
 
     /// For the Prometheus operator. Prometheus shows its own token, whose account must be allowed to get `/metrics`.

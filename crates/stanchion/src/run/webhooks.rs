@@ -35,11 +35,11 @@ pub(super) struct Served {
     ca_bundle: watch::Receiver<Option<String>>,
 }
 
-/// Starts to serve, unless there is nothing to serve or nothing shall be served.
+/// Starts to serve at paths that end in `path`, unless there is nothing to serve or nothing shall be served.
 pub(super) async fn serve(
     arguments: &Arguments,
     (client, metrics): (Client, Metrics),
-    namespace: &str,
+    (namespace, path): (&str, &str),
     servers: &mut JoinSet<()>,
     shutdown: &CancellationToken,
 ) -> Result<Option<Served>, AdmissionError> {
@@ -48,6 +48,7 @@ pub(super) async fn serve(
         .controllers
         .rows()
         .flat_map(|row| (row.webhooks)(&client, &scopes))
+        .map(|webhook| webhook.behind(path))
         .collect();
     let flags = &arguments.admission;
     if flags.no_webhooks || webhooks.is_empty() {

@@ -171,6 +171,12 @@ async fn nonsense_is_refused() {
             "x".repeat(9 * 1024 * 1024),
             StatusCode::PAYLOAD_TOO_LARGE,
         ),
+        (
+            VALIDATE,
+            "x".repeat(3 * 1024 * 1024 + 1),
+            StatusCode::PAYLOAD_TOO_LARGE,
+        ),
+        (VALIDATE, "[".repeat(200_000), StatusCode::BAD_REQUEST),
         ("/elsewhere", review(&object("a")), StatusCode::NOT_FOUND),
     ];
     for (path, body, expected) in cases {
@@ -275,4 +281,56 @@ async fn shutdown_waits_for_the_requests_that_run() {
     });
     assert_eq!(answer["allowed"], true);
     served.task.await.unwrap();
+}
+
+/// Attacks a17 to a19: somebody on the network without a credential. The API server does not log in to webhooks, but it
+/// alone knows where they are.
+#[tokio::test]
+async fn who_does_not_know_the_path_is_not_listened_to() {
+    let served = serve(refusing().behind("v1.only-the-api-server")).await;
+    for path in [
+        VALIDATE.to_owned(),
+        format!("{VALIDATE}/"),
+        format!("{VALIDATE}/v1.guessed"),
+    ] {
+        let (status, body) = served.post(&path, review(&object("refuse-me"))).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+        assert!(body.is_empty(), "{body:?}");
+    }
+    let (status, body) = served
+        .post(
+            &format!("{VALIDATE}/v1.only-the-api-server"),
+            review(&object("refuse-me")),
+        )
+        .await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(String::from_utf8_lossy(&body).contains("must not be me"));
+}
+
+/// Attack a19: many large bodies at once. What is read of them at any moment is bounded, and all are answered.
+#[tokio::test]
+async fn many_large_bodies_are_read_a_few_at_a_time() {
+    let served = Arc::new(serve(refusing()).await);
+    let posts = (0..24).map(|_| {
+        let served = Arc::clone(&served);
+        async move {
+            let mut large = object("a");
+            large["metadata"]["annotations"] = json!({ "a": "x".repeat(2 * 1024 * 1024) });
+            served.post(VALIDATE, review(&large)).await.0
+        }
+    });
+    for status in futures::future::join_all(posts).await {
+        assert!(
+            matches!(
+                status,
+                StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT
+            ),
+            "{status}"
+        );
+    }
+    assert_eq!(
+        served.review(object("a")).await["allowed"],
+        true,
+        "and it goes on"
+    );
 }
