@@ -17,7 +17,7 @@ pub(super) fn start(arguments: &Arguments) -> Result<Telemetry, RunError> {
 #[cfg(feature = "otlp")]
 mod collector {
     use stanchion_kernel::telemetry::Metrics;
-    use stanchion_kernel::telemetry::otlp::{self, Export, Traces};
+    use stanchion_kernel::telemetry::otlp::{self, Address, Export, Signal, Traces};
     use tokio::task::JoinSet;
     use tokio_util::sync::CancellationToken;
 
@@ -28,12 +28,17 @@ mod collector {
     pub(in crate::run) struct Telemetry(Option<Traces>);
 
     pub(super) fn start(arguments: &Arguments) -> Result<(Vec<ExtraLayer>, Telemetry), RunError> {
-        let endpoint = arguments.otlp_endpoint.as_deref();
-        let started = endpoint
-            .map(|endpoint| otlp::layer(endpoint, VERSION))
+        let started = address(arguments, Signal::Traces)
+            .map(|address| otlp::layer(address, VERSION))
             .transpose()?;
         let (layer, traces) = started.unzip();
         Ok((layer.into_iter().collect(), Telemetry(traces)))
+    }
+
+    fn address(arguments: &Arguments, signal: Signal) -> Option<Address> {
+        Address::of(signal, arguments.otlp_endpoint.as_deref(), |name| {
+            std::env::var(name).ok()
+        })
     }
 
     /// Sends the numbers until the token is cancelled.
@@ -43,9 +48,8 @@ mod collector {
         servers: &mut JoinSet<()>,
         closing: &CancellationToken,
     ) -> Result<(), RunError> {
-        let endpoint = arguments.otlp_endpoint.as_deref();
-        let export = endpoint
-            .map(|endpoint| Export::new(metrics.clone(), endpoint, VERSION))
+        let export = address(arguments, Signal::Metrics)
+            .map(|address| Export::new(metrics.clone(), address, VERSION))
             .transpose()?;
         if let Some(export) = export.flatten() {
             servers.spawn(export.run(closing.clone()));

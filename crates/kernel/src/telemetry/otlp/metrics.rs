@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::collector::Collector;
 use super::exposition::families;
 use super::message::{Span, message};
-use super::{OtlpError, resource, signal_url};
+use super::{Address, OtlpError, Signal, resource};
 use crate::telemetry::Metrics;
 
 const INTERVAL: &str = "OTEL_METRIC_EXPORT_INTERVAL";
@@ -46,8 +46,12 @@ struct Settings {
 impl Export {
     /// Prepares it; `None` where `OTEL_METRICS_EXPORTER` is `none`. To be called on a Tokio runtime, on which the
     /// requests will run.
-    pub fn new(metrics: Metrics, endpoint: &str, version: &'static str) -> Result<Option<Self>, OtlpError> {
-        let uri = signal_url(endpoint, "metrics")?;
+    pub fn new(
+        metrics: Metrics,
+        address: impl Into<Address>,
+        version: &'static str,
+    ) -> Result<Option<Self>, OtlpError> {
+        let uri = address.into().url(Signal::Metrics)?;
         let Some(settings) = settings(|name| std::env::var(name).ok())? else {
             return Ok(None);
         };

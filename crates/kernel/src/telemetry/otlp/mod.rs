@@ -5,6 +5,7 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `address` | where each signal goes |
 //! | `traces` | spans, in batches from a thread of the library's own |
 //! | `metrics` | everything that `/metrics` shows, at an interval and once more at the end |
 //! | `exposition` | the text of `/metrics`, read back |
@@ -14,18 +15,19 @@
 //! A collector that is slow or away costs nothing but what it would have been told, and is logged once when it goes
 //! and once when it is back.
 
+mod address;
 mod collector;
 mod exposition;
 mod message;
 mod metrics;
 mod traces;
 
-use http::Uri;
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::Resource;
 use thiserror::Error;
 
+pub use address::{Address, Signal};
 pub use metrics::Export;
 pub use traces::{Traces, layer};
 
@@ -62,65 +64,4 @@ fn resource(version: &'static str) -> Resource {
         .with_service_name("stanchion")
         .with_attribute(KeyValue::new("service.version", version))
         .build()
-}
-
-/// Where a signal (`traces`, `metrics`) goes. The address is the collector's; that of its traces means the same.
-fn signal_url(endpoint: &str, signal: &str) -> Result<Uri, OtlpError> {
-    let wrong = || OtlpError::Endpoint {
-        endpoint: endpoint.to_owned(),
-    };
-    let uri: Uri = endpoint.parse().map_err(|_| wrong())?;
-    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-        return Err(wrong());
-    }
-    let base = endpoint.trim_end_matches('/');
-    let base = base.strip_suffix("/v1/traces").unwrap_or(base);
-    format!("{base}/v1/{signal}").parse().map_err(|_| wrong())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_signal_has_its_path_below_the_collectors_address() {
-        let url = |endpoint, signal| signal_url(endpoint, signal).map(|url| url.to_string());
-        for (endpoint, signal, expected) in [
-            (
-                "http://collector:4318",
-                "traces",
-                "http://collector:4318/v1/traces",
-            ),
-            (
-                "http://collector:4318/",
-                "metrics",
-                "http://collector:4318/v1/metrics",
-            ),
-            (
-                "https://example.com/otlp",
-                "metrics",
-                "https://example.com/otlp/v1/metrics",
-            ),
-            (
-                "https://example.com/otlp/v1/traces",
-                "traces",
-                "https://example.com/otlp/v1/traces",
-            ),
-            (
-                "https://example.com/otlp/v1/traces",
-                "metrics",
-                "https://example.com/otlp/v1/metrics",
-            ),
-        ] {
-            assert_eq!(url(endpoint, signal).unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn what_is_no_address_is_refused_with_an_example() {
-        for endpoint in ["", "collector:4318", "grpc://collector:4317", "not an address"] {
-            let error = signal_url(endpoint, "traces").unwrap_err().to_string();
-            assert!(error.contains("http://collector:4318"), "{endpoint}: {error}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use tracing::{level_filters::LevelFilter, warn};
 use tracing_subscriber::{Layer as _, filter::Targets};
 
 use super::collector::{Collector, TIMEOUT};
-use super::{OtlpError, resource, signal_url};
+use super::{Address, OtlpError, Signal, resource};
 use crate::telemetry::logs::ExtraLayer;
 
 /// Sends what is left when the process ends.
@@ -33,10 +33,10 @@ impl Traces {
 /// runtime, on which the requests will run.
 ///
 /// Sampling, headers and resource attributes come from the usual `OTEL_` variables.
-pub fn layer(endpoint: &str, version: &'static str) -> Result<(ExtraLayer, Traces), OtlpError> {
+pub fn layer(address: impl Into<Address>, version: &'static str) -> Result<(ExtraLayer, Traces), OtlpError> {
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_endpoint(signal_url(endpoint, "traces")?.to_string())
+        .with_endpoint(address.into().url(Signal::Traces)?.to_string())
         .with_http_client(Collector::new("traces")?)
         .build()?;
     let provider = SdkTracerProvider::builder()
