@@ -97,7 +97,10 @@ fn own_boundaries(schema: &JSONSchemaProps) -> Vec<Value> {
                 least.map(|least| least + 1.0),
                 most.map(|most| most - 1.0),
             ];
-            ends.into_iter().flatten().map(|end| json!(end as i64)).collect()
+            ends.into_iter()
+                .flatten()
+                .map(|end| json!(format!("{end:.0}").parse::<i64>().unwrap()))
+                .collect()
         }
         Some("string") => texts(schema),
         Some("array") => vec![json!([]), json!([least(items(schema).unwrap())])],

@@ -9,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
+use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 
@@ -23,11 +24,11 @@ pub fn has<O: Object>(object: &O, finalizer: &str) -> bool {
 /// Adds the finalizer and returns the object with it. The API server refuses it on an object that is being
 /// deleted, so a stale read cannot hold a deletion up.
 pub async fn add<O: Object>(
-    api: &Api<O>,
+    api: &Api<Lenient<O>>,
     object: &O,
     finalizer: &str,
     field_manager: &str,
-) -> Result<O, Problem> {
+) -> Result<Lenient<O>, Problem> {
     let present = object.finalizers();
     let add = if present.is_empty() {
         vec![
@@ -45,14 +46,14 @@ pub async fn add<O: Object>(
 
 /// Removes the finalizer. Done when it is gone, by whomever; an object that is gone is fine, too.
 pub async fn remove<O: Object>(
-    api: &Api<O>,
+    api: &Api<Lenient<O>>,
     object: &O,
     finalizer: &str,
     field_manager: &str,
 ) -> Result<(), Problem> {
-    let mut current = object.clone();
+    let mut current = object.finalizers().to_vec();
     for attempt in 1.. {
-        let Some(index) = current.finalizers().iter().position(|entry| entry == finalizer) else {
+        let Some(index) = current.iter().position(|entry| entry == finalizer) else {
             return Ok(());
         };
         let index = index.to_string();
@@ -63,12 +64,12 @@ pub async fn remove<O: Object>(
                 path: PointerBuf::from_tokens(entry),
             }),
         ];
-        match patch(api, &current, removal, field_manager).await {
+        match patch(api, object, removal, field_manager).await {
             Ok(_) => return Ok(()),
             Err(problem) if problem.reason == "NotFound" => return Ok(()),
             Err(problem) if problem.reason == "Conflict" && attempt < ATTEMPTS => {
                 match api.get_opt(&object.name_any()).await? {
-                    Some(newer) if newer.uid() == object.uid() => current = newer,
+                    Some(newer) if newer.uid() == object.uid() => current = newer.finalizers().to_vec(),
                     // Gone, or gone and made again: this one is no longer ours to touch.
                     _ => return Ok(()),
                 }
@@ -80,11 +81,11 @@ pub async fn remove<O: Object>(
 }
 
 async fn patch<O: Object>(
-    api: &Api<O>,
+    api: &Api<Lenient<O>>,
     object: &O,
     mut operations: Vec<PatchOperation>,
     field_manager: &str,
-) -> Result<O, Problem> {
+) -> Result<Lenient<O>, Problem> {
     operations.insert(0, test(&["metadata", "uid"], json!(object.uid())));
     let params = PatchParams {
         field_manager: Some(field_manager.into()),

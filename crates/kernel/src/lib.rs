@@ -15,6 +15,7 @@ pub mod family;
 pub mod finalizer;
 pub mod foreign;
 pub mod lease;
+pub mod lenient;
 pub mod marks;
 pub mod problem;
 pub mod rbac;

@@ -79,6 +79,9 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     const FINALIZER: Option<&'static str>;
     /// Annotations of the object whose change wakes it; every other one is the user's own business.
     const ANNOTATIONS: &'static [&'static str] = &[];
+    /// The names of the fields that say what is kept when an object is deleted. An object in which one of them cannot be
+    /// read is not cleaned up before it is corrected.
+    const DECIDES_DELETION: &'static [&'static str] = &["deletionPolicy", "onDelete"];
     /// The condition types that this controller writes: others in the list belong to others.
     const CONDITIONS: &'static [&'static str];
     /// Which changes of conditions are worth an event.
@@ -95,6 +98,14 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The kinds of others, which may not be there, that wake its objects.
     fn foreign() -> &'static [&'static Foreign] {
         &[]
+    }
+
+    /// What an object shares the fate of others with, such as the server that it is on. Within its namespace at most half
+    /// of the passes that may run together are of one lane: a server that does not answer holds up its own objects only.
+    /// It is asked often, and of objects that may be invalid: it must be cheap.
+    fn lane(object: &Self::Object) -> Option<String> {
+        let _ = object;
+        None
     }
 
     /// The rights that the controller needs, beside those that every controller needs for its own kind.

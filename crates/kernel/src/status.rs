@@ -1,11 +1,13 @@
 //! Writing status: through the subresource only, only when it changed, never over anybody else's fields.
 
 use kube::api::{Patch, PatchParams};
+use kube::core::object::HasStatus;
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value, json};
 
 pub use stanchion_api::status::Status;
 
+use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 
@@ -33,15 +35,18 @@ fn owned_part<S: Status>(mut status: S, ours: &[&str]) -> S {
 /// of the same name. What a predecessor of ours wrote under another name into the same status, an apply leaves
 /// alone; it is taken away, or it would look like a change for ever.
 pub async fn write<O: Object>(
-    api: &Api<O>,
+    api: &Api<Lenient<O>>,
     object: &O,
     status: &O::Status,
     ours: &[&str],
     field_manager: &str,
-) -> Result<O, Problem> {
+) -> Result<Lenient<O>, Problem> {
     let status = owned_part(status.clone(), ours);
     let written = apply(api, object, &status, field_manager).await?;
-    let shown = written.status().map(serde_json::to_value);
+    let shown = written
+        .object()
+        .and_then(HasStatus::status)
+        .map(serde_json::to_value);
     let (Some(Ok(shown)), Ok(intended)) = (shown, serde_json::to_value(&status)) else {
         return Ok(written);
     };
@@ -60,11 +65,11 @@ pub async fn write<O: Object>(
 /// Applies to this very object. The API server does not look at a uid in a patch of a status, but it does at a
 /// version; and where that has moved on, so may have who it belongs to.
 async fn apply<O: Object>(
-    api: &Api<O>,
+    api: &Api<Lenient<O>>,
     object: &O,
     status: &O::Status,
     field_manager: &str,
-) -> Result<O, Problem> {
+) -> Result<Lenient<O>, Problem> {
     let name = object.name_any();
     let params = PatchParams::apply(field_manager).force();
     let mut version = object.resource_version();

@@ -84,6 +84,12 @@ impl Reconciler for PolicyController {
         ]
     }
 
+    fn lane(policy: &PostgresPolicy) -> Option<String> {
+        let connection = &policy.spec.connection;
+        let secret = connection.secret_ref.as_ref().map(|secret| secret.name.clone());
+        secret.or_else(|| connection.params.as_ref()?.host.clone())
+    }
+
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], READ),

@@ -19,8 +19,8 @@
 
 pub mod batch;
 pub mod error;
-pub mod handover;
 pub mod fence;
+pub mod handover;
 pub mod identity;
 pub mod lock;
 pub mod observe;

@@ -80,6 +80,8 @@ impl Budget {
                 continue;
             };
             if bytes.len() + data.len() > MAX_BODY {
+                drop((bytes, held));
+                discard(body).await;
                 return Err(BodyError::TooLarge);
             }
             let size = u32::try_from(data.len()).map_err(|_| BodyError::TooLarge)?;
@@ -97,6 +99,18 @@ impl Budget {
     pub(super) async fn reading(&self, size: usize) -> Option<OwnedSemaphorePermit> {
         let size = u32::try_from(size.min(READ)).ok()?;
         Arc::clone(&self.read).acquire_many_owned(size).await.ok()
+    }
+}
+
+/// Reads the rest of a body that is too large, and keeps none of it: who still sends would not hear the answer.
+async fn discard(mut body: Body) {
+    let mut left = 4 * MAX_BODY;
+    while let Some(Ok(frame)) = body.frame().await {
+        let size = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(size) {
+            Some(rest) => left = rest,
+            None => return,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a rule may look at beside the object: only what its author could read, in its author's own namespace.
 //!
 //! An answer of a webhook tells its reader something about what was looked at. So nothing is looked at that the author of
-//! the request could not read with `kubectl get`: the cluster is asked first. Its answers, and lists, are believed for
-//! a moment, and few questions are under way at once: reviews must not become a burden for the API server. The right to
-//! ask is the one of [`crate::telemetry::guard`].
+//! the request could not read with `kubectl get`: the cluster is asked first. Its answers are believed for a moment,
+//! lists are shared by those who wait for them, and few questions are under way at once: reviews must not become a burden
+//! for the API server. The right to ask is the one of [`crate::telemetry::guard`].
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -26,7 +26,7 @@ use crate::lenient::Lenient;
 
 /// How long the cluster's answer about somebody's rights is believed.
 const RIGHTS: Duration = Duration::from_secs(30);
-/// How long a list is believed. What is missed meanwhile, the controller finds.
+/// How long a list is kept for those who wait for it.
 const LISTS: Duration = Duration::from_secs(2);
 /// How many answers of a kind are remembered.
 const REMEMBERED: usize = 256;
@@ -96,15 +96,14 @@ where
         if !self.may(request, "list", namespace, None).await? {
             return Err(Unseen);
         }
-        let key = namespace.to_owned();
-        if let Some(known) = self.lists.get(&key, LISTS) {
-            return Ok(known);
-        }
+        let (key, arrived) = (namespace.to_owned(), Instant::now());
         let _question = self.questions.acquire().await.map_err(|_| Unseen)?;
-        // Whoever had the question before may have asked the same.
-        if let Some(known) = self.lists.get(&key, LISTS) {
+        // Who had the question before may have asked the same. Its list is good for all who waited when it was begun; for
+        // one who came later it could lack what was let in meanwhile.
+        if let Some(known) = self.lists.get(&key, arrived.elapsed()) {
             return Ok(known);
         }
+        let begun = Instant::now();
         let api: Api<Lenient<K>> = Api::namespaced(self.client.clone(), namespace);
         let listed = api.list(&ListParams::default()).await.map_err(|_| Unseen)?;
         let objects: Arc<[K]> = listed
@@ -112,7 +111,7 @@ where
             .into_iter()
             .filter_map(Lenient::into_object)
             .collect();
-        self.lists.put(key, Arc::clone(&objects), LISTS);
+        self.lists.put(key, (begun, Arc::clone(&objects)), LISTS);
         Ok(objects)
     }
 
@@ -142,7 +141,7 @@ where
             .map_err(|_| Unseen)?
             .status
             .is_some_and(|status| status.allowed);
-        self.rights.put(right, allowed, RIGHTS);
+        self.rights.put(right, (Instant::now(), allowed), RIGHTS);
         Ok(allowed)
     }
 }
@@ -196,14 +195,15 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     fn get(&self, key: &K, believed: Duration) -> Option<V> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, value) = known.get(key)?;
-        (since.elapsed() < believed).then(|| value.clone())
+        (since.elapsed() <= believed).then(|| value.clone())
     }
 
-    fn put(&self, key: K, value: V, believed: Duration) {
+    /// Remembers a value and from when it is.
+    fn put(&self, key: K, value: (Instant, V), believed: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (since, _)| since.elapsed() < believed);
         if known.len() < REMEMBERED {
-            known.insert(key, (Instant::now(), value));
+            known.insert(key, value);
         }
     }
 }

@@ -10,14 +10,18 @@ mod writer;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::NamespaceResourceScope;
+use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
+
+use stanchion_api::names;
 
 pub use self::reader::Reader;
 pub use self::writer::Writer;
 use crate::family::{Child, Families, Member};
 use crate::foreign::Catalogue;
+use crate::problem::Problem;
 use crate::reconciler::Object;
+use crate::text::{printable, shorten};
 use crate::watch::bells::Bells;
 use crate::watch::references::{Key, References};
 
@@ -67,6 +71,23 @@ pub struct Place {
     pub bells: Bells,
     /// How the kinds of others are served.
     pub catalogue: Catalogue,
+}
+
+/// Refuses what cannot be a name. The client puts names into URLs as they are, and they come from specs and Secrets: a
+/// name with a slash or a question mark would be a request for something else.
+fn named(kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<(), Problem> {
+    let refused = |what: &str, name: &str| {
+        let shown = shorten(&printable(name), 100);
+        Problem::permanent(
+            "InvalidName",
+            format!("{shown:?} cannot be the name of a {what}: use lower-case letters, digits, '-' and '.'"),
+        )
+    };
+    match namespace.filter(|namespace| !names::is_namespace(namespace)) {
+        Some(namespace) => Err(refused("namespace", namespace)),
+        None if names::is_object(name) => Ok(()),
+        None => Err(refused(&kind.kind, name)),
+    }
 }
 
 impl Place {

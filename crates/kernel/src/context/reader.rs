@@ -9,8 +9,9 @@ use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Obje
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-use super::{Place, Subject};
+use super::{Place, Subject, named};
 use crate::family::{Child, Member};
+use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::scope::Scope;
 use crate::watch::references::{Key, Known, Reference, kind_key};
@@ -83,6 +84,7 @@ impl Reader {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
+        named(kind, namespace, name)?;
         let what = Reference::new(kind, namespace, name);
         self.about_to_read(&what);
         let found = api.get_opt(name).await?;
@@ -119,16 +121,21 @@ impl Reader {
         Ok(found)
     }
 
-    /// Reads all objects of a kind that the operator's scope has. Their changes do not wake.
+    /// Reads all objects of a kind that the operator's scope has, each as far as it can be read: one that somebody else
+    /// has spoilt stands in nobody's way. Their changes do not wake.
     pub async fn survey<K>(&self, scope: &Scope) -> Result<Vec<K>, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        Ok(scope
-            .api::<K>(&self.place.client)
+        let listed = scope
+            .api::<Lenient<K>>(&self.place.client)
             .list(&ListParams::default())
-            .await?
-            .items)
+            .await?;
+        Ok(listed
+            .items
+            .into_iter()
+            .filter_map(Lenient::into_object)
+            .collect())
     }
 
     /// Whether an object of the same namespace, read in an earlier pass, is still what it was: no watch has told

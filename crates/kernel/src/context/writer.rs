@@ -8,7 +8,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Place, Subject};
+use super::{Place, Subject, named};
 use crate::apply::{self, Intent, Takeover, succession};
 use crate::family::{Child, Member, Step};
 use crate::lease::Fence;
@@ -66,6 +66,7 @@ impl Writer {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
+        named(kind, None, intent.name())?;
         let params = PatchParams {
             force: intent.replaces(),
             ..PatchParams::apply(&self.field_manager)
@@ -102,6 +103,7 @@ impl Writer {
     }
 
     async fn look<K: Member>(&self, intent: Intent, takeover: Takeover) -> Result<bool, Problem> {
+        named(&ApiResource::erase::<K>(&()), None, intent.name())?;
         let api = self.place.api::<K>();
         let live = api.get_opt(intent.name()).await?;
         let (name, subject) = (intent.name().to_owned(), &self.place.subject);
@@ -157,6 +159,7 @@ impl Writer {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
+        named(&ApiResource::erase::<K>(&()), None, name)?;
         let api = self.place.api::<K>();
         let body = serde_json::json!({
             "apiVersion": K::api_version(&()),

@@ -6,6 +6,10 @@ use rand::Rng;
 
 use crate::problem::Retry;
 
+/// No object is left alone for longer, whatever its spec says: what is later than this does not happen in the life of a
+/// process, and a clock can still count to it.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
 /// How long to wait after the nth failure in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
@@ -44,7 +48,8 @@ impl Backoff {
 /// Adds up to a fifth, so that objects which failed together do not come back together. Never less than
 /// asked for: a delay is also a promise to leave a troubled server alone.
 pub fn jitter(delay: Duration) -> Duration {
-    delay + delay.mul_f64(rand::rng().random_range(0.0..0.2))
+    let delay = delay.min(LONGEST);
+    delay.saturating_add(delay.mul_f64(rand::rng().random_range(0.0..0.2)))
 }
 
 #[cfg(test)]
@@ -64,6 +69,16 @@ mod tests {
         for _ in 0..1000 {
             let delay = jitter(Duration::from_secs(10));
             assert!((Duration::from_secs(10)..Duration::from_secs(12)).contains(&delay));
+        }
+    }
+
+    /// The longest duration that a manifest can hold.
+    #[test]
+    fn no_delay_overflows() {
+        for delay in [Duration::from_secs(u64::MAX), Duration::MAX] {
+            assert!(jitter(delay) >= LONGEST);
+            let after = Backoff::default().after(Retry::After(delay), 1).unwrap();
+            assert!(tokio::time::Instant::now().checked_add(after).is_some());
         }
     }
 

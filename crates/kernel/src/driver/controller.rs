@@ -1,43 +1,60 @@
 //! One controller: its watch feeds the queue, the queue feeds the passes.
 
-use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::channel::mpsc;
 use futures::future::{BoxFuture, join_all};
-use futures::{FutureExt, StreamExt};
-use kube::core::DeserializeGuard;
-use kube::runtime::controller::{self, Action};
+use kube::core::ObjectMeta;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{Event, watcher};
-use kube::runtime::{WatchStreamExt, applier};
 use kube::{Client, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::error;
 use tracing::instrument::WithSubscriber;
-use tracing::{debug, error};
 
+use super::line::Limits;
 use super::memory::Memory;
-use super::queue::Queue;
+use super::queue::{LaneOf, Queue};
 use super::{Environment, Settings, Synced, pass};
 use crate::context::{Place, Subject};
 use crate::events::Recorder;
 use crate::family::{Families, Setting};
 use crate::foreign::Catalogue;
 use crate::lease::Fence;
+use crate::lenient::{Flaw, Lenient};
 use crate::problem::chain;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
-use crate::telemetry::metrics::ControllerMetrics;
-use crate::watch::attend;
+use crate::telemetry::metrics::{ControllerMetrics, Queued};
 use crate::watch::bells::Bells;
 use crate::watch::primary::{Fingerprints, News, Primary};
 use crate::watch::references::{Key, References};
 use crate::watch::related::Subscriber;
+use crate::watch::{attend, backoff};
 
 /// An object that may not be readable as what it should be; the watch goes on either way.
-pub(super) type Guarded<R> = DeserializeGuard<<R as Reconciler>::Object>;
+pub(super) type Read<R> = Lenient<<R as Reconciler>::Object>;
+
+/// An object as it is now.
+pub(super) enum Newest<R: Reconciler> {
+    /// The object, without those of its fields that cannot be read.
+    Object(Arc<R::Object>, Vec<Flaw>),
+    /// Nothing of it can be read but its metadata.
+    Unreadable(Arc<Read<R>>),
+}
+
+impl<R: Reconciler> Newest<R> {
+    pub(super) fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Object(object, _) => object.meta(),
+            Self::Unreadable(object) => object.meta(),
+        }
+    }
+}
 
 /// Everything a pass needs that outlives it.
 pub(super) struct Shared<R: Reconciler> {
@@ -53,19 +70,29 @@ pub(super) struct Shared<R: Reconciler> {
     catalogue: Catalogue,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
-    store: Store<Guarded<R>>,
+    store: Store<Read<R>>,
     pub(super) field_manager: String,
     pub(super) fence: Fence,
 }
 
 impl<R: Reconciler> Shared<R> {
     /// The object as it is now, which may be newer than when its pass was begun, or gone.
-    pub(super) fn newest(&self, key: &Key) -> Option<Arc<R::Object>> {
+    pub(super) fn newest(&self, key: &Key) -> Option<Newest<R>> {
+        let mut read = None;
         let cached = || {
-            let cached = self.store.get(&reference::<R>(key))?;
-            cached.0.clone().ok().map(Arc::new)
+            read = self.store.get(&reference::<R>(key));
+            let object = read.as_ref()?.object()?;
+            Some(Arc::new(object.clone()))
         };
-        self.memory.newest(key, cached)
+        let newest = self.memory.newest(key, cached);
+        let read = read?;
+        let Some(object) = newest else {
+            return Some(Newest::Unreadable(read));
+        };
+        // What our own write returned has no flaws, or it would not have been kept.
+        let is_cached = object.meta().resource_version == read.meta().resource_version;
+        let flaws = if is_cached { read.flaws() } else { &[] };
+        Some(Newest::Object(object, flaws.to_vec()))
     }
 
     /// Where a pass over this object stands.
@@ -95,7 +122,7 @@ impl<R: Reconciler> Shared<R> {
     }
 }
 
-fn reference<R: Reconciler>(key: &Key) -> ObjectRef<Guarded<R>> {
+fn reference<R: Reconciler>(key: &Key) -> ObjectRef<Read<R>> {
     ObjectRef::new(&key.name).within(&key.namespace)
 }
 
@@ -117,8 +144,9 @@ pub(super) fn new<R: Reconciler>(
     } = environment.clone();
     let metrics = metrics.controller(R::NAME);
     metrics.set_max_concurrent(settings.concurrency.into());
-    let (queue, requests) = Queue::new(metrics.clone());
     let (store, writer) = reflector::store();
+    let limits = Limits::of(settings.concurrency);
+    let queue = Queue::new(limits, lane_of::<R>(store.clone()), metrics.clone());
     let field_manager = format!("stanchion-{}", R::NAME);
     let owner = (
         R::Object::group(&()).into_owned(),
@@ -160,7 +188,7 @@ pub(super) fn new<R: Reconciler>(
     };
     bells.hang::<R::Object>(Arc::clone(&subscriber.wake));
     let listed = synced.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
-    let passes = run(shared, writer, requests, scope.clone(), listed, known, shutdown);
+    let passes = run(shared, writer, scope.clone(), listed, known, shutdown);
     let controller = async move {
         tokio::select! {
             () = passes => {}
@@ -168,6 +196,15 @@ pub(super) fn new<R: Reconciler>(
         }
     };
     (controller, subscriber)
+}
+
+/// In which lane an object waits, by what is known of it now.
+fn lane_of<R: Reconciler>(store: Store<Read<R>>) -> LaneOf {
+    Arc::new(move |key| {
+        let cached = store.get(&reference::<R>(key))?;
+        let object = cached.object()?;
+        std::panic::catch_unwind(AssertUnwindSafe(|| R::lane(object))).ok()?
+    })
 }
 
 /// Runs watches that never end, and does not end where there are none.
@@ -178,16 +215,14 @@ async fn endless(watches: Vec<BoxFuture<'static, ()>>) {
 
 async fn run<R: Reconciler>(
     shared: Arc<Shared<R>>,
-    writer: Writer<Guarded<R>>,
-    requests: mpsc::UnboundedReceiver<Key>,
+    writer: Writer<Read<R>>,
     scope: Scope,
     listed: impl Fn(Option<String>),
     families: Synced,
     shutdown: CancellationToken,
 ) {
-    let store = shared.store.clone();
-    let events = watcher(scope.api::<Guarded<R>>(&shared.client), shared.settings.watcher())
-        .default_backoff()
+    let events = watcher(scope.api::<Read<R>>(&shared.client), shared.settings.watcher())
+        .backoff(backoff())
         // Four fifths of a small object are managedFields, and nobody here reads them.
         .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer);
@@ -211,47 +246,31 @@ async fn run<R: Reconciler>(
             }
         }
     });
-    let waiting = shared.queue.clone();
-    let backstop = shared.settings.backoff.most;
-    let config = controller::Config::default().concurrency(shared.settings.concurrency);
-    // A pass that does not know its object's children yet would ask for each of them.
-    let requests = async move {
+    let passes = async {
+        // A pass that does not know its object's children yet would ask for each of them.
         families.wait().await;
-        requests
-    }
-    .flatten_stream()
-    .map(|key| Ok::<_, Infallible>(reference::<R>(&key)))
-    .take_until(shutdown.cancelled_owned());
-    let passes = applier(
-        // A task of its own, so that passes use all cores; dropped with the controller, so that a lost
-        // lease stops them in the middle.
-        |object, shared| {
-            AbortOnDropHandle::new(tokio::spawn(pass::run(shared, object).with_current_subscriber()))
-        },
-        // Passes guard themselves; what arrives here is a defect of the driver.
-        move |_, defect, _| {
-            error!(error = %chain(defect), "a reconcile ended abnormally");
-            Action::requeue(backstop)
-        },
-        shared,
-        store,
-        requests,
-        config,
-    )
-    .for_each(|ended| {
-        match ended {
-            // Deleted while it waited, or woken by an orphan's end: it waits no longer.
-            Err(controller::Error::ObjectNotFound(gone)) => waiting.forget(&Key {
-                namespace: gone.namespace.unwrap_or_default(),
-                name: gone.name,
-            }),
-            Err(error) => debug!(error = %chain(&error), "not reconciled"),
-            Ok(_) => {}
-        }
-        std::future::ready(())
-    });
+        let queue = shared.queue.clone();
+        queue
+            .serve(shutdown, |key, queued| turn(Arc::clone(&shared), key, queued))
+            .await;
+    };
     tokio::select! {
         () = passes => {}
         () = listening => {}
+    }
+}
+
+/// One pass. It is a task of its own, so that passes use all cores; it is dropped with the controller, so that a lost
+/// lease stops it in the middle.
+async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
+    let backstop = shared.settings.backoff.most;
+    let pass = pass::run(shared, key, queued).with_current_subscriber();
+    match AbortOnDropHandle::new(tokio::spawn(pass)).await {
+        Ok(again) => again,
+        // Passes guard themselves; what arrives here is a defect of the driver.
+        Err(defect) => {
+            error!(error = %chain(&defect), "a reconcile ended abnormally");
+            Some(backstop)
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! The driver: runs a [`Reconciler`] over the objects of a scope.
 //!
-//! One object never runs twice at once and at most [`Settings::concurrency`] run together (kube's
-//! `applier` sees to both); a deadline and a panic guard stand around every pass; what wakes an object
+//! One object never runs twice at once, at most [`Settings::concurrency`] run together, and one namespace has at most
+//! half of these (`line`); a deadline and a panic guard stand around every pass; what wakes an object
 //! is in [`crate::watch`]; when it is looked at again is in [`backoff`].
 
 pub mod backoff;
 mod controller;
+mod line;
 pub mod memory;
 mod pass;
 mod queue;

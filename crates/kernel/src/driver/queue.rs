@@ -1,62 +1,158 @@
-//! The way into a controller's queue, and what is known of who waits there.
+//! A controller's queue: who waits for a pass, and who is looked at again later.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use futures::channel::mpsc;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::metrics::{ControllerMetrics, Queued, Running};
+use super::line::{Lane, Limits, Line};
+use crate::telemetry::metrics::{ControllerMetrics, Queued};
 use crate::watch::references::Key;
+
+/// In which lane an object waits.
+pub(super) type LaneOf = Arc<dyn Fn(&Key) -> Lane + Send + Sync>;
 
 /// A handle on the queue. Clones are handles on the same queue.
 #[derive(Clone)]
-pub(super) struct Queue {
-    requests: mpsc::UnboundedSender<Key>,
-    /// Who waits, and since when. An object waits at most once, however often it was woken.
-    waiting: Arc<Mutex<HashMap<Key, Queued>>>,
+pub(super) struct Queue(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    /// Somebody joined.
+    joined: Notify,
+    lane: LaneOf,
     metrics: ControllerMetrics,
 }
 
+struct State {
+    line: Line<Queued>,
+    timers: Timers,
+}
+
 impl Queue {
-    /// A queue and its other end.
-    pub(super) fn new(metrics: ControllerMetrics) -> (Self, mpsc::UnboundedReceiver<Key>) {
-        let (requests, receiver) = mpsc::unbounded();
-        (
-            Self {
-                requests,
-                waiting: Arc::default(),
-                metrics,
-            },
-            receiver,
-        )
+    pub(super) fn new(limits: Limits, lane: LaneOf, metrics: ControllerMetrics) -> Self {
+        let state = State {
+            line: Line::new(limits),
+            timers: Timers::default(),
+        };
+        Self(Arc::new(Inner {
+            state: Mutex::new(state),
+            joined: Notify::new(),
+            lane,
+            metrics,
+        }))
     }
 
     /// Asks for a pass over the object.
     pub(super) fn wake(&self, key: Key) {
-        let queued = || self.metrics.queued();
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(key.clone())
-            .or_insert_with(queued);
-        // A closed queue means that the controller has stopped: nobody is left to wake.
-        drop(self.requests.unbounded_send(key));
-    }
-
-    /// A pass begins. A retry was not woken, so it comes from nowhere.
-    pub(super) fn started(&self, key: &Key) -> Running {
-        self.leave(key).unwrap_or_else(|| self.metrics.queued()).started()
+        let lane = (self.0.lane)(&key);
+        self.lock().line.join(key, lane, || self.0.metrics.queued());
+        self.0.joined.notify_one();
     }
 
     /// The object is gone.
     pub(super) fn forget(&self, key: &Key) {
-        drop(self.leave(key));
+        let mut state = self.lock();
+        state.timers.clear(key);
+        drop(state.line.leave(key));
     }
 
-    fn leave(&self, key: &Key) -> Option<Queued> {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key)
+    /// Runs passes until shutdown, and until those that run then have ended. A pass says when its object is looked at
+    /// again; what wakes it earlier comes first.
+    pub(super) async fn serve<F>(&self, shutdown: CancellationToken, pass: impl Fn(Key, Queued) -> F)
+    where
+        F: Future<Output = Option<Duration>>,
+    {
+        let mut running = FuturesUnordered::new();
+        let mut stopping = shutdown.is_cancelled();
+        loop {
+            while !stopping && let Some((key, queued)) = self.take() {
+                let pass = pass(key.clone(), queued);
+                running.push(async move { (key, pass.await) });
+            }
+            if stopping && running.is_empty() {
+                return;
+            }
+            let next = self.lock().timers.next();
+            tokio::select! {
+                Some((key, again)) = running.next(), if !running.is_empty() => self.finish(&key, again),
+                () = shutdown.cancelled(), if !stopping => stopping = true,
+                () = self.0.joined.notified(), if !stopping => {}
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if !stopping && next.is_some() => self.ring(),
+            }
+        }
+    }
+
+    fn take(&self) -> Option<(Key, Queued)> {
+        let mut state = self.lock();
+        let taken = state.line.take()?;
+        state.timers.clear(&taken.0);
+        Some(taken)
+    }
+
+    fn finish(&self, key: &Key, again: Option<Duration>) {
+        let lane = (self.0.lane)(key);
+        let mut state = self.lock();
+        state.line.finish(key, || lane);
+        if let Some(delay) = again {
+            state.timers.set(key, delay);
+        }
+    }
+
+    /// Those whose time has come wait for a pass.
+    fn ring(&self) {
+        let due = self.lock().timers.due(Instant::now());
+        for key in due {
+            self.wake(key);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When objects are looked at again although nothing wakes them.
+#[derive(Default)]
+struct Timers {
+    by_time: BTreeMap<(Instant, u64), Key>,
+    by_key: HashMap<Key, (Instant, u64)>,
+    count: u64,
+}
+
+impl Timers {
+    fn set(&mut self, key: &Key, delay: Duration) {
+        self.clear(key);
+        let Some(at) = Instant::now().checked_add(delay) else {
+            return;
+        };
+        self.count += 1;
+        self.by_time.insert((at, self.count), key.clone());
+        self.by_key.insert(key.clone(), (at, self.count));
+    }
+
+    fn clear(&mut self, key: &Key) {
+        if let Some(timer) = self.by_key.remove(key) {
+            self.by_time.remove(&timer);
+        }
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.by_time.keys().next().map(|(at, _)| *at)
+    }
+
+    fn due(&mut self, now: Instant) -> Vec<Key> {
+        let later = self.by_time.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut self.by_time, later);
+        let due: Vec<Key> = due.into_values().collect();
+        for key in &due {
+            self.by_key.remove(key);
+        }
+        due
     }
 }

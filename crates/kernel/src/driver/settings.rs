@@ -9,10 +9,13 @@ use super::Backoff;
 /// How controllers are run. kube's own defaults (no bound on concurrency, no deadline) are not ours.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many objects of one controller are reconciled together.
+    /// How many objects of one controller are reconciled together: half of these of one namespace, so that nobody's
+    /// objects hold up everybody's.
     pub concurrency: u16,
     /// How long one pass may take.
     pub deadline: Duration,
+    /// How often an object is looked at although nothing changed and nothing failed, at most: its spec may ask for more.
+    pub shortest_interval: Duration,
     /// How transient problems are retried.
     pub backoff: Backoff,
     /// Whether the API server streams lists (1.34 and newer): the cheapest way to start.
@@ -22,8 +25,9 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            concurrency: 8,
+            concurrency: 16,
             deadline: Duration::from_mins(1),
+            shortest_interval: Duration::ZERO,
             backoff: Backoff::default(),
             streaming_lists: false,
         }

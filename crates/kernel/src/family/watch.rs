@@ -17,7 +17,7 @@ use super::store::{Families, Family};
 use crate::driver::Synced;
 use crate::scope::Scope;
 use crate::watch::references::Key;
-use crate::watch::{MANAGED_BY, attend};
+use crate::watch::{MANAGED_BY, attend, backoff};
 
 /// Where the watches of a controller's families come from and lead to.
 pub(crate) struct Setting<'a> {
@@ -97,7 +97,7 @@ fn open<K: Member>(family: Arc<Family<K>>, setting: &Setting<'_>, label: &str) -
         Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, &resource),
     };
     let ours = format!("{}={label}", MANAGED_BY.0);
-    let events = watcher(api, setting.config.clone().labels(&ours)).default_backoff();
+    let events = watcher(api, setting.config.clone().labels(&ours)).backoff(backoff());
     let name = format!("children of kind {} in {}", resource.plural, setting.scope);
     let done: Vec<_> = setting.synced.iter().map(|synced| synced.expect(&name)).collect();
     let wake = Arc::clone(&setting.wake);

@@ -19,7 +19,7 @@ use crate::problem::chain;
 use crate::scope::Scope;
 use crate::watch::references::version;
 use crate::watch::related::{Hearing, Subscriber, open};
-use crate::watch::{Watch, attend};
+use crate::watch::{Watch, attend, backoff};
 
 /// A definition is served a moment after it is there.
 const SOON: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ async fn definition(
 ) {
     let name = kind.definition();
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
-    let events = watcher(api, config.fields(&format!("metadata.name={name}"))).default_backoff();
+    let events = watcher(api, config.fields(&format!("metadata.name={name}"))).backoff(backoff());
     let reference = kind.reference();
     let mut listing = None;
     attend(&format!("definition {name}"), events, synced, |event| {

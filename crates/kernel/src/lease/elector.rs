@@ -2,8 +2,11 @@
 
 use std::pin::pin;
 
+use futures::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
 use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
@@ -17,6 +20,7 @@ use super::{
     leadership::Tenure,
     record::{self, Claim, Observed},
 };
+use crate::watch::backoff;
 
 /// A candidate for one Lease. Needs [`super::rules`].
 #[derive(Clone)]
@@ -107,6 +111,7 @@ impl Elector {
         info!(lease = %self.settings.name, identity = %self.settings.identity, "waiting for the leader lease");
         let mut observed = Observed::default();
         let mut holder = None;
+        let mut given_back = pin!(self.given_back());
         loop {
             // Taken before the request: the others count from when they see the write, and that
             // may be long before we read the answer.
@@ -129,8 +134,33 @@ impl Elector {
             }
             // Candidates that were started together should not ask together.
             let jitter = 1.0 + rand::random::<f64>() / 2.0;
-            tokio::time::sleep(self.settings.timings.retry_period().mul_f64(jitter)).await;
+            let pause = Instant::now() + self.settings.timings.retry_period().mul_f64(jitter);
+            let expiry = observed
+                .expires(&self.settings)
+                .filter(|expiry| *expiry > Instant::now());
+            tokio::select! {
+                () = tokio::time::sleep_until(expiry.map_or(pause, |expiry| expiry.min(pause))) => {}
+                Some(()) = given_back.next() => {}
+            }
         }
+    }
+
+    /// Tells when the Lease has no holder any more. Without the right to watch it never does, and the next look finds out.
+    fn given_back(&self) -> impl Stream<Item = ()> + use<> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.settings.name));
+        watcher::watcher(self.leases.clone(), config)
+            .backoff(backoff())
+            .filter_map(|event| {
+                let free = |lease: &Lease| {
+                    let spec = lease.spec.as_ref();
+                    spec.and_then(|spec| spec.holder_identity.as_deref())
+                        .is_none_or(str::is_empty)
+                };
+                std::future::ready(match event {
+                    Ok(Event::Apply(lease)) => free(&lease).then_some(()),
+                    _ => None,
+                })
+            })
     }
 
     /// Renews until another replica holds the Lease. Failures only count against the deadline.

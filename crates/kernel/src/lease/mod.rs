@@ -28,6 +28,7 @@ pub fn rules() -> Vec<Rule> {
     vec![Rule::new(
         "coordination.k8s.io",
         &["leases"],
-        &["get", "create", "update"],
+        // One that stands by watches it, to be there at once when it is given back.
+        &["get", "list", "watch", "create", "update"],
     )]
 }

@@ -37,6 +37,12 @@ impl Observed {
         claim(spec, settings, since, now)
     }
 
+    /// When the Lease is ours to take, if its holder does not renew it.
+    pub(super) fn expires(&self, settings: &LeaseSettings) -> Option<Instant> {
+        let (spec, since) = self.0.as_ref()?;
+        since.checked_add(patience(spec, settings))
+    }
+
     /// Judges a Lease that is gone. Deleting it does not tell its holder to stop, so whoever saw
     /// the holder waits as for any other sign of life.
     pub(super) fn judge_missing(&self, settings: &LeaseSettings, now: Instant) -> Claim {

@@ -13,8 +13,8 @@ use tracing::warn;
 
 use crate::problem::chain;
 
-/// Longer than the longest pause between two attempts (30 s, doubled by jitter) and an attempt that hangs (30 s).
-const PATIENCE: Duration = Duration::from_secs(100);
+/// Longer than the longest pause between two attempts (7.5 s) and an attempt that hangs (30 s).
+const PATIENCE: Duration = Duration::from_secs(50);
 
 /// How far the watch can be relied on.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,10 +11,43 @@ pub mod primary;
 pub mod references;
 pub mod related;
 
+use std::time::Duration;
+
 use kube::Resource;
 use kube::core::ApiResource;
+use kube::runtime::utils::{Backoff, ResetTimerBackoff};
+use rand::Rng as _;
 
 pub(crate) use attend::attend;
+
+/// How a watch that broke is opened again. The pauses stay short: they bound how long a change goes unnoticed after the
+/// API server is back. One that breaks again and again is not opened faster and faster.
+pub(crate) fn backoff() -> ResetTimerBackoff<Pauses> {
+    ResetTimerBackoff::new(Pauses(SHORTEST_PAUSE), Duration::from_mins(1))
+}
+
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Pauses that double up to a limit, each with up to its half in addition, so that watches which broke together do not
+/// come back together.
+pub(crate) struct Pauses(Duration);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.0;
+        self.0 = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        Some(pause + pause.mul_f64(rand::rng().random_range(0.0..0.5)))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = SHORTEST_PAUSE;
+    }
+}
 
 /// The label on everything that the operator makes, and the selector of its watches.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stanchion");

@@ -4,15 +4,16 @@
 //! when its generation, its deletion, our finalizer or an annotation that we honour changed; everything
 //! else would be a loop that feeds itself.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::core::{DeserializeGuard, ObjectMeta};
+use kube::Resource;
+use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
 
 use super::references::{Key, version};
-use crate::reconciler::{Object, Reconciler};
+use crate::reconciler::Reconciler;
 
 /// What the primary watch has to say.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,11 +59,36 @@ impl Fingerprints {
         self.lock().contains_key(key)
     }
 
-    fn changed<R: Reconciler>(&self, meta: &ObjectMeta) -> bool {
-        let now = Seen::of::<R>(meta);
-        let fingerprint = now.fingerprint;
-        let before = self.lock().insert(key(meta), now);
-        before.is_none_or(|before| before.fingerprint != fingerprint)
+    /// Takes in what the watch told. Says whether that is worth a reconcile.
+    fn changed(&self, key: &Key, now: Seen) -> bool {
+        let mut known = self.lock();
+        let news = known
+            .get(key)
+            .is_none_or(|before| before.fingerprint != now.fingerprint);
+        known.insert(key.clone(), now);
+        news
+    }
+
+    /// Takes in a whole list: what changed in it, and what it no longer has.
+    ///
+    /// Where a write of ours is newer than the list, the list is old: the watch that follows tells the rest.
+    fn relisted(&self, listed: HashMap<Key, Seen>) -> Vec<News> {
+        let gone: Vec<Key> = {
+            let mut known = self.lock();
+            let gone = known.keys().filter(|key| !listed.contains_key(*key)).cloned();
+            let gone = gone.collect();
+            known.retain(|key, _| listed.contains_key(key));
+            gone
+        };
+        let is_outrun = |key: &Key, seen: &Seen| {
+            let known = self.lock();
+            known.get(key).is_some_and(|known| known.version > seen.version)
+        };
+        let changed = listed
+            .into_iter()
+            .filter_map(|(key, seen)| (!is_outrun(&key, &seen) && self.changed(&key, seen)).then_some(key));
+        let changed: Vec<News> = changed.map(News::Changed).collect();
+        gone.into_iter().map(News::Gone).chain(changed).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Seen>> {
@@ -95,10 +121,13 @@ fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
 }
 
 /// Turns the events of the primary watch into news.
+///
+/// The cache that passes read changes only when a list is complete. So nothing of a list is news before its end: a
+/// pass that began earlier would read the object as it was before, and nothing would wake it again.
 pub struct Primary<R: Reconciler> {
     fingerprints: Fingerprints,
     /// The objects of the list under way; what is not in it when it ends has gone unseen.
-    listing: Option<HashSet<Key>>,
+    listing: HashMap<Key, Seen>,
     reconciler: std::marker::PhantomData<R>,
 }
 
@@ -107,45 +136,34 @@ impl<R: Reconciler> Primary<R> {
     pub fn new(fingerprints: Fingerprints) -> Self {
         Self {
             fingerprints,
-            listing: None,
+            listing: HashMap::new(),
             reconciler: std::marker::PhantomData,
         }
     }
 
     /// The news in one event.
-    pub fn hear<O: Object>(&mut self, event: &Event<DeserializeGuard<O>>) -> Vec<News> {
+    pub fn hear<K: Resource>(&mut self, event: &Event<K>) -> Vec<News> {
         match event {
             Event::Init => {
-                self.listing = Some(HashSet::new());
+                self.listing.clear();
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => {
-                let meta = kube::Resource::meta(object);
+            Event::InitApply(object) => {
+                let meta = object.meta();
+                self.listing.insert(key(meta), Seen::of::<R>(meta));
+                Vec::new()
+            }
+            Event::InitDone => self.fingerprints.relisted(std::mem::take(&mut self.listing)),
+            Event::Apply(object) => {
+                let meta = object.meta();
                 let key = key(meta);
-                if let (Event::InitApply(_), Some(listing)) = (event, &mut self.listing) {
-                    listing.insert(key.clone());
-                }
-                self.fingerprints
-                    .changed::<R>(meta)
-                    .then_some(News::Changed(key))
-                    .into_iter()
-                    .collect()
+                let changed = self.fingerprints.changed(&key, Seen::of::<R>(meta));
+                changed.then_some(News::Changed(key)).into_iter().collect()
             }
             Event::Delete(object) => {
-                let key = key(kube::Resource::meta(object));
+                let key = key(object.meta());
                 self.fingerprints.lock().remove(&key);
                 vec![News::Gone(key)]
-            }
-            Event::InitDone => {
-                let listed = self.listing.take().unwrap_or_default();
-                let mut known = self.fingerprints.lock();
-                let gone: Vec<Key> = known
-                    .keys()
-                    .filter(|key| !listed.contains(*key))
-                    .cloned()
-                    .collect();
-                known.retain(|key, _| listed.contains(key));
-                gone.into_iter().map(News::Gone).collect()
             }
         }
     }

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
 use super::references::{Key, Reference, References, kind_key, version};
-use super::{MANAGED_BY, Watch, attend};
+use super::{MANAGED_BY, Watch, attend, backoff};
 use crate::driver::Synced;
 use crate::foreign::{self, Foreign};
 use crate::scope::Scope;
@@ -122,7 +122,7 @@ pub(crate) fn open(
     } else {
         config
     };
-    watcher(api, config).default_backoff()
+    watcher(api, config).backoff(backoff())
 }
 
 /// Turns the events of one watch into wake-ups.

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
+use stanchion_kernel::lenient::Lenient;
 use stanchion_kernel::{Class, finalizer};
 
 use crate::toy::{Bed, FINALIZER, Widget, WidgetSpec};
@@ -156,7 +157,10 @@ async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
     let read = bed.widget("one", sized(1)).await;
     let theirs = |entries: &[&str]| json!({ "metadata": { "finalizers": entries } });
     bed.merge::<Widget>("one", theirs(&["example.com/theirs"])).await;
-    let lost = finalizer::add(&api, &read, FINALIZER, "toy").await.unwrap_err();
+    let lenient = bed.api::<Lenient<Widget>>();
+    let lost = finalizer::add(&lenient, &read, FINALIZER, "toy")
+        .await
+        .unwrap_err();
     assert_eq!(
         (lost.class, lost.reason),
         (Class::Transient, "Conflict"),
@@ -164,16 +168,19 @@ async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
     );
 
     let read = api.get("one").await.unwrap();
-    let added = finalizer::add(&api, &read, FINALIZER, "toy").await.unwrap();
+    let added = finalizer::add(&lenient, &read, FINALIZER, "toy").await.unwrap();
+    let added = added.into_whole().unwrap();
     assert_eq!(finalizers(&added), ["example.com/theirs", FINALIZER]);
     // Ours has another place in the list by the time it is removed.
     bed.merge::<Widget>("one", theirs(&[FINALIZER, "example.com/other"]))
         .await;
-    finalizer::remove(&api, &added, FINALIZER, "toy").await.unwrap();
+    finalizer::remove(&lenient, &added, FINALIZER, "toy")
+        .await
+        .unwrap();
     assert_eq!(finalizers(&api.get("one").await.unwrap()), ["example.com/other"]);
 
     bed.delete::<Widget>("one").await;
-    let late = finalizer::add(&api, &api.get("one").await.unwrap(), FINALIZER, "toy")
+    let late = finalizer::add(&lenient, &api.get("one").await.unwrap(), FINALIZER, "toy")
         .await
         .unwrap_err();
     assert_eq!(
@@ -186,6 +193,8 @@ async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
     bed.merge::<Widget>("one", theirs(&[])).await;
     bed.widget("one", sized(1)).await;
     bed.merge::<Widget>("one", theirs(&[FINALIZER])).await;
-    finalizer::remove(&api, &added, FINALIZER, "toy").await.unwrap();
+    finalizer::remove(&lenient, &added, FINALIZER, "toy")
+        .await
+        .unwrap();
     assert_eq!(finalizers(&api.get("one").await.unwrap()), [FINALIZER]);
 }

@@ -22,8 +22,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 const RETRY: Duration = Duration::from_secs(2);
-const RENEW: Duration = Duration::from_secs(10);
-const LEASE: Duration = Duration::from_secs(15);
+const RENEW: Duration = Duration::from_secs(7);
+const LEASE: Duration = Duration::from_secs(10);
 
 fn elector(link: &Link, name: &str) -> Elector {
     let settings = LeaseSettings {

@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use stanchion_kernel::Class;
+use stanchion_kernel::lenient::Lenient;
 
 use crate::toy::{Bed, DEADLINE, FINALIZER, POKE, Running, Widget, WidgetSpec, WidgetStatus};
 
@@ -201,7 +202,7 @@ async fn a_status_does_not_land_on_a_successor() {
         ..status
     };
     let api: Api<Widget> = bed.api();
-    let problem = stanchion_kernel::status::write(&api, &gone, &status, &[], "toy")
+    let problem = stanchion_kernel::status::write(&bed.api::<Lenient<Widget>>(), &gone, &status, &[], "toy")
         .await
         .unwrap_err();
     assert_eq!(problem.reason, "NotFound", "{problem:?}");

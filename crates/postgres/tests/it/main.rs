@@ -9,8 +9,8 @@
 
 mod batch;
 mod connect;
-mod handover;
 mod fence;
+mod handover;
 mod identity;
 mod lock;
 mod pool;

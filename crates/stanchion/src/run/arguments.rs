@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
@@ -60,10 +61,14 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) instance: InstanceArguments,
 
-    /// How many objects of one controller are reconciled together
-    #[arg(long, env = "STANCHION_CONCURRENCY", value_name = "N", default_value_t = 8,
+    /// How many objects of one controller are reconciled together; one namespace has at most half of these
+    #[arg(long, env = "STANCHION_CONCURRENCY", value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(super) concurrency: u16,
+
+    /// How often an object is looked at although nothing changed, at most, whatever interval its spec asks for
+    #[arg(long, env = "STANCHION_MIN_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub(super) min_interval: Duration,
 
     /// The form of the log: text or json
     #[arg(long, env = "STANCHION_LOG_FORMAT", value_name = "FORMAT", default_value_t)]
@@ -73,7 +78,8 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_LOG", value_name = "FILTER", default_value = logs::DEFAULT_FILTER)]
     pub(super) log: String,
 
-    /// Send traces and metrics to this OpenTelemetry collector, such as `http://collector:4318`
+    /// Send traces and metrics to this OpenTelemetry collector, such as `http://collector:4318`. Without it,
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` and the variables of the signals count
     #[cfg(feature = "otlp")]
     #[arg(long, env = "STANCHION_OTLP_ENDPOINT", value_name = "URL")]
     pub(super) otlp_endpoint: Option<String>,
@@ -126,6 +132,10 @@ pub(crate) struct Admission {
     /// and rotates its own certificate
     #[arg(long, env = "STANCHION_WEBHOOK_CERT_DIR", value_name = "DIR")]
     pub(super) webhook_cert_dir: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    stanchion_api::duration::parse(text).ok_or_else(|| "write it like 90s, 10m or 1h30m".to_owned())
 }
 
 fn url(text: &str) -> Result<Endpoint, EndpointError> {

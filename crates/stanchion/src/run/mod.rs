@@ -172,7 +172,10 @@ async fn start<'a>(
     let webhooks = webhooks::serve(
         arguments,
         (unfenced.clone(), metrics.clone()),
-        &namespace,
+        (
+            &namespace,
+            &setup.fingerprints.mark("stanchion", "webhook-path", &[]),
+        ),
         servers,
         closing,
     )
@@ -185,6 +188,7 @@ async fn start<'a>(
         settings: Settings {
             concurrency: arguments.concurrency,
             streaming_lists,
+            shortest_interval: arguments.min_interval,
             ..Settings::default()
         },
         metrics,

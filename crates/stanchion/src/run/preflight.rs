@@ -13,9 +13,13 @@ use kube::{Client, ResourceExt as _};
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
+use tracing::warn;
 
 /// How long the cluster has to answer.
 const REACHABLE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a pod waits for an API server that is away. Nobody sits in front of it, and each time that it ended instead,
+/// Kubernetes would wait longer before it starts it again.
+const IN_POD: Duration = Duration::from_secs(25);
 /// How long a kind may be missing: one that was installed a moment ago is not served yet.
 const SERVED_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -64,14 +68,15 @@ pub(crate) async fn check(
         url: url.to_owned(),
         why,
     };
-    let version = match timeout(REACHABLE_WITHIN, client.apiserver_version()).await {
-        Ok(Ok(version)) => version,
-        Ok(Err(error)) => return Err(unreachable(said(&error))),
-        Err(_) => {
-            return Err(unreachable(format!(
-                "no answer within {} seconds",
-                REACHABLE_WITHIN.as_secs()
-            )));
+    let patience = Instant::now() + if is_in_pod() { IN_POD } else { Duration::ZERO };
+    let version = loop {
+        match version(client).await {
+            Ok(version) => break version,
+            Err(why) if Instant::now() >= patience => return Err(unreachable(why)),
+            Err(why) => {
+                warn!(why, "waiting for the cluster");
+                sleep(LOOK_AGAIN).await;
+            }
         }
     };
     let deadline = Instant::now() + SERVED_WITHIN;
@@ -93,6 +98,19 @@ pub(crate) async fn check(
         streaming_lists: streams_lists(&version),
         version: version.git_version,
     })
+}
+
+async fn version(client: &Client) -> Result<Info, String> {
+    match timeout(REACHABLE_WITHIN, client.apiserver_version()).await {
+        Ok(Ok(version)) => Ok(version),
+        Ok(Err(error)) => Err(said(&error)),
+        Err(_) => Err(format!("no answer within {} seconds", REACHABLE_WITHIN.as_secs())),
+    }
+}
+
+/// Kubernetes sets the variable in every container.
+fn is_in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 /// The kinds that have a status, as `plural.group`.

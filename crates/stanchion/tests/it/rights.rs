@@ -92,6 +92,33 @@ fn for_some_namespaces_nothing_namespaced_is_granted_everywhere() {
     }
 }
 
+/// F20: what does not run needs nothing. Each row is a controller and what only it may touch.
+#[test]
+fn a_controller_that_is_off_has_no_rights() {
+    let owned = [
+        ("user", "postgresusers"),
+        ("supabase", "deployments"),
+        ("policy", "postgrespolicyplans"),
+        ("gitlab", "helmreleases"),
+    ];
+    for (controller, own) in owned {
+        let documents = documents(&stdout(["rbac", "--controllers", controller]));
+        let granted: Vec<String> = documents
+            .iter()
+            .flat_map(rules)
+            .flat_map(|rule| rule.resources.unwrap_or_default())
+            .collect();
+        for (other, resource) in owned {
+            let is_granted = granted.iter().any(|granted| granted == resource);
+            assert_eq!(
+                is_granted,
+                resource == own,
+                "{controller} and what is {other}'s: {granted:?}"
+            );
+        }
+    }
+}
+
 /// Lets it make a login and take it away again, and sees that it had every right that it asked for.
 pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac: &[&str], run: &[&str]) {
     let account = format!("{namespace}/{ACCOUNT}");

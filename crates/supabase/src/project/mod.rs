@@ -68,6 +68,10 @@ impl Reconciler for ProjectController {
         children::families()
     }
 
+    fn lane(project: &SupabaseProject) -> Option<String> {
+        target::name(&project.spec.database.secret_ref)
+    }
+
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], READ),

@@ -195,8 +195,8 @@ fn kubernetes_types(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
         Some(format!("spec.{}.{field}: {error}", component.field))
     });
     let of_peers = || {
-        let peers = spec.network_policy.as_ref()?.from.iter();
-        let error = peers.into_iter().find_map(Loose::misfit)?;
+        let mut peers = spec.network_policy.as_ref()?.from.iter();
+        let error = peers.find_map(Loose::misfit)?;
         Some(format!("spec.networkPolicy.from: {error}"))
     };
     of_component

@@ -87,6 +87,17 @@ impl Reconciler for UserController {
         ]
     }
 
+    fn lane(user: &PostgresUser) -> Option<String> {
+        let instance = user.spec.instance_ref.as_ref();
+        Some(instance.map_or_else(String::new, |instance| {
+            format!(
+                "{}/{}",
+                instance.namespace.as_deref().unwrap_or_default(),
+                instance.name
+            )
+        }))
+    }
+
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], READ),

@@ -2,18 +2,18 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::object::HasStatus;
-use kube::runtime::controller::Action;
 use kube::{Api, Resource};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info};
 
 use super::{APPLY, Pass, panicked};
 use crate::condition::Conditions;
-use crate::driver::controller::Shared;
+use crate::driver::controller::{Read, Shared};
 use crate::events::transitions;
 use crate::problem::{Problem, Retry};
 use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
@@ -22,7 +22,7 @@ use crate::telemetry::metrics::Finish;
 
 impl<R: Reconciler> Pass<'_, R> {
     /// Reports, writes what changed, and decides when to look again.
-    pub(super) async fn conclude(self, problem: Option<Problem>) -> (Action, Finish) {
+    pub(super) async fn conclude(self, problem: Option<Problem>) -> (Option<Duration>, Finish) {
         let (mut problem, report) = self.report(problem);
         let again = report.again;
         match self.publish(report).await {
@@ -91,7 +91,7 @@ impl<R: Reconciler> Pass<'_, R> {
         let object = Arc::new(object);
         let end = Instant::now() + self.shared.settings.deadline;
         for failures in 1.. {
-            let mut pass = Pass::new(self.shared, Arc::clone(&object));
+            let mut pass = Pass::new(self.shared, Arc::clone(&object), Vec::new());
             pass.gone = true;
             let Err(problem) = pass.guarded_steps().await else {
                 info!("cleaned up after an object that was deleted while it was made");
@@ -110,10 +110,10 @@ impl<R: Reconciler> Pass<'_, R> {
 /// Writes a status that is not shown yet; `None` when there was nothing to write.
 pub(super) async fn write_status<R: Reconciler>(
     shared: &Shared<R>,
-    api: &Api<R::Object>,
+    api: &Api<Read<R>>,
     object: &R::Object,
     status: StatusOf<R>,
-) -> Result<Option<R::Object>, Problem> {
+) -> Result<Option<Read<R>>, Problem> {
     let ours: Vec<&str> = [crate::condition::RECONCILING, crate::condition::STALLED]
         .into_iter()
         .chain(R::CONDITIONS.iter().copied())
@@ -122,6 +122,8 @@ pub(super) async fn write_status<R: Reconciler>(
         return Ok(None);
     }
     let written = status::write(api, object, &status, &ours, &shared.field_manager).await?;
-    shared.memory.wrote(&written);
+    if let Some(written) = written.clone().into_whole() {
+        shared.memory.wrote(&written);
+    }
     Ok(Some(written))
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use kube::runtime::controller::Action;
 use tracing::{debug, info, warn};
 
 use super::PANICKED;
@@ -20,7 +19,7 @@ impl<R: Reconciler> Shared<R> {
         object: &R::Object,
         problem: Option<&Problem>,
         again: Option<Duration>,
-    ) -> (Action, Finish) {
+    ) -> (Option<Duration>, Finish) {
         let ended = problem.map(|problem| (problem.class, problem.reason));
         let before = self.memory.ended(object, ended);
         let class = |ended: Ended| ended.map(|(class, _)| class.as_str());
@@ -51,9 +50,10 @@ impl<R: Reconciler> Shared<R> {
             } else {
                 Finish::Success
             };
-            (again.map(jitter), finish)
+            let shortest = self.settings.shortest_interval;
+            (again.map(|again| jitter(again.max(shortest))), finish)
         };
-        (delay.map_or_else(Action::await_change, Action::requeue), finish)
+        (delay, finish)
     }
 }
 

@@ -2,26 +2,27 @@
 
 mod conclude;
 mod ending;
+mod malformed;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
-use kube::runtime::controller::Action;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
-use tracing::{Instrument, info, warn};
+use tracing::{Instrument, info};
 
 use self::conclude::write_status;
-use super::controller::{Guarded, Shared};
+use super::controller::{Newest, Read, Shared};
 use crate::context::{Reader, Writer};
-use crate::events::Notice;
 use crate::finalizer;
+use crate::lenient::Flaw;
 use crate::problem::Problem;
 use crate::reconciler::Reconciler;
 use crate::telemetry::logs::reconcile_span;
-use crate::telemetry::metrics::Finish;
-use crate::watch::primary::key;
+use crate::telemetry::metrics::{Finish, Queued};
+use crate::watch::references::Key;
 
 /// The step that changes things.
 const APPLY: &str = "apply";
@@ -30,37 +31,32 @@ const APPLY: &str = "apply";
 const PANICKED: &str = "Panicked";
 
 /// Reconciles one object and says when to look again.
-pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guarded<R>>) -> Action {
-    let meta = guarded.meta();
-    let span = reconcile_span(
-        R::NAME,
-        meta.namespace.as_deref(),
-        meta.name.as_deref().unwrap_or_default(),
-        meta.generation,
-    );
+pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
+    // Gone while it waited, or woken by an orphan's end.
+    let newest = shared.newest(&key)?;
+    let generation = newest.meta().generation;
+    let span = reconcile_span(R::NAME, Some(&key.namespace), &key.name, generation);
     async move {
-        let key = key(guarded.meta());
-        let running = shared.queue.started(&key);
-        let (action, finish) = match &guarded.0 {
-            Ok(_) => match shared.newest(&key) {
-                Some(object) => Pass::new(&shared, object).run().await,
-                None => (Action::await_change(), Finish::Success),
-            },
-            Err(invalid) => {
-                // The schema keeps such objects out; an older schema may have let one in. It stops nothing else.
-                let notice = Notice::warning("Malformed", "Read", &invalid.error);
-                warn!(
-                    error = invalid.error,
-                    "the object cannot be read as {}",
-                    R::Object::kind(&())
-                );
-                shared.recorder.publish(&guarded.object_ref(&()), &notice).await;
-                (Action::await_change(), Finish::Terminal)
+        let running = queued.started();
+        let pass = async {
+            match newest {
+                Newest::Object(object, flaws) => Pass::new(&shared, object, flaws).run().await,
+                Newest::Unreadable(object) => shared.unreadable(&object).await,
+            }
+        };
+        let fence = shared.fence.clone();
+        let fenced = stanchion_postgres::Fence::new(move || fence.check().is_ok()).around(pass);
+        // The steps have a guard of their own, which tells the object. This one is for what is around them.
+        let (again, finish) = match AssertUnwindSafe(fenced).catch_unwind().await {
+            Ok(ended) => ended,
+            Err(panic) => {
+                panicked("the end of a pass", panic.as_ref());
+                (Some(shared.settings.backoff.most), Finish::Panic)
             }
         };
         running.finish(finish);
         shared.forget_if_gone(&key);
-        action
+        again
     }
     .instrument(span)
     .await
@@ -69,8 +65,10 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, guarded: Arc<Guar
 /// How far the pass has come.
 struct Pass<'a, R: Reconciler> {
     shared: &'a Shared<R>,
-    api: Api<R::Object>,
+    api: Api<Read<R>>,
     object: Arc<R::Object>,
+    /// What of the object cannot be read, and is not in `object`.
+    flaws: Vec<Flaw>,
     step: &'static str,
     /// The object is gone: there is no status to write.
     gone: bool,
@@ -80,11 +78,12 @@ struct Pass<'a, R: Reconciler> {
 }
 
 impl<'a, R: Reconciler> Pass<'a, R> {
-    fn new(shared: &'a Shared<R>, object: Arc<R::Object>) -> Self {
+    fn new(shared: &'a Shared<R>, object: Arc<R::Object>, flaws: Vec<Flaw>) -> Self {
         Self {
             shared,
             api: Api::namespaced(shared.client.clone(), &object.namespace().unwrap_or_default()),
             object,
+            flaws,
             step: "validate",
             gone: false,
             target: None,
@@ -93,10 +92,10 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
     }
 
-    async fn run(mut self) -> (Action, Finish) {
+    async fn run(mut self) -> (Option<Duration>, Finish) {
         if self.is_deleting() && (!self.has_finalizer() || self.shared.memory.is_released(&self.object)) {
             // Our part is done, or was never begun; others may still hold the object, or the watch may lag.
-            return (Action::await_change(), Finish::Success);
+            return (None, Finish::Success);
         }
         // As it was when the steps were chosen. One that is deleted while they run is cleaned up by the next pass: this
         // one has not, and may just have made what is to be cleaned up.
@@ -106,7 +105,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         self.shared.reconciler.ended(problem.as_ref(), began.elapsed());
         if leaving && problem.is_none() {
             match self.release().await {
-                Ok(()) => return (Action::await_change(), Finish::Success),
+                Ok(()) => return (None, Finish::Success),
                 Err(failed) => problem = Some(failed),
             }
         }
@@ -129,8 +128,10 @@ impl<'a, R: Reconciler> Pass<'a, R> {
 
     async fn steps(&mut self) -> Result<(), Problem> {
         let target = if self.is_deleting() {
+            malformed::may_leave::<R>(&self.flaws)?;
             R::farewell(&self.object)
         } else {
+            malformed::may_live(&self.flaws)?;
             R::validate(&self.object)?
         };
         let target = self.target.insert(target);
@@ -155,6 +156,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             )
             .await?;
             self.shared.fingerprints.expect::<R>(object.meta());
+            let object = whole::<R>(object)?;
             self.shared.memory.wrote(&object);
             self.object = Arc::new(object);
         }
@@ -169,7 +171,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         if let Some(status) = R::announce(&self.object, target, observed, &plan).filter(|_| !self.gone) {
             self.step = "announcing";
             if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
-                self.object = Arc::new(object);
+                self.object = Arc::new(whole::<R>(object)?);
             }
         }
         self.step = APPLY;
@@ -206,6 +208,12 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     fn has_finalizer(&self) -> bool {
         R::FINALIZER.is_some_and(|finalizer| finalizer::has(self.object.as_ref(), finalizer))
     }
+}
+
+/// What a write returned. It has a field that cannot be read only if somebody has changed it meanwhile.
+fn whole<R: Reconciler>(written: Read<R>) -> Result<R::Object, Problem> {
+    let changed = || Problem::transient("Conflict", "the object changed meanwhile");
+    written.into_whole().ok_or_else(changed)
 }
 
 fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {

@@ -4,9 +4,11 @@
 mod backoff;
 mod concurrency;
 mod deadline;
+mod fairness;
 mod memory;
 mod panics;
 mod readiness;
+mod relist;
 mod shutdown;
 
 use std::time::Duration;

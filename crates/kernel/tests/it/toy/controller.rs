@@ -1,5 +1,7 @@
 //! The toy's five steps.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
@@ -88,6 +90,11 @@ impl Reconciler for Toy {
 
     fn watches() -> Vec<Watch> {
         vec![Watch::owned::<ConfigMap>(), Watch::referred::<Secret>()]
+    }
+
+    fn lane(object: &Widget) -> Option<String> {
+        let name = object.name_any();
+        name.split_once('.').map(|(lane, _)| lane.to_owned())
     }
 
     fn rules() -> Vec<Rule> {
@@ -191,7 +198,10 @@ impl Reconciler for Toy {
             conditions.set(CONDITION, Truth::True, "Ready", "the thing is there");
         }
         status.conditions = conditions.finish();
-        Report::new(status)
+        Report {
+            again: object.spec.interval.map(Duration::from_secs),
+            ..Report::new(status)
+        }
     }
 }
 

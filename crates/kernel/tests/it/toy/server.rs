@@ -16,13 +16,14 @@ use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, ApiResponse, Options};
 use stanchion_kernel::driver::{Environment, Operator, Settings};
 use stanchion_kernel::telemetry::Metrics;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, ServiceExt as _};
 
 use super::{POKE, Toy, Widget, WidgetSpec, World, environment};
 
 const NAMESPACE: &str = "paused";
-const WIDGETS: &str = "/apis/test.stanchion.dev/v1/namespaces/paused/widgets";
+const WIDGETS: &str = "/apis/test.stanchion.dev/v1";
 
 /// The server, the world beside it, and what the operator on it counts.
 #[derive(Clone)]
@@ -42,6 +43,8 @@ struct State {
     calls: Vec<String>,
     /// Method and end of a path, and what such a request is answered: a status, or nothing at all.
     faults: Vec<(Method, String, Option<u16>)>,
+    /// Where set: a list of widgets is answered in two pages, the second one when this says so.
+    second_page: Option<watch::Receiver<bool>>,
 }
 
 impl Default for Server {
@@ -56,10 +59,11 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Makes a widget.
+    /// Makes a widget, `name` or `namespace/name`.
     pub(crate) fn widget(&self, name: &str, spec: WidgetSpec) {
-        let mut widget = Widget::new(name, spec);
-        widget.metadata.namespace = Some(NAMESPACE.into());
+        let (namespace, plain) = name.split_once('/').unwrap_or((NAMESPACE, name));
+        let mut widget = Widget::new(plain, spec);
+        widget.metadata.namespace = Some(namespace.into());
         widget.metadata.uid = Some(format!("uid of {name}"));
         widget.metadata.generation = Some(1);
         self.state()
@@ -114,6 +118,27 @@ impl Server {
         }
     }
 
+    /// Ends all watches as expired: each kind has to be listed anew.
+    pub(crate) fn expire_watches(&self) {
+        for (_, watch) in self.state().watches.drain(..) {
+            let status = json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old" });
+            let line = format!("{}\n", json!({ "type": "ERROR", "object": status }));
+            let _ = watch.unbounded_send(line.into());
+        }
+    }
+
+    /// From now on the last widget of a list comes on a page of its own, once the sender says so.
+    pub(crate) fn hold_second_page(&self) -> watch::Sender<bool> {
+        let (sender, receiver) = watch::channel(false);
+        self.state().second_page = Some(receiver);
+        sender
+    }
+
+    /// Removes a widget without a word: no watch tells of it.
+    pub(crate) fn remove(&self, name: &str) {
+        self.state().objects.remove(&path(name));
+    }
+
     /// How many requests of this method had a path that ends so.
     pub(crate) fn calls(&self, method: &Method, path_end: &str) -> usize {
         let is_such = |call: &&String| call.starts_with(method.as_str()) && call.ends_with(path_end);
@@ -129,6 +154,18 @@ impl Server {
         let mut operator = Operator::new(environment);
         let world = self.world.clone();
         operator.add(Toy { world }, &Scope::Namespace(NAMESPACE.into()));
+        operator
+    }
+
+    /// The same for all namespaces.
+    pub(crate) fn operator_everywhere(&self, settings: Settings) -> Operator {
+        let environment = Environment {
+            shutdown: self.shutdown.clone(),
+            ..environment(self.client(), &self.metrics, settings)
+        };
+        let mut operator = Operator::new(environment);
+        let world = self.world.clone();
+        operator.add(Toy { world }, &Scope::Cluster);
         operator
     }
 
@@ -158,6 +195,18 @@ impl Server {
             Some(None) => std::future::pending().await,
             None => {}
         }
+        let query = head.uri.query().unwrap_or_default();
+        let second_page = self.state().second_page.clone();
+        if let Some(mut held) = second_page
+            && path.ends_with("/widgets")
+            && !query.contains("watch=true")
+        {
+            let last = query.contains("continue=");
+            if last {
+                held.wait_for(|open| *open).await?;
+            }
+            return Ok(self.state().page(&path, last));
+        }
         let mut state = self.state();
         let watches = head.uri.query().is_some_and(|query| query.contains("watch=true"));
         Ok(match head.method {
@@ -185,7 +234,7 @@ impl State {
         let kind = if known { "MODIFIED" } else { "ADDED" };
         let line = format!("{}\n", json!({ "type": kind, "object": object }));
         self.watches.retain(|(collection, watch)| {
-            !path.starts_with(collection.as_str()) || watch.unbounded_send(line.clone().into()).is_ok()
+            !is_in(collection, path) || watch.unbounded_send(line.clone().into()).is_ok()
         });
         object
     }
@@ -198,15 +247,26 @@ impl State {
         if !collection.iter().any(|name| path.ends_with(name)) {
             return failure(404);
         }
-        let is_in = |entry: &(&String, &Value)| entry.0.starts_with(&format!("{path}/"));
+        let is_in = |entry: &(&String, &Value)| is_in(path, entry.0);
         let items: Vec<&Value> = self.objects.iter().filter(is_in).map(|entry| entry.1).collect();
         let metadata = json!({ "resourceVersion": self.version.to_string() });
         answer(StatusCode::OK, &json!({ "metadata": metadata, "items": items }))
     }
 
+    /// All of a list but its last item, or that one.
+    fn page(&self, path: &str, last: bool) -> ApiResponse {
+        let is_in = |entry: &(&String, &Value)| is_in(path, entry.0);
+        let mut items: Vec<&Value> = self.objects.iter().filter(is_in).map(|entry| entry.1).collect();
+        let rest = items.split_off(items.len() - 1);
+        let version = self.version.to_string();
+        let (items, token) = if last { (rest, "") } else { (items, "more") };
+        let metadata = json!({ "resourceVersion": version, "continue": token });
+        answer(StatusCode::OK, &json!({ "metadata": metadata, "items": items }))
+    }
+
     fn watch(&mut self, path: &str) -> ApiResponse {
         let (sender, lines) = mpsc::unbounded();
-        self.watches.push((format!("{path}/"), sender));
+        self.watches.push((path.to_owned(), sender));
         let body = StreamBody::new(lines.map(|line| Ok::<_, BoxError>(Frame::data(line))));
         Response::new(Box::new(body))
     }
@@ -233,7 +293,17 @@ impl State {
 }
 
 fn path(name: &str) -> String {
-    format!("{WIDGETS}/{name}")
+    let (namespace, name) = name.split_once('/').unwrap_or((NAMESPACE, name));
+    format!("{WIDGETS}/namespaces/{namespace}/widgets/{name}")
+}
+
+/// Whether an object is in a collection: that of its namespace, or that of all.
+fn is_in(collection: &str, object: &str) -> bool {
+    let (base, kind) = collection.rsplit_once('/').unwrap_or_default();
+    if base.contains("/namespaces/") {
+        return object.starts_with(&format!("{collection}/"));
+    }
+    object.starts_with(base) && object.rsplit('/').nth(1) == Some(kind)
 }
 
 fn answer(status: StatusCode, body: &Value) -> ApiResponse {

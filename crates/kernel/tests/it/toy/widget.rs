@@ -30,6 +30,9 @@ pub(crate) struct WidgetSpec {
     /// Makes the child immutable.
     #[serde(default)]
     pub(crate) frozen: bool,
+    /// When to look again, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) interval: Option<u64>,
     /// Breaks one of the steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boom: Option<Boom>,

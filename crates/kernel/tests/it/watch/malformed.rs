@@ -1,9 +1,9 @@
 //! One object that cannot be read must not stop the watch of its kind.
 
 use kube::Api;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::toy::{Bed, Widget, WidgetSpec};
 
@@ -29,6 +29,21 @@ async fn a_malformed_object_is_told_of_and_stops_nobody() {
     bed.widget("better", sized(1)).await;
     bed.settled(&operator, "better").await;
     for name in ["bad", "worse"] {
+        let is_told = |widget: &DynamicObject| {
+            let ready = widget.data.pointer("/status/conditions").and_then(|all| {
+                all.as_array()?
+                    .iter()
+                    .find(|condition| condition["type"] == "Ready")
+            });
+            ready.is_some_and(|ready| {
+                ready["status"] == "False"
+                    && ready["reason"] == "Malformed"
+                    && ready["message"]
+                        .as_str()
+                        .is_some_and(|message| message.contains("spec.size: "))
+            })
+        };
+        operator.wait().until(&dynamic, name, is_told).await;
         let told = async || bed.events(name).await.into_iter().next();
         let (reason, note, _) = operator.wait().eventually("an event", told).await;
         assert_eq!(reason, "Malformed");
@@ -39,4 +54,67 @@ async fn a_malformed_object_is_told_of_and_stops_nobody() {
     bed.respec("bad", json!({ "size": 3 })).await;
     bed.settled(&operator, "bad").await;
     assert_eq!(bed.world.thing("bad").unwrap().size, 3);
+}
+
+/// The object was good, so it has something outside that must go with it.
+#[tokio::test]
+async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
+    let bed = Bed::new("malformed").await;
+    let dynamic: Api<DynamicObject> = Api::namespaced_with(
+        bed.client.clone(),
+        &bed.namespace,
+        &ApiResource::erase::<Widget>(&()),
+    );
+    let spec = WidgetSpec {
+        size: 1,
+        ..WidgetSpec::default()
+    };
+    for name in ["spoilt", "spoilt-late"] {
+        bed.widget(name, spec.clone()).await;
+    }
+    let operator = bed.operator().await;
+    for name in ["spoilt", "spoilt-late"] {
+        bed.settled(&operator, name).await;
+        assert!(bed.world.thing(name).is_some());
+    }
+    let spoil = Patch::Merge(json!({ "spec": { "size": 5_000_000_000_u64 } }));
+    dynamic
+        .patch("spoilt", &PatchParams::default(), &spoil)
+        .await
+        .unwrap();
+    let is_stale = |widget: &DynamicObject| {
+        let conditions = widget
+            .data
+            .pointer("/status/conditions")
+            .and_then(Value::as_array);
+        let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
+        ready.is_none_or(|ready| ready["status"] != "False" || ready["observedGeneration"] != 2)
+    };
+    operator
+        .wait()
+        .until(&dynamic, "spoilt", |widget| !is_stale(widget))
+        .await;
+    operator.idle().await;
+    assert_eq!(
+        bed.world.thing("spoilt").unwrap().size,
+        1,
+        "nothing is done by half of a spec"
+    );
+    dynamic.delete("spoilt", &DeleteParams::default()).await.unwrap();
+    operator.wait().gone(&dynamic, "spoilt").await;
+    assert_eq!(bed.world.thing("spoilt"), None);
+
+    // Spoilt after its deletion began, and met by an operator that never saw it whole.
+    drop(operator);
+    dynamic
+        .delete("spoilt-late", &DeleteParams::default())
+        .await
+        .unwrap();
+    dynamic
+        .patch("spoilt-late", &PatchParams::default(), &spoil)
+        .await
+        .unwrap();
+    let operator = bed.operator().await;
+    operator.wait().gone(&dynamic, "spoilt-late").await;
+    assert_eq!(bed.world.thing("spoilt-late"), None);
 }

@@ -4,6 +4,7 @@
 mod children;
 mod foreign;
 mod malformed;
+mod names;
 mod primary;
 mod rights;
 mod secrets;

@@ -1,0 +1,68 @@
+//! What becomes of an object that cannot be read as what it should be.
+//!
+//! The schema keeps such objects out; an older schema may have let one in. It has a condition that names the field, it
+//! stops nothing else, and it can be deleted.
+
+use std::time::Duration;
+
+use kube::Resource;
+use tracing::warn;
+
+use crate::driver::controller::{Read, Shared};
+use crate::events::Notice;
+use crate::lenient::Flaw;
+use crate::problem::Problem;
+use crate::reconciler::Reconciler;
+use crate::telemetry::metrics::Finish;
+use crate::text::{printable, shorten};
+
+/// The reason of the condition.
+const MALFORMED: &str = "Malformed";
+/// A condition's message is for people; the API server accepts up to 32 KiB.
+const MESSAGE: usize = 2048;
+
+/// An object that lives is acted on only when all of it can be read.
+pub(super) fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the object cannot be read: {}; correct the field", told(flaws));
+    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
+
+/// An object that is being deleted is cleaned up by what can be read of it, unless it is not known what is to be kept.
+pub(super) fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
+    let flaws: Vec<Flaw> = flaws
+        .iter()
+        .filter(|flaw| flaw.concerns(R::DECIDES_DELETION))
+        .cloned()
+        .collect();
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the object says in a way that cannot be read what is to be kept when it is deleted: {}; correct the field",
+        told(&flaws)
+    );
+    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
+
+fn told(flaws: &[Flaw]) -> String {
+    let each = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
+    printable(&each.collect::<Vec<_>>().join("; "))
+}
+
+impl<R: Reconciler> Shared<R> {
+    /// Nothing but the metadata can be read, so there is no status to write: an event tells.
+    pub(super) async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
+        let told = told(object.flaws());
+        warn!(
+            error = told,
+            "the object cannot be read as {}",
+            R::Object::kind(&())
+        );
+        let notice = Notice::warning(MALFORMED, "Read", &told);
+        self.recorder.publish(&object.object_ref(&()), &notice).await;
+        (None, Finish::Terminal)
+    }
+}

@@ -1,0 +1,113 @@
+//! An object as far as it can be read.
+//!
+//! The schema and the types accept the same, and still an object can arrive that a type does not accept: an older
+//! schema let it in, or a newer version of the operator wrote it. Such an object must have a condition that names the
+//! field, and it must be deletable. So what cannot be read is [set aside](salvage()), field by field, and the rest is
+//! an object like any other.
+
+mod salvage;
+
+use std::borrow::Cow;
+
+use kube::Resource;
+use kube::core::ObjectMeta;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+pub use self::salvage::{Flaw, salvage};
+
+/// An object of which some fields may not be readable.
+#[derive(Clone, Debug)]
+pub struct Lenient<O> {
+    /// The object without its flaws. `None` when nothing of it could be read.
+    object: Option<O>,
+    /// Only set when there is no object.
+    metadata: ObjectMeta,
+    flaws: Vec<Flaw>,
+}
+
+impl<O> Lenient<O> {
+    /// An object that was read whole.
+    pub fn whole(object: O) -> Self {
+        Self {
+            object: Some(object),
+            metadata: ObjectMeta::default(),
+            flaws: Vec::new(),
+        }
+    }
+
+    /// The object, as far as it can be read.
+    pub fn object(&self) -> Option<&O> {
+        self.object.as_ref()
+    }
+
+    /// The object, if every field of it could be read.
+    pub fn into_whole(self) -> Option<O> {
+        self.object.filter(|_| self.flaws.is_empty())
+    }
+
+    /// The object, as far as it can be read.
+    pub fn into_object(self) -> Option<O> {
+        self.object
+    }
+
+    /// What could not be read.
+    pub fn flaws(&self) -> &[Flaw] {
+        &self.flaws
+    }
+}
+
+impl<'de, O: DeserializeOwned> Deserialize<'de> for Lenient<O> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if let Ok(object) = O::deserialize(&value) {
+            return Ok(Self::whole(object));
+        }
+        let metadata = value.get("metadata").cloned().unwrap_or_default();
+        let (object, flaws) = salvage(value);
+        let metadata = if object.is_some() {
+            ObjectMeta::default()
+        } else {
+            serde_json::from_value(metadata).map_err(D::Error::custom)?
+        };
+        Ok(Self {
+            object,
+            metadata,
+            flaws,
+        })
+    }
+}
+
+impl<O: Resource> Resource for Lenient<O> {
+    type DynamicType = O::DynamicType;
+    type Scope = O::Scope;
+
+    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
+        O::kind(dt)
+    }
+
+    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
+        O::group(dt)
+    }
+
+    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
+        O::version(dt)
+    }
+
+    fn api_version(dt: &Self::DynamicType) -> Cow<'_, str> {
+        O::api_version(dt)
+    }
+
+    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
+        O::plural(dt)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.object.as_ref().map_or(&self.metadata, O::meta)
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.object.as_mut().map_or(&mut self.metadata, O::meta_mut)
+    }
+}

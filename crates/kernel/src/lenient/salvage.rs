@@ -1,0 +1,426 @@
+//! Sets aside what cannot be read of an object.
+//!
+//! The deserializer names the place of a misfit, but not always exactly: it cannot see into flattened structures. So the
+//! smallest part is searched for without which the object reads better. That part is removed; where it is required, a
+//! neutral value takes its place.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::text::shorten;
+
+/// How many bytes are read in attempts to read one object. An object has up to 1.5 MiB, and its author must not be able
+/// to keep the operator busy with it.
+const BUDGET: usize = 48 * 1024 * 1024;
+/// How many attempts there are at most, however small the object is.
+const ATTEMPTS: usize = 2_000;
+/// Messages quote the value that does not fit.
+const MESSAGE: usize = 512;
+
+/// A field that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flaw {
+    /// Where it is, such as `spec.role.validUntil`.
+    pub path: String,
+    /// What is wrong with it.
+    pub error: String,
+    /// What was set aside.
+    removed: Value,
+}
+
+impl Flaw {
+    fn new(path: &[Step], error: &str, removed: Value) -> Self {
+        Self {
+            path: shown(path),
+            error: shorten(error, MESSAGE),
+            removed,
+        }
+    }
+
+    /// Whether a field of one of these names is the flaw, or around it, or was set aside with it.
+    pub fn concerns(&self, fields: &[&str]) -> bool {
+        let is_field = |name: &str| fields.contains(&name);
+        self.path.split(['.', '[']).any(is_field) || has_field(&self.removed, &is_field)
+    }
+}
+
+fn has_field(value: &Value, is_field: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| is_field(name) || has_field(value, is_field)),
+        Value::Array(items) => items.iter().any(|item| has_field(item, is_field)),
+        _ => false,
+    }
+}
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Field(String),
+    Item(usize),
+}
+
+/// Why a value could not be read, and where, as far as the deserializer knows.
+#[derive(Clone, Debug, PartialEq)]
+struct Misfit {
+    path: Vec<Step>,
+    error: String,
+}
+
+impl Misfit {
+    /// Whether both are the same one, although the value that they quote may differ.
+    fn is(&self, other: &Self) -> bool {
+        fn expected(error: &str) -> &str {
+            error
+                .split_once("expected")
+                .map_or(error, |(_, expected)| expected)
+        }
+        self.path == other.path && expected(&self.error) == expected(&other.error)
+    }
+
+    /// The field that is required and not there.
+    fn missing(&self) -> Option<&str> {
+        self.error.strip_prefix("missing field `")?.split('`').next()
+    }
+}
+
+/// Reads an object, and sets aside what cannot be read of it. `None` when nothing is left that could be read.
+pub fn salvage<O: DeserializeOwned>(mut value: Value) -> (Option<O>, Vec<Flaw>) {
+    let mut attempts = Attempts::for_size(value.to_string().len());
+    let mut flaws: Vec<Flaw> = Vec::new();
+    loop {
+        let misfit = match attempts.read::<O>(&value) {
+            Some(Ok(object)) => return (Some(object), flaws),
+            Some(Err(misfit)) => misfit,
+            // There are too many to go on field by field.
+            None => Misfit {
+                path: vec![Step::Field("spec".into())],
+                error: "too many of its fields cannot be read".into(),
+            },
+        };
+        let mended = attempts.mend::<O>(&mut value, &misfit);
+        let Some((path, removed)) = mended.or_else(|| attempts.give_up(&mut value, &misfit)) else {
+            flaws.push(Flaw::new(&misfit.path, &misfit.error, Value::Null));
+            return (None, flaws);
+        };
+        // What takes the place of something required is no flaw of its own.
+        if !flaws.iter().any(|flaw| flaw.path == shown(&path)) {
+            flaws.push(Flaw::new(&path, &misfit.error, removed));
+        }
+    }
+}
+
+struct Attempts {
+    left: usize,
+    /// Whether the whole part was set aside already: `spec`, `status`.
+    given_up: Vec<String>,
+}
+
+impl Attempts {
+    fn for_size(bytes: usize) -> Self {
+        Self {
+            left: (BUDGET / bytes.max(1)).clamp(16, ATTEMPTS),
+            given_up: Vec::new(),
+        }
+    }
+
+    /// Reads the value. `None` when there were too many attempts.
+    fn read<O: DeserializeOwned>(&mut self, value: &Value) -> Option<Result<O, Misfit>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(serde_path_to_error::deserialize(value).map_err(|error| Misfit {
+            path: steps(error.path()),
+            error: error.inner().to_string(),
+        }))
+    }
+
+    /// Changes as little as possible of the value so that it reads better. Says where, and what was there.
+    fn mend<O: DeserializeOwned>(
+        &mut self,
+        value: &mut Value,
+        misfit: &Misfit,
+    ) -> Option<(Vec<Step>, Value)> {
+        if let Some(missing) = misfit.missing() {
+            let mut path = misfit.path.clone();
+            let parent = at(value, &path)?.as_object_mut()?;
+            parent.insert(missing.to_owned(), json!(""));
+            path.push(Step::Field(missing.to_owned()));
+            return Some((path, Value::Null));
+        }
+        let mut path = self.narrow::<O>(value, misfit)?;
+        while !path.is_empty() {
+            for candidate in candidates(&misfit.error) {
+                let mut changed = value.clone();
+                put(&mut changed, &path, candidate);
+                let is_better = match self.read::<O>(&changed)? {
+                    Ok(_) => true,
+                    // What takes the place of something may need fields of its own: they follow.
+                    Err(now) if now.missing().is_some() => now.path.starts_with(&path),
+                    Err(now) => !now.is(misfit) && !now.path.starts_with(&path),
+                };
+                if is_better {
+                    let before = at(value, &path).map(std::mem::take).unwrap_or_default();
+                    *value = changed;
+                    return Some((path, before));
+                }
+            }
+            path.pop();
+        }
+        None
+    }
+
+    /// Sets the whole spec aside, or the whole status.
+    fn give_up(&mut self, value: &mut Value, misfit: &Misfit) -> Option<(Vec<Step>, Value)> {
+        let part = match misfit.path.first() {
+            Some(Step::Field(name)) if name == "status" => "status",
+            _ => "spec",
+        };
+        if self.given_up.iter().any(|given_up| given_up == part) {
+            return None;
+        }
+        self.given_up.push(part.into());
+        self.left = ATTEMPTS;
+        let removed = value.as_object_mut()?.insert(part.into(), json!({}));
+        Some((vec![Step::Field(part.into())], removed.unwrap_or_default()))
+    }
+
+    /// The smallest part without which the value reads better, at the misfit's place or below it.
+    fn narrow<O: DeserializeOwned>(&mut self, value: &mut Value, misfit: &Misfit) -> Option<Vec<Step>> {
+        let mut path = misfit.path.clone();
+        'deeper: loop {
+            for step in children(at(value, &path)?) {
+                path.push(step);
+                let mut without = value.clone();
+                put(&mut without, &path, None);
+                let is_culprit = match self.read::<O>(&without)? {
+                    Ok(_) => true,
+                    Err(now) => !now.is(misfit) && now.missing().is_none(),
+                };
+                if is_culprit {
+                    continue 'deeper;
+                }
+                path.pop();
+            }
+            return Some(path);
+        }
+    }
+}
+
+/// What may stand where something did not fit: nothing, and then what a required field could accept.
+fn candidates(error: &str) -> Vec<Option<Value>> {
+    let mut candidates = vec![None];
+    let neutral = [json!({}), json!([]), json!(""), json!(0), json!(false)];
+    candidates.extend(neutral.into_iter().map(Some));
+    // An enum says which values it knows.
+    let expected = error.split_once("expected").map_or("", |(_, expected)| expected);
+    let known = expected.split('`').skip(1).step_by(2);
+    candidates.extend(known.map(|name| Some(json!(name))));
+    candidates
+}
+
+fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
+    use serde_path_to_error::Segment;
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Map { key } => Some(Step::Field(key.clone())),
+            Segment::Seq { index } => Some(Step::Item(*index)),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
+}
+
+fn shown(path: &[Step]) -> String {
+    let mut shown = String::new();
+    for step in path {
+        match step {
+            Step::Field(name) if shown.is_empty() => shown.push_str(name),
+            Step::Field(name) => {
+                shown.push('.');
+                shown.push_str(name);
+            }
+            Step::Item(index) => shown.extend(["[", &index.to_string(), "]"]),
+        }
+    }
+    shorten(&shown, MESSAGE)
+}
+
+fn children(value: &Value) -> Vec<Step> {
+    match value {
+        Value::Object(fields) => fields.keys().cloned().map(Step::Field).collect(),
+        Value::Array(items) => (0..items.len()).map(Step::Item).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn at<'a>(value: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Field(name) => value.get_mut(name),
+        Step::Item(index) => value.get_mut(index),
+    })
+}
+
+/// Puts something into a place, or takes away what is there.
+fn put(value: &mut Value, path: &[Step], what: Option<Value>) {
+    let Some((last, parents)) = path.split_last() else {
+        return;
+    };
+    match (at(value, parents), last, what) {
+        (Some(Value::Object(fields)), Step::Field(name), Some(what)) => {
+            fields.insert(name.clone(), what);
+        }
+        (Some(Value::Object(fields)), Step::Field(name), None) => {
+            fields.remove(name);
+        }
+        (Some(Value::Array(items)), Step::Item(index), Some(what)) if *index < items.len() => {
+            if let Some(item) = items.get_mut(*index) {
+                *item = what;
+            }
+        }
+        (Some(Value::Array(items)), Step::Item(index), None) if *index < items.len() => {
+            items.remove(*index);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "camelCase")]
+    struct Thing {
+        spec: Spec,
+        #[serde(default)]
+        status: Option<Status>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        name: String,
+        mode: Mode,
+        #[serde(default)]
+        size: u32,
+        #[serde(default)]
+        parts: Vec<Part>,
+        #[serde(flatten)]
+        more: More,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    enum Mode {
+        Fast,
+        Slow,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Part {
+        number: u8,
+    }
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(rename_all = "camelCase", default)]
+    struct More {
+        deletion_policy: String,
+        limit: Option<i32>,
+    }
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    struct Status {
+        seen: i64,
+    }
+
+    fn read(value: Value) -> (Option<Thing>, Vec<String>) {
+        let (thing, flaws) = salvage(value);
+        let shown = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
+        (thing, shown.collect())
+    }
+
+    #[test]
+    fn what_fits_is_kept_and_what_does_not_is_named() {
+        let (thing, flaws) = read(json!({
+            "spec": {
+                "name": 5, "mode": "Slow", "size": 5_000_000_000_u64, "deletionPolicy": "Retain",
+                "parts": [{ "number": 1 }, { "number": "x" }, { "number": 3 }],
+            },
+            "status": { "seen": 3 },
+        }));
+        let thing = thing.unwrap();
+        assert_eq!(
+            (thing.spec.name.as_str(), thing.spec.mode, thing.spec.size),
+            ("", Mode::Slow, 0)
+        );
+        assert_eq!(thing.spec.more.deletion_policy, "Retain");
+        assert_eq!(
+            thing
+                .spec
+                .parts
+                .iter()
+                .map(|part| part.number)
+                .collect::<Vec<_>>(),
+            [1, 0, 3]
+        );
+        assert_eq!(thing.status, Some(Status { seen: 3 }));
+        let places: Vec<&str> = flaws.iter().filter_map(|flaw| flaw.split(':').next()).collect();
+        assert_eq!(places.len(), 3, "{flaws:?}");
+        for place in ["spec.name", "spec.size", "spec.parts[1].number"] {
+            assert!(places.contains(&place), "{flaws:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_of_a_flattened_part_is_found() {
+        let (thing, flaws) = read(json!({
+            "spec": { "name": "a", "mode": "Fast", "limit": "many", "deletionPolicy": "Retain" },
+        }));
+        assert_eq!(
+            thing.unwrap().spec.more,
+            More {
+                deletion_policy: "Retain".into(),
+                limit: None
+            }
+        );
+        assert!(flaws[0].starts_with("spec.limit: "), "{flaws:?}");
+    }
+
+    #[test]
+    fn an_enum_of_another_version_and_a_missing_field_still_leave_an_object() {
+        let (thing, flaws) = read(json!({ "spec": { "mode": "Sideways" }, "status": { "seen": [] } }));
+        let thing = thing.unwrap();
+        assert_eq!((thing.spec.name.as_str(), thing.spec.mode), ("", Mode::Fast));
+        assert_eq!(flaws.len(), 3, "{flaws:?}");
+    }
+
+    #[test]
+    fn whatever_stands_in_for_the_spec_there_is_an_object() {
+        for spec in [json!(5), json!([]), json!({}), json!("x"), json!({ "parts": 5 })] {
+            let (thing, flaws) = read(json!({ "spec": spec, "status": { "seen": 3 } }));
+            assert_eq!(thing.unwrap().status, Some(Status { seen: 3 }), "{spec}");
+            assert!(!flaws.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_object_with_countless_flaws_is_read_in_bounded_time() {
+        let parts: Vec<Value> = (0..60_000).map(|_| json!({ "number": "x" })).collect();
+        let (thing, flaws) = read(json!({ "spec": { "name": "a", "mode": "Fast", "parts": parts } }));
+        assert!(thing.is_some());
+        assert!(!flaws.is_empty() && flaws.len() < 100, "{}", flaws.len());
+    }
+
+    #[test]
+    fn a_flaw_concerns_what_it_is_in_and_what_went_with_it() {
+        let flaw = |path: &str, removed: Value| Flaw {
+            path: path.into(),
+            error: String::new(),
+            removed,
+        };
+        let fields = ["deletionPolicy"];
+        assert!(flaw("spec.deletionPolicy", json!("Archive")).concerns(&fields));
+        assert!(flaw("spec.createDatabase", json!({ "deletionPolicy": "x" })).concerns(&fields));
+        assert!(!flaw("spec.size", json!(5)).concerns(&fields));
+    }
+}

@@ -1,0 +1,68 @@
+//! What happened while no watch ran is followed once the list is complete, and not by what was known before.
+
+use std::time::Duration;
+
+use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use stanchion_kernel::driver::Settings;
+use tokio::time::sleep;
+
+use super::{sized, start};
+use crate::toy::server::Server;
+use crate::toy::{FINALIZER, Thing};
+
+/// The cache changes when a list ends. A pass that an object's place in the list wakes earlier reads the old object,
+/// or none, and nothing wakes it again.
+#[tokio::test(start_paused = true)]
+async fn changes_that_arrive_by_a_new_list_are_followed() {
+    let server = Server::default();
+    for name in ["edited", "gone", "leaving", "zuletzt"] {
+        server.widget(name, sized(1));
+    }
+    let _operator = start(&server, Settings::default());
+    for name in ["edited", "gone", "leaving", "zuletzt"] {
+        server.until(name, |widget| widget.is_ready()).await;
+    }
+    let lists = server.calls(&Method::GET, "/widgets");
+
+    let second_page = server.hold_second_page();
+    server.expire_watches();
+    server.resize("edited", 2);
+    server.change("leaving", |widget| {
+        widget.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+    });
+    server.widget("made", sized(3));
+    server.remove("gone");
+    // The first page was told, and whatever it wakes has run.
+    server
+        .until("edited", |_| server.calls(&Method::GET, "/widgets") >= lists + 2)
+        .await;
+    sleep(Duration::from_secs(5)).await;
+    second_page.send_replace(true);
+
+    server
+        .until("edited", |widget| {
+            widget.status.as_ref().and_then(|status| status.size) == Some(2)
+        })
+        .await;
+    server.until("made", |widget| widget.is_ready()).await;
+    let is_released = |finalizers: &Option<Vec<String>>| {
+        finalizers
+            .iter()
+            .flatten()
+            .all(|finalizer| finalizer != FINALIZER)
+    };
+    server
+        .until("leaving", |widget| is_released(&widget.metadata.finalizers))
+        .await;
+    assert_eq!(server.world.thing("leaving"), None);
+    assert_eq!(server.world.thing("made").map(|thing: Thing| thing.size), Some(3));
+
+    // What is gone is no longer counted, and one of the same name is a new object.
+    server.widget("gone", sized(7));
+    server
+        .until("gone", |widget| {
+            widget.is_ready() && server.world.thing("gone").is_some_and(|thing| thing.size == 7)
+        })
+        .await;
+}
