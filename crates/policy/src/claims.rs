@@ -2,10 +2,18 @@
 //!
 //! Claiming and looking for others is one step under one lock: of two policies that come at the same time at least
 //! one sees the other. Whoever changes what it claims learns who has to be told.
+//!
+//! | the other policy is | what both declare |
+//! |---|---|
+//! | of the same namespace, on the same server by its own word | neither is applied |
+//! | of another namespace, at the same address, and older | the younger one waits |
+//! | of another namespace, at another address | no conflict: anybody's server can say that it is ours |
+//! | of another namespace, and may not or does not change anything | no conflict: it has no say |
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use stanchion_kernel::watch::references::Key;
 use stanchion_postgres::Identity;
 use stanchion_roles::expand::Desired;
@@ -45,17 +53,45 @@ impl From<&Identity> for Place {
 pub struct Claim {
     /// The policy's uid.
     pub uid: String,
+    /// When it was made: the older one has the right of way.
+    pub created: Option<Timestamp>,
     /// Where.
     pub place: Place,
+    /// At which address; not known of what an earlier process left.
+    pub peer: Option<String>,
+    /// Whether it counts in other namespaces: it may change roles there, and does so.
+    pub counts: bool,
+    /// Whether it waited for another namespace's policy when it was looked at last.
+    pub waited: bool,
     /// What.
     pub desired: Arc<Desired>,
 }
 
 struct Held {
     claim: Claim,
+    /// The how manieth it was: decides between those that were made in the same second.
+    order: usize,
     /// Who declares the same.
     rivals: BTreeSet<(String, String)>,
 }
+
+/// Whether `other` keeps `us` from being applied, given that both declare the same.
+fn hinders(other: Party<'_>, us: Party<'_>) -> bool {
+    let ((their_name, theirs, their_order), (our_name, ours, our_order)) = (other, us);
+    if their_name.0 == our_name.0 {
+        return true;
+    }
+    let older = (theirs.created, theirs.waited, their_order) < (ours.created, ours.waited, our_order);
+    let same_server = match (&theirs.peer, &ours.peer) {
+        (Some(theirs), Some(ours)) => theirs == ours,
+        // What was found out before a restart holds until both have spoken again.
+        _ => ours.waited,
+    };
+    older && same_server && theirs.counts
+}
+
+type Pair = (String, String);
+type Party<'a> = (&'a Pair, &'a Claim, usize);
 
 /// Two policies that are in each other's way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +122,10 @@ impl Claims {
     pub fn claim(&self, policy: &Key, claim: Claim) -> (Vec<Rival>, Vec<Key>) {
         let mut all = self.lock();
         let us = pair(policy);
-        let before = all.remove(&us).map(|held| held.rivals).unwrap_or_default();
+        let next = all.values().map(|held| held.order + 1).max().unwrap_or_default();
+        let (order, before) = all
+            .remove(&us)
+            .map_or_else(|| (next, BTreeSet::new()), |held| (held.order, held.rivals));
         let mut rivals = Vec::new();
         for (other, held) in all.iter_mut() {
             let same_server = held.claim.place.system == claim.place.system;
@@ -112,8 +151,18 @@ impl Claims {
         }
         rivals.sort_by_key(|rival| pair(&rival.who.key));
         let now: BTreeSet<_> = rivals.iter().map(|rival| pair(&rival.who.key)).collect();
+        rivals.retain(|rival| {
+            let name = pair(&rival.who.key);
+            all.get(&name)
+                .is_some_and(|held| hinders((&name, &held.claim, held.order), (&us, &claim, order)))
+        });
         let told = before.symmetric_difference(&now).map(key).collect();
-        all.insert(us, Held { claim, rivals: now });
+        let held = Held {
+            claim,
+            order,
+            rivals: now,
+        };
+        all.insert(us, held);
         (rivals, told)
     }
 
@@ -139,19 +188,28 @@ impl Claims {
         }
     }
 
-    /// Whether somebody declares the same.
+    /// Whether somebody declares the same, and is in the way.
     pub fn is_contested(&self, policy: &Key) -> bool {
-        self.lock()
-            .get(&pair(policy))
-            .is_some_and(|held| !held.rivals.is_empty())
+        let (all, us) = (self.lock(), pair(policy));
+        all.get(&us).is_some_and(|ours| {
+            ours.rivals.iter().any(|name| {
+                all.get(name).is_some_and(|held| {
+                    hinders((name, &held.claim, held.order), (&us, &ours.claim, ours.order))
+                })
+            })
+        })
     }
 
-    /// What all others declare in this database.
-    pub fn others(&self, policy: &Key, place: &Place) -> Vec<Arc<Desired>> {
+    /// What all others declare in this database, as far as it counts: of other namespaces only what is at the same
+    /// address.
+    pub fn others(&self, policy: &Key, place: &Place, peer: &str) -> Vec<Arc<Desired>> {
         let us = pair(policy);
+        let counts = |other: &Pair, claim: &Claim| {
+            other.0 == us.0 || (claim.counts && claim.peer.as_deref() == Some(peer))
+        };
         self.lock()
             .iter()
-            .filter(|(other, held)| **other != us && held.claim.place == *place)
+            .filter(|(other, held)| **other != us && held.claim.place == *place && counts(other, &held.claim))
             .map(|(_, held)| Arc::clone(&held.claim.desired))
             .collect()
     }
@@ -178,7 +236,11 @@ mod tests {
     fn claim(place: &str, text: &str) -> Claim {
         Claim {
             uid: "u".into(),
+            created: None,
             place: Place::parse(place).unwrap(),
+            peer: Some("192.0.2.1:5432".into()),
+            counts: true,
+            waited: false,
             desired: Arc::new(expand(&load(text, Strictness::Lenient).unwrap().value)),
         }
     }
@@ -200,6 +262,73 @@ mod tests {
         assert!(!claims.is_contested(&policy("a")));
     }
 
+    fn of(namespace: &str) -> Key {
+        Key {
+            namespace: namespace.into(),
+            name: "p".into(),
+        }
+    }
+
+    fn made(second: i64, text: &str) -> Claim {
+        Claim {
+            created: Some(Timestamp::from_second(second).unwrap()),
+            ..claim("1/5", text)
+        }
+    }
+
+    const BOTH: &str = "roles: [{name: x}]";
+
+    #[test]
+    fn across_namespaces_the_younger_one_waits() {
+        let claims = Claims::default();
+        assert!(claims.claim(&of("evil"), made(2, BOTH)).0.is_empty());
+        let (rivals, told) = claims.claim(&of("bank"), made(1, BOTH));
+        assert!(rivals.is_empty(), "the older one goes on");
+        assert_eq!(told, [of("evil")], "the younger one learns of it");
+        assert!(claims.is_contested(&of("evil")) && !claims.is_contested(&of("bank")));
+        assert_eq!(claims.claim(&of("evil"), made(2, BOTH)).0.len(), 1);
+        assert_eq!(claims.release(&of("bank")), [of("evil")]);
+        assert!(!claims.is_contested(&of("evil")));
+    }
+
+    /// An older policy on a server that only says that it is the bank's, or with a login that may change nothing.
+    #[test]
+    fn who_has_no_say_blocks_nobody() {
+        for mute in [
+            Claim {
+                peer: Some("198.51.100.1:5432".into()),
+                ..made(1, BOTH)
+            },
+            Claim {
+                peer: None,
+                ..made(1, BOTH)
+            },
+            Claim {
+                counts: false,
+                ..made(1, BOTH)
+            },
+        ] {
+            let claims = Claims::default();
+            claims.claim(&of("evil"), mute);
+            assert!(claims.claim(&of("bank"), made(2, BOTH)).0.is_empty());
+            assert!(!claims.is_contested(&of("bank")));
+            let place = Place::parse("1/5").unwrap();
+            assert!(claims.others(&of("bank"), &place, "192.0.2.1:5432").is_empty());
+        }
+    }
+
+    #[test]
+    fn who_waited_before_a_restart_waits_until_both_have_spoken() {
+        let claims = Claims::default();
+        let unknown = |claim: Claim| Claim { peer: None, ..claim };
+        claims.remember(&of("bank"), unknown(made(1, BOTH)));
+        let waited = Claim {
+            waited: true,
+            ..made(2, BOTH)
+        };
+        assert_eq!(claims.claim(&of("evil"), waited).0.len(), 1);
+    }
+
     #[test]
     fn another_server_is_another_world() {
         let claims = Claims::default();
@@ -216,7 +345,7 @@ mod tests {
         assert_eq!(claims.release(&policy("b")), [policy("a")]);
         assert!(!claims.is_contested(&policy("a")));
         assert!(claims.release(&policy("b")).is_empty());
-        let others = claims.others(&policy("b"), &Place::parse("1/5").unwrap());
+        let others = claims.others(&policy("b"), &Place::parse("1/5").unwrap(), "192.0.2.1:5432");
         assert_eq!(others.len(), 1);
     }
 

@@ -72,6 +72,7 @@ impl Reconciler for PolicyController {
         condition::CONFLICT,
         condition::PAUSED,
         condition::PASSWORD_IN_SPEC,
+        condition::CONNECTED,
     ];
     /// The original's events are about more than one condition each: `report::events` tells them.
     const ANNOUNCEMENTS: &'static [Announcement] = &[];

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
-use stanchion_api::policy::{DeletionPolicy, POLICY_LABEL};
+use stanchion_api::policy::{DeletionPolicy, POLICY_LABEL, PostgresPolicyStatus, condition};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Problem, Reader};
-use stanchion_postgres::{Identity, Target as Database};
+use stanchion_postgres::server::LOG_GRANTS;
+use stanchion_postgres::{Answered, Identity, Level, Security, Server, Session, Target as Database, quote};
 use stanchion_roles::expand::{Desired, farewell};
 use stanchion_roles::facts::Facts;
 use stanchion_roles::inspect::{Mark, Needs, inspect_and_mark};
@@ -19,7 +21,7 @@ use crate::plans::label;
 use crate::setup::Setup;
 use crate::steady::Names;
 use crate::target::{Content, Leaving, Target, Wanted};
-use crate::validate::{content, who};
+use crate::validate::{content, created, who};
 use crate::{connection, problems, profiles};
 
 /// What was read.
@@ -38,8 +40,12 @@ pub enum Observed {
 
 /// A policy that others are in the way of.
 pub struct Contested {
+    /// Whose policy it is.
+    pub namespace: String,
     /// Which database.
     pub identity: Identity,
+    /// How far the server is known.
+    pub security: Security,
     /// What must hold.
     pub content: Content,
     /// The others.
@@ -52,12 +58,18 @@ pub struct Seen {
     pub database: Database,
     /// Which one it is.
     pub identity: Identity,
+    /// How far the server is known.
+    pub security: Security,
+    /// What should be known of the server.
+    pub warnings: Vec<String>,
     /// What must hold.
     pub content: Content,
     /// What was looked at.
     pub needs: Arc<Needs>,
     /// What was found.
     pub facts: Facts,
+    /// What that needs of the memory for all answers.
+    pub answered: Answered,
     /// By which it is known again.
     pub mark: Mark,
     /// The passwords as they shall be.
@@ -121,9 +133,19 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     let mut session = connected.map_err(|error| problems::of_postgres(error, problems::CONNECTION))?;
     let identity = session.identity().clone();
     connection::check_identity(&wanted.connection, &database, &identity)?;
-    let rivals = claim(setup, read, wanted, &identity, &content).await?;
+    let server = server(&session).await?;
+    // A login that may change no role has no say in what becomes of other people's.
+    let counts = wanted.mode.applies() && server.level() != Level::Plain;
+    let standing = Standing {
+        identity: &identity,
+        peer: session.peer(),
+        counts,
+    };
+    let rivals = claim(setup, read, wanted, standing, &content).await?;
     if !rivals.is_empty() {
         return Ok(Observed::Contested(Box::new(Contested {
+            namespace: wanted.who.key.namespace.clone(),
+            security: session.security(),
             identity,
             content,
             rivals,
@@ -135,6 +157,7 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     let (facts, mark) = inspect_and_mark(&mut session, &needs)
         .await
         .map_err(problems::of_inspection)?;
+    let (security, answered) = (session.security(), session.keep_answer());
     drop(session);
     let selector = format!("{POLICY_LABEL}={}", label(&wanted.who.key.name));
     let mut plans: Vec<PostgresPolicyPlan> = read.list(&selector).await?;
@@ -151,13 +174,43 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
         },
         database,
         identity,
+        security,
+        warnings: warnings(wanted, &server),
         content,
         needs,
         facts,
+        answered,
         mark,
         passwords,
         plans,
     })))
+}
+
+/// What a policy's word is worth in other namespaces.
+struct Standing<'a> {
+    identity: &'a Identity,
+    peer: String,
+    counts: bool,
+}
+
+/// What the server is, and what the login may do there.
+async fn server(session: &Session) -> Result<Server, Problem> {
+    let inspected = session.inspect(&[]).await;
+    let (server, _) = inspected.map_err(|error| problems::of_postgres(error, "DatabaseInspectionFailed"))?;
+    Ok(server)
+}
+
+/// Where passwords are set, what should be known of the server's log.
+fn warnings(wanted: &Wanted, server: &Server) -> Vec<String> {
+    let exposed = wanted.mode.applies() && !wanted.passwords.is_empty() && !server.keeps_log_clean;
+    let warning = exposed.then(|| {
+        format!(
+            "the login may not switch off the server's logging, so the log may contain password verifiers (never \
+             passwords): {LOG_GRANTS} {}",
+            quote::identifier(&server.login)
+        )
+    });
+    warning.into_iter().collect()
 }
 
 /// Declares what this policy declares, tells whom that concerns, and returns who is in the way. One that is gone
@@ -166,12 +219,16 @@ async fn claim(
     setup: &Setup,
     read: &Reader,
     wanted: &Wanted,
-    identity: &Identity,
+    standing: Standing<'_>,
     content: &Content,
 ) -> Result<Vec<Rival>, Problem> {
     let claim = Claim {
         uid: wanted.who.uid.clone(),
-        place: identity.into(),
+        created: wanted.created,
+        place: standing.identity.into(),
+        peer: Some(standing.peer),
+        counts: standing.counts,
+        waited: waits(&wanted.before),
         desired: Arc::clone(&content.desired),
     };
     let (rivals, told) = setup.claims.claim(&wanted.who.key, claim);
@@ -216,17 +273,23 @@ async fn absent(
         .await
         .map_err(stuck)?;
     let content = profiles::complete(read, wanted).await.map_err(stuck)?;
-    let identity = controller.setup.pools.identity(&database).await;
-    let identity = identity.map_err(|error| stuck(problems::of_postgres(error, problems::CONNECTION)))?;
+    let found = controller.setup.pools.place(&database).await;
+    let found = found.map_err(|error| stuck(problems::of_postgres(error, problems::CONNECTION)))?;
     let others = controller
         .setup
         .claims
-        .others(&leaving.who.key, &Place::from(&identity));
+        .others(&leaving.who.key, &Place::from(&found.identity), &found.peer);
     let others: Vec<&Desired> = others.iter().map(AsRef::as_ref).collect();
     Ok(Observed::Leaving(Box::new(Left {
         database,
         desired: farewell(&content.desired, &others),
     })))
+}
+
+/// Whether the policy waited for another one when it was looked at last.
+fn waits(status: &PostgresPolicyStatus) -> bool {
+    let conflict = |one: &Condition| one.type_ == condition::CONFLICT && one.status == "True";
+    status.conditions.iter().any(conflict)
 }
 
 /// What a policy declared before this process began, by its status.
@@ -235,7 +298,11 @@ pub fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
     let identity = policy.status.as_ref()?.managed_database_identity.as_deref()?;
     Some(Claim {
         uid: policy.uid().unwrap_or_default(),
+        created: created(policy),
         place: Place::parse(identity).filter(|_| is_active)?,
+        peer: None,
+        counts: policy.spec.mode.applies(),
+        waited: policy.status.as_ref().is_some_and(waits),
         // Shared profiles are not looked up here: what they add is known once the policy itself is looked at.
         desired: content(&policy.spec, std::collections::BTreeMap::new())
             .ok()?

@@ -60,12 +60,19 @@ fn conflict(contested: &Contested) -> Problem {
             format!("{namespace}/{name} also declares {}{more}", named.join(", "))
         })
         .collect();
+    let ours = &contested.namespace;
+    let among_ourselves = contested
+        .rivals
+        .iter()
+        .any(|rival| rival.who.key.namespace == *ours);
+    let consequence = if among_ourselves {
+        "neither is applied until only one does"
+    } else {
+        "the older one has the right of way, and this one waits for it"
+    };
     Problem::human(
         problems::CONFLICT,
-        format!(
-            "policy {}; neither is applied until only one does",
-            rivals.join("; policy ")
-        ),
+        format!("policy {}; {consequence}", rivals.join("; policy ")),
     )
 }
 

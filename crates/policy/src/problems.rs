@@ -24,6 +24,7 @@ pub fn of_postgres(error: PostgresError, otherwise: &'static str) -> Problem {
     let problem = Problem::from(error);
     let reason = match (problem.reason, state.as_deref()) {
         ("DatabaseBusy", _) => LOCK_CONTENTION,
+        (reason @ ("AnswerTooLarge" | "ServerNotVerified" | "AddressNotAllowed"), _) => reason,
         (CONNECTION_FAILED | AUTHENTICATION_FAILED | "TlsFailed" | "DatabaseNotFound", _) => CONNECTION,
         (_, Some("42501")) => PRIVILEGES,
         (_, Some("3F000" | "42P01" | "42883" | "42704")) => "MissingDatabaseObject",

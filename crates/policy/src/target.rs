@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use stanchion_api::policy::{ConfigMapKey, DeletionPolicy, Mode, PostgresPolicySpec, PostgresPolicyStatus};
 use stanchion_kernel::watch::references::Key;
 use stanchion_roles::expand::Desired;
@@ -34,6 +35,8 @@ pub struct Who {
 pub struct Wanted {
     /// Which one.
     pub who: Who,
+    /// When it was made.
+    pub created: Option<Timestamp>,
     /// Its generation.
     pub generation: i64,
     /// The annotation that asks for a look.

@@ -4,21 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use stanchion_api::PostgresPolicy;
 use stanchion_api::policy::{Approval, PostgresPolicySpec, Profile, ReconciliationMode, annotation};
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::watch::primary::key;
-use stanchion_roles::expand::expand;
+use stanchion_roles::expand::{Bounds, Size, expand};
 use stanchion_roles::manifest::{Manifest, Severity, Strictness, check};
 use stanchion_roles::plan::Mode;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::target::{Content, Leaving, Target, Wanted, Who};
 use crate::{connection, passwords};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
 const DEFAULT_HISTORY: usize = 10;
+/// From so many grants on, a manifest takes more than a few milliseconds.
+const LARGE: usize = 1000;
 
 /// The target of a living object.
 pub fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
@@ -35,6 +39,11 @@ pub fn farewell(policy: &PostgresPolicy) -> Target {
         policy: policy.spec.deletion_policy,
         wanted: wanted(policy).ok(),
     }))
+}
+
+/// When the policy was made.
+pub fn created(policy: &PostgresPolicy) -> Option<Timestamp> {
+    policy.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
 /// Which policy this is.
@@ -58,6 +67,7 @@ fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
     let own = || content(spec, BTreeMap::new());
     Ok(Wanted {
         who: who(policy),
+        created: created(policy),
         generation: policy.metadata.generation.unwrap_or_default(),
         requested: policy.annotations().get(annotation::REQUESTED_AT).cloned(),
         connection: connection::wish(&spec.connection).map_err(slow)?,
@@ -91,7 +101,16 @@ pub fn content(spec: &PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> 
     let manifest: Manifest = serde_json::to_value(&spec)
         .and_then(serde_json::from_value)
         .map_err(|error| invalid(error.to_string()))?;
-    let (fatal, told): (Vec<_>, Vec<_>) = check(&manifest)
+    // Before anything is multiplied out: the checks do so, too.
+    let size = Size::of(&manifest);
+    Bounds::SHARED
+        .admit(size)
+        .map_err(|large| Problem::permanent("PolicyTooLarge", large.to_string()))?;
+    aside(size, || expanded(&manifest))
+}
+
+fn expanded(manifest: &Manifest) -> Result<Content, Problem> {
+    let (fatal, told): (Vec<_>, Vec<_>) = check(manifest)
         .into_iter()
         .partition(|finding| finding.is_fatal(Strictness::Lenient));
     if !fatal.is_empty() {
@@ -104,8 +123,19 @@ pub fn content(spec: &PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> 
         .map(ToString::to_string);
     Ok(Content {
         warnings: warnings.collect(),
-        desired: Arc::new(expand(&manifest)),
+        desired: Arc::new(expand(manifest)),
     })
+}
+
+/// Work on a large manifest takes a while, in which other tasks of this thread go on elsewhere.
+pub fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
+    let movable =
+        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if size.grants > LARGE && movable {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
 }
 
 /// A spec that cannot be carried out.
@@ -184,6 +214,32 @@ mod tests {
         };
         assert!(!needs("apply", None) && needs("apply", Some("manual")));
         assert!(needs("observe", None) && needs("plan", None) && !needs("plan", Some("auto")));
+    }
+
+    /// 438 KB that expand to 1.44 million grants.
+    #[test]
+    fn what_would_become_too_large_is_refused_before_it_does() {
+        let names: Vec<_> = (0..60).map(|number| format!("p{number}")).collect();
+        let grant = json!({ "privileges": ["SELECT"], "object": { "type": "table", "name": "*" } });
+        let profiles: serde_json::Map<_, _> = names
+            .iter()
+            .map(|name| (name.clone(), json!({ "grants": vec![grant.clone(); 40] })))
+            .collect();
+        let schemas: Vec<_> = (0..600)
+            .map(|number| json!({ "name": format!("s{number}"), "profiles": names }))
+            .collect();
+        let spec = json!({ "connection": { "secretRef": { "name": "db" } }, "profiles": profiles, "schemas": schemas });
+        let problem = problem(&spec);
+        assert_eq!(
+            (problem.reason, problem.class),
+            ("PolicyTooLarge", stanchion_kernel::Class::Permanent)
+        );
+        assert!(
+            problem.message.contains("36000 roles") && problem.message.contains("10000"),
+            "{problem}"
+        );
+        // Nor does it when it is deleted, or remembered after a restart.
+        assert!(matches!(farewell(&policy(&spec)), Target::Absent(leaving) if leaving.wanted.is_none()));
     }
 
     #[test]

@@ -55,6 +55,25 @@ impl Session {
     pub async fn apply(&mut self, batch: &Batch) -> Result<Vec<u64>, Error> {
         fence::check(self.target())?;
         let Batch { begin, statements } = batch;
+        match self.apply_once(begin, statements).await {
+            Err(error) if begin.lock.is_some() && error.kind() == Kind::Contended => {
+                self.apply_once(&self.disregard(begin), statements).await
+            }
+            result => result,
+        }
+    }
+
+    /// The same without the lock, which somebody holds for longer than a moment.
+    pub(crate) fn disregard(&self, begin: &Begin) -> Begin {
+        tracing::info!(
+            server = %self.target(),
+            database = self.target().database(),
+            "somebody holds the advisory lock; going on without it"
+        );
+        Begin { lock: None, ..*begin }
+    }
+
+    async fn apply_once(&mut self, begin: &Begin, statements: &[Statement]) -> Result<Vec<u64>, Error> {
         let secret = statements.iter().any(Statement::is_secret);
         let prologue = begin.prologue(self.timeouts(), secret);
         if !secret {

@@ -5,10 +5,12 @@
 //! a message about a statement with secrets is searched for them before it is kept.
 
 mod driver;
+mod plain;
 mod redact;
 
 use std::fmt;
 
+pub use plain::{plain, plain_to};
 pub(crate) use redact::Secrets;
 
 use crate::sqlstate::{Class, Doing, classify};
@@ -43,6 +45,12 @@ pub enum Kind {
     Protocol,
     /// This process may not write any more: another replica leads.
     NotLeading,
+    /// The server sent more than is accepted.
+    TooMuch,
+    /// The server asks for a password in clear, and is not known to be the right one.
+    Unverified,
+    /// The address is one of those that the operator does not connect to.
+    Forbidden,
 }
 
 /// What the server said.
@@ -83,6 +91,10 @@ struct Inner {
     cause: String,
     message: Option<ServerMessage>,
     statement: Option<FailedStatement>,
+    /// Whether the network led to somebody, whatever they then said; `None` where that was not found out.
+    reached: Option<bool>,
+    /// It is the failure of an earlier attempt.
+    not_tried: bool,
 }
 
 impl Error {
@@ -95,7 +107,29 @@ impl Error {
             cause: cause.into(),
             message: None,
             statement: None,
+            reached: None,
+            not_tried: false,
         }))
+    }
+
+    pub(crate) fn with_reached(mut self, reached: Option<bool>) -> Self {
+        self.0.reached = reached;
+        self
+    }
+
+    /// Whether somebody answered at the address before it failed, if that is known.
+    pub(crate) fn reached(&self) -> Option<bool> {
+        self.0.reached
+    }
+
+    pub(crate) fn not_tried(mut self) -> Self {
+        self.0.not_tried = true;
+        self
+    }
+
+    /// Whether this was not tried, because it failed a moment ago: the server's circuit breaker is open.
+    pub fn was_not_tried(&self) -> bool {
+        self.0.not_tried
     }
 
     pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
@@ -104,7 +138,9 @@ impl Error {
     }
 
     pub(crate) fn with_statement(mut self, statement: FailedStatement) -> Self {
-        self.0.statement = Some(statement);
+        // Our own text, with names in it that are others'.
+        let text = plain(&statement.text.replace('\n', " "));
+        self.0.statement = Some(FailedStatement { text, ..statement });
         self
     }
 
@@ -147,7 +183,13 @@ impl Error {
     pub fn is_connectivity(&self) -> bool {
         match self.0.kind {
             Kind::Server => self.0.doing == Doing::Connecting || self.code_starts(&["08", "57P0"]),
-            Kind::Contended | Kind::Exhausted | Kind::Protocol | Kind::NotLeading => false,
+            Kind::Contended
+            | Kind::NotLeading
+            | Kind::Exhausted
+            | Kind::Protocol
+            | Kind::TooMuch
+            | Kind::Unverified
+            | Kind::Forbidden => false,
             Kind::Refused
             | Kind::Unreachable
             | Kind::TimedOut
@@ -163,9 +205,13 @@ impl Error {
     pub fn class(&self) -> Class {
         match self.0.kind {
             Kind::Server => classify(self.sqlstate().unwrap_or_default(), self.0.doing),
-            Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Protocol => {
-                Class::Human
-            }
+            Kind::TlsRefused
+            | Kind::CertificateUntrusted
+            | Kind::CertificateName
+            | Kind::Protocol
+            | Kind::TooMuch
+            | Kind::Unverified
+            | Kind::Forbidden => Class::Human,
             Kind::Refused
             | Kind::Unreachable
             | Kind::TimedOut
@@ -192,6 +238,7 @@ impl fmt::Display for Error {
             cause,
             message,
             statement,
+            not_tried,
             ..
         } = &*self.0;
         write!(
@@ -219,6 +266,9 @@ impl fmt::Display for Error {
         }
         if let Some(FailedStatement { text, .. }) = statement {
             write!(f, "; statement: {text}")?;
+        }
+        if *not_tried {
+            f.write_str("; the server is left alone for a few seconds after each failure")?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Which database this really is.
 //!
-//! Two Secrets, a host name and an address, a Service and its pod: many roads lead to one database. Locks, conflicts
-//! and connections are counted by what the server says of itself: the cluster's system identifier and the
-//! database's oid.
+//! Two Secrets, a host name and an address, a Service and its pod: many roads lead to one database. It is known by
+//! what the server says of itself: the cluster's system identifier and the database's oid. A hostile server says what
+//! it likes, so nothing of somebody else's is decided by that alone: see [`Place`].
 //!
 //! `pg_control_system()` may be called by everybody unless an administrator revoked that. Where it was, the address
 //! takes the place of the identifier: databases are then still told apart, but two addresses of one server are
@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::session::Lost;
+use crate::session::{Lost, Session};
 use crate::target::Target;
 
 /// The identity of a database, equal on every road to it.
@@ -87,6 +87,36 @@ impl Identity {
     /// Are both on one server? Roles are shared there.
     pub fn same_server(&self, other: &Self) -> bool {
         self.system == other.system
+    }
+}
+
+/// A database as somebody found it: what it says of itself, and the address that it said so at.
+///
+/// A server can say that it is another one. Whoever gives something for it, a turn or the right of way, asks for the
+/// address as well: only who logged in at the same one has met the same server.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The address.
+    pub peer: String,
+    /// What the server says.
+    pub identity: Identity,
+}
+
+impl Place {
+    /// Where a session is.
+    pub fn of(session: &Session) -> Self {
+        Self {
+            peer: session.peer(),
+            identity: session.identity().clone(),
+        }
+    }
+
+    /// What all databases of the server have in common.
+    pub(crate) fn server(&self) -> Self {
+        Self {
+            peer: self.peer.clone(),
+            identity: self.identity.server(),
+        }
     }
 }
 

@@ -7,8 +7,8 @@
 //! | [`quote`], [`statement`] | SQL text that cannot be injected into, and whose secrets cannot be shown |
 //! | [`scram`] | password verifiers, so that no clear password travels |
 //! | [`sqlstate`], [`error`] | what went wrong, and who can do something about it |
-//! | [`target`], [`tls`] | where to connect, as whom, and how far to trust the other side |
-//! | [`session`] | one connection with all its timeouts |
+//! | [`target`], [`tls`], [`network`] | where to connect, as whom, and how far to trust the other side |
+//! | [`session`] | one connection with all its limits |
 //! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
 //! | [`identity`], [`server`] | which database this really is, and what we may do there |
 //! | [`handover`] | what becomes of what a role owned, when the role goes |
@@ -23,6 +23,7 @@ pub mod fence;
 pub mod handover;
 pub mod identity;
 pub mod lock;
+pub mod network;
 pub mod observe;
 pub mod pool;
 pub mod quote;
@@ -39,13 +40,14 @@ pub mod transaction;
 pub use batch::{Batch, Begin, Isolation};
 pub use error::{Error, Kind};
 pub use fence::Fence;
-pub use identity::Identity;
+pub use identity::{Identity, Place};
 pub use lock::{AdvisoryKey, Locks};
+pub use network::AllowedNetworks;
 pub use observe::{StatementObserver, Statements};
 pub use pool::{PoolSettings, Pooled, Pools};
 pub use read::Query;
 pub use server::{Level, Powers, Server};
-pub use session::{Session, Timeouts};
+pub use session::{Answered, Budget, Limits, Security, Session, Terms, Timeouts};
 pub use sqlstate::{Class, Doing};
 pub use statement::Statement;
 pub use target::{Target, TargetError};

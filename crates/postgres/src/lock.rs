@@ -2,8 +2,12 @@
 //!
 //! Without it, writers meet in the catalogs and lose their work ("tuple concurrently updated"). Among the tasks of
 //! this process a queue decides, first come first served, before any connection is taken; against other processes an
-//! advisory lock in the database does, which PostgreSQL also grants in order. Both waits are limited, and end in
-//! [`Kind::Contended`].
+//! advisory lock in the database does, which PostgreSQL also grants in order.
+//!
+//! Neither decides whether a change is right: each transaction looks again at what it changes. The queue is left after
+//! a second in which nothing moved ([`Kind::Contended`]). The advisory lock can be taken by every login of the
+//! database, so it is waited for for a moment only, and then done without: nobody keeps a password from being changed
+//! or a login from being closed by holding it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::time::{Instant, timeout_at};
 
 use crate::batch::Begin;
 use crate::error::{Error, Kind};
-use crate::identity::Identity;
+use crate::identity::Place;
 use crate::session::Session;
 use crate::sqlstate::Doing;
 use crate::target::Target;
@@ -37,6 +42,9 @@ impl AdvisoryKey {
     }
 }
 
+/// How long the advisory lock is waited for before a transaction goes on without it.
+pub const MOMENT: Duration = Duration::from_millis(500);
+
 /// The lock for changing roles and privileges, which all of this program's writers take.
 pub const ROLES: AdvisoryKey = AdvisoryKey::named("stanchion:roles");
 
@@ -46,41 +54,74 @@ impl fmt::Display for AdvisoryKey {
     }
 }
 
-type Queue = AsyncMutex<()>;
+/// Whoever has had the turn for so long is stuck, or busy for a while: the others do not stand and wait.
+const HURRY: Duration = Duration::from_secs(1);
+
+struct Queue {
+    turn: Arc<AsyncMutex<()>>,
+    /// Since when the turn is somebody's.
+    taken: Mutex<Instant>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            turn: Arc::default(),
+            taken: Mutex::new(Instant::now()),
+        }
+    }
+}
 
 /// The queues of this process, one a database. Clones share them.
 #[derive(Clone, Default)]
 pub struct Locks {
-    queues: Arc<Mutex<HashMap<Identity, Weak<Queue>>>>,
+    queues: Arc<Mutex<HashMap<Place, Weak<Queue>>>>,
 }
 
 /// It is our turn, until this is dropped.
 #[must_use]
 pub struct Turn {
     _guard: OwnedMutexGuard<()>,
+    /// Kept for as long as somebody has the turn.
+    _queue: Arc<Queue>,
 }
 
 impl Locks {
-    /// Waits for our turn at a database.
-    pub async fn acquire(&self, identity: &Identity, target: &Target, wait: Duration) -> Result<Turn, Error> {
-        let queue = self.queue(identity);
-        tokio::time::timeout(wait, queue.lock_owned())
-            .await
-            .map(|guard| Turn { _guard: guard })
-            .map_err(|_| {
-                let cause = format!("others were busy with it for {} seconds", wait.as_secs_f32());
-                Error::new(Kind::Contended, Doing::Locking, target, cause)
-            })
+    /// Waits for our turn at a database. Not longer than `wait`, nor for somebody who has had it for a second: such
+    /// a one waits for a lock or for a server that does not answer, and everybody behind would wait with them.
+    pub async fn acquire(&self, place: &Place, target: &Target, wait: Duration) -> Result<Turn, Error> {
+        let queue = self.queue(place);
+        let begun = Instant::now();
+        let mut turn = std::pin::pin!(Arc::clone(&queue.turn).lock_owned());
+        loop {
+            let taken = || *queue.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = (taken().max(begun) + HURRY).min(begun + wait);
+            if let Ok(guard) = timeout_at(until, &mut turn).await {
+                *queue.taken.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                return Ok(Turn {
+                    _guard: guard,
+                    _queue: queue,
+                });
+            }
+            let now = Instant::now();
+            if now >= begun + wait || taken() + HURRY <= now {
+                let cause = format!(
+                    "others are busy with it, for {} seconds now",
+                    taken().elapsed().as_secs()
+                );
+                return Err(Error::new(Kind::Contended, Doing::Locking, target, cause));
+            }
+        }
     }
 
-    fn queue(&self, identity: &Identity) -> Arc<Queue> {
+    fn queue(&self, place: &Place) -> Arc<Queue> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(queue) = queues.get(identity).and_then(Weak::upgrade) {
+        if let Some(queue) = queues.get(place).and_then(Weak::upgrade) {
             return queue;
         }
         queues.retain(|_, queue| queue.strong_count() > 0);
         let queue = Arc::new(Queue::default());
-        queues.insert(identity.clone(), Arc::downgrade(&queue));
+        queues.insert(place.clone(), Arc::downgrade(&queue));
         queue
     }
 }
@@ -137,9 +178,44 @@ impl Drop for SessionLock<'_> {
 mod tests {
     use super::*;
 
-    fn identity(name: &str) -> (Identity, Target) {
+    fn place(name: &str) -> (Place, Target) {
         let target = Target::new("h", 1, name, "u").unwrap();
-        (Identity::unknown(&target), target)
+        let place = Place {
+            peer: "192.0.2.1:1".into(),
+            identity: crate::identity::Identity::unknown(&target),
+        };
+        (place, target)
+    }
+
+    /// A stranger's server may say that it is ours: it is at another address.
+    #[tokio::test(start_paused = true)]
+    async fn a_forged_identity_takes_nobodys_turn() {
+        let locks = Locks::default();
+        let (ours, target) = place("a");
+        let forged = Place {
+            peer: "198.51.100.1:1".into(),
+            ..ours.clone()
+        };
+        let _theirs = locks.acquire(&forged, &target, Duration::ZERO).await.unwrap();
+        let _ours = locks.acquire(&ours, &target, Duration::ZERO).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_stands_behind_one_who_is_stuck() {
+        let locks = Locks::default();
+        let (database, target) = place("a");
+        let _stuck = locks.acquire(&database, &target, Duration::ZERO).await.unwrap();
+        let begun = Instant::now();
+        let wait = Duration::from_mins(1);
+        for _ in 0..10 {
+            let error = locks.acquire(&database, &target, wait).await.err().unwrap();
+            assert_eq!(error.kind(), Kind::Contended);
+        }
+        assert_eq!(
+            begun.elapsed(),
+            HURRY,
+            "the first waits for a moment, the others do not"
+        );
     }
 
     #[test]
@@ -157,7 +233,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn first_come_first_served() {
         let locks = Locks::default();
-        let (database, target) = identity("a");
+        let (database, target) = place("a");
         let wait = Duration::from_mins(1);
         let first = locks.acquire(&database, &target, wait).await.unwrap();
         let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
@@ -182,7 +258,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waiting_has_an_end_and_other_databases_do_not_wait() {
         let locks = Locks::default();
-        let ((a, target), (b, _)) = (identity("a"), identity("b"));
+        let ((a, target), (b, _)) = (place("a"), place("b"));
         let turn = locks.acquire(&a, &target, Duration::ZERO).await.unwrap();
         let error = locks
             .acquire(&a, &target, Duration::from_secs(1))
@@ -199,7 +275,7 @@ mod tests {
     async fn queues_without_anybody_are_forgotten() {
         let locks = Locks::default();
         for number in 0..100 {
-            let (database, target) = identity(&format!("db{number}"));
+            let (database, target) = place(&format!("db{number}"));
             drop(
                 locks
                     .acquire(&database, &target, Duration::from_secs(1))

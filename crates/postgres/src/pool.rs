@@ -1,33 +1,41 @@
 //! Few connections a server, shared by everybody who needs one.
 //!
-//! The limit is the server's, across its databases and users: what runs out on a server is `max_connections`, and
-//! it serves others than us. Who comes first is served first. A connection is kept for a while after use, and given
-//! up at once when it is broken, when its credentials have changed, or when another database needs its place.
+//! The limit is an account's, across its databases: what runs out on a server is `max_connections`, and it serves
+//! others than us. An account is an address and the credentials for it, so somebody who names the same server without
+//! being let in takes nothing from those who are. First come, first served. A connection is kept for a while after
+//! use, and given up at once when it is broken, when its credentials have changed, or when another database needs its
+//! place.
+//!
+//! A server that does not answer costs little: a [`breaker`] lets one attempt at a time through and pauses between
+//! them, and nobody waits for a connection on a server that has answered nobody for a second.
 //!
 //! Hold one connection at a time: tasks that each hold one and wait for a second can use up all of them and then
 //! wait for each other until [`PoolSettings::wait`] is over.
 
+mod breaker;
 mod host;
 mod pooled;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use pooled::Pooled;
 
 use crate::error::Error;
-use crate::identity::Identity;
+use crate::identity::{Identity, Place};
 use crate::lock::{Locks, Turn};
+use crate::network::AllowedNetworks;
 use crate::observe::StatementObserver;
-use crate::session::Timeouts;
-use crate::target::Target;
+use crate::session::{Budget, Limits, Terms, Timeouts};
+use crate::target::{Fingerprint, Target};
+use breaker::Breaker;
 use host::Host;
 
 /// How connections are shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// Connections to one server, unless [`Pools::limit`] says otherwise.
+    /// Connections of one account, unless [`Pools::limit`] says otherwise.
     pub max_per_server: usize,
     /// How long one that nobody uses is kept.
     pub idle: Duration,
@@ -35,8 +43,12 @@ pub struct PoolSettings {
     pub max_age: Duration,
     /// How long to wait for one.
     pub wait: Duration,
-    /// The limits of each.
+    /// How long each may take for what.
     pub timeouts: Timeouts,
+    /// How much each may be answered.
+    pub limits: Limits,
+    /// Where servers may be.
+    pub networks: AllowedNetworks,
 }
 
 impl Default for PoolSettings {
@@ -47,6 +59,8 @@ impl Default for PoolSettings {
             max_age: Duration::from_mins(10),
             wait: Duration::from_secs(30),
             timeouts: Timeouts::default(),
+            limits: Limits::SHARED,
+            networks: AllowedNetworks::everything(),
         }
     }
 }
@@ -62,6 +76,8 @@ pub struct Counts {
     pub waiting: usize,
     /// The most there can be.
     pub limit: usize,
+    /// The server did not answer when it was asked last: its circuit breaker is open.
+    pub broken: bool,
 }
 
 /// The connections of this process. Clones share them.
@@ -70,31 +86,54 @@ pub struct Pools(Arc<Inner>);
 
 struct Inner {
     settings: PoolSettings,
+    terms: Terms,
     observer: Arc<dyn StatementObserver>,
     locks: Locks,
-    hosts: Mutex<HashMap<String, Arc<Host>>>,
+    known: Mutex<Known>,
+}
+
+/// The servers, as far as somebody named them lately.
+#[derive(Default)]
+struct Known {
+    hosts: HashMap<Fingerprint, Arc<Host>>,
+    /// By `host:port`. An address that cannot be reached cannot be reached by anybody.
+    addresses: HashMap<String, Arc<Breaker>>,
 }
 
 impl Pools {
     /// No connections yet.
     pub fn new(settings: PoolSettings, observer: Arc<dyn StatementObserver>) -> Self {
+        let terms = Terms {
+            timeouts: settings.timeouts,
+            limits: settings.limits,
+            budget: Budget::default(),
+            networks: settings.networks.clone(),
+        };
         Self(Arc::new(Inner {
             settings,
+            terms,
             observer,
             locks: Locks::default(),
-            hosts: Mutex::default(),
+            known: Mutex::default(),
         }))
     }
 
     /// A connection to the target, as soon as there is one.
     pub async fn get(&self, target: &Target) -> Result<Pooled, Error> {
-        Box::pin(self.host(target).get(target)).await
+        let host = self.host(target);
+        let (pooled, is_new) = Box::pin(Arc::clone(&host).get(target)).await?;
+        if is_new {
+            // The same role with another password, which has probably been replaced.
+            let others = self.others(&host);
+            futures::future::join_all(others.iter().map(|other| other.close_idle())).await;
+        }
+        Ok(pooled)
     }
 
     /// Our turn at the target's database, and a connection to it. Waiting for the turn occupies no connection.
     pub async fn exclusive(&self, target: &Target, wait: Duration) -> Result<(Turn, Pooled), Error> {
-        let identity = self.identity(target).await?;
-        let turn = self.0.locks.acquire(&identity, target, wait).await?;
+        let place = self.place(target).await?;
+        let turn = self.0.locks.acquire(&place, target, wait).await?;
         Ok((turn, self.get(target).await?))
     }
 
@@ -104,17 +143,22 @@ impl Pools {
         target: &Target,
         wait: Duration,
     ) -> Result<([Turn; 2], Pooled), Error> {
-        let identity = self.identity(target).await?;
-        let server = self.0.locks.acquire(&identity.server(), target, wait).await?;
-        let database = self.0.locks.acquire(&identity, target, wait).await?;
+        let place = self.place(target).await?;
+        let server = self.0.locks.acquire(&place.server(), target, wait).await?;
+        let database = self.0.locks.acquire(&place, target, wait).await?;
         Ok(([server, database], self.get(target).await?))
     }
 
     /// Which database the target is; asked once and remembered until its credentials change.
     pub async fn identity(&self, target: &Target) -> Result<Identity, Error> {
-        match self.host(target).known_identity(target) {
-            Some(identity) => Ok(identity),
-            None => Ok(self.get(target).await?.identity().clone()),
+        Ok(self.place(target).await?.identity)
+    }
+
+    /// The same, and at which address it was found.
+    pub async fn place(&self, target: &Target) -> Result<Place, Error> {
+        match self.host(target).known_place(target) {
+            Some(place) => Ok(place),
+            None => Ok(Place::of(&*self.get(target).await?)),
         }
     }
 
@@ -123,35 +167,64 @@ impl Pools {
         &self.0.locks
     }
 
-    /// Limits the connections to the target's server. If several targets name it, the last word counts.
+    /// Limits the connections of the target's account. If several targets name it, the last word counts.
     pub fn limit(&self, target: &Target, max: usize) {
         self.host(target).set_limit(max);
     }
 
     /// The servers, by `host:port`, and their connections.
     pub fn counts(&self) -> Vec<(String, Counts)> {
-        let hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        hosts
-            .iter()
-            .map(|(name, host)| (name.clone(), host.counts()))
-            .collect()
+        let mut servers: BTreeMap<String, Counts> = BTreeMap::new();
+        for host in self.known().hosts.values() {
+            let counts = host.counts();
+            let sum = servers.entry(host.address().to_owned()).or_default();
+            sum.open += counts.open;
+            sum.idle += counts.idle;
+            sum.waiting += counts.waiting;
+            sum.limit += counts.limit;
+            sum.broken |= counts.broken;
+        }
+        servers.into_iter().collect()
+    }
+
+    /// Where this process may connect to.
+    pub fn networks(&self) -> &AllowedNetworks {
+        &self.0.settings.networks
     }
 
     /// Closes what nobody uses, and waits for it: the last thing before the program ends.
     pub async fn close_idle(&self) {
-        let hosts: Vec<_> = {
-            let hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-            hosts.values().cloned().collect()
-        };
+        let hosts: Vec<_> = self.known().hosts.values().cloned().collect();
         futures::future::join_all(hosts.iter().map(|host| host.close_idle())).await;
     }
 
     fn host(&self, target: &Target) -> Arc<Host> {
-        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Host::new(self.0.settings, self.0.observer.clone()));
-        hosts
-            .entry(target.to_string().to_ascii_lowercase())
-            .or_insert_with(new)
-            .clone()
+        let account = target.account();
+        let mut known = self.known();
+        if let Some(host) = known.hosts.get(&account) {
+            return Arc::clone(host);
+        }
+        // Somebody may name a new one every second.
+        known.hosts.retain(|_, host| host.is_needed());
+        known
+            .addresses
+            .retain(|_, breaker| Arc::strong_count(breaker) > 1);
+        let address = target.to_string().to_ascii_lowercase();
+        let breaker = Arc::clone(known.addresses.entry(address).or_default());
+        let inner = &self.0;
+        let host = Host::new(target, &inner.settings, &inner.terms, &inner.observer, breaker);
+        known.hosts.insert(account, Arc::clone(&host));
+        host
+    }
+
+    /// The same role on the same server, with another password.
+    fn others(&self, host: &Arc<Host>) -> Vec<Arc<Host>> {
+        let known = self.known();
+        let same = |other: &&Arc<Host>| !Arc::ptr_eq(other, host) && other.is_same_role(host);
+        known.hosts.values().filter(same).cloned().collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -89,7 +89,7 @@ impl Session {
         let begun = Instant::now();
         let count = prologue.len() + queries.len() + usize::from(epilogue.is_some());
         let text = prologue.text();
-        let asked = self.ask();
+        let asked = self.ask(queries.len() + 2);
         // Each sends its message when it is first polled, and they are first polled in this order. The limit is
         // one for all: the last one's answer waits for the others.
         let before = OptionFuture::from((prologue.len() > 0).then(|| self.converse(&text, Duration::MAX)));
@@ -142,10 +142,11 @@ impl Session {
         let statement = queries.get(index).map(|query| &query.statement);
         let secrets = Secrets::new(statement.into_iter().flat_map(Statement::secrets));
         let text = statement.map(ToString::to_string).unwrap_or_default();
-        Error::from_driver(error, Doing::Reading, self.target(), &secrets).with_statement(FailedStatement {
-            index,
-            of: queries.len(),
-            text,
-        })
+        self.explain(Doing::Reading, error, &secrets)
+            .with_statement(FailedStatement {
+                index,
+                of: queries.len(),
+                text,
+            })
     }
 }

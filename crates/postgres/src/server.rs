@@ -47,7 +47,14 @@ pub struct Server {
     pub cloud_admin_of: Vec<String>,
     /// Whether roles that we create are granted to us at once (16 and later), and how.
     pub self_grant: SelfGrant,
+    /// Whether we can keep what we send out of the server's log. If not, statements with password verifiers (never with
+    /// passwords) may be in it, as far as the server logs statements or their errors; [`LOG_GRANTS`] helps.
+    pub keeps_log_clean: bool,
 }
+
+/// What an administrator who is no superuser needs so that no verifier reaches the server's log (15 and later).
+pub const LOG_GRANTS: &str = "GRANT SET ON PARAMETER log_statement, log_min_messages, log_min_error_statement, \
+                              log_min_duration_statement, log_min_duration_sample, log_transaction_sample_rate TO";
 
 /// The attributes of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,7 +102,11 @@ impl Server {
                ARRAY(SELECT c.rolname::pg_catalog.text FROM pg_catalog.pg_roles c \
                      WHERE c.rolname = ANY ($1) AND pg_catalog.pg_has_role(r.oid, c.oid, 'MEMBER') \
                      ORDER BY pg_catalog.array_position($1, c.rolname::pg_catalog.text)), \
-               pg_catalog.current_setting('createrole_self_grant', true) \
+               pg_catalog.current_setting('createrole_self_grant', true), \
+               (SELECT pg_catalog.bool_and(pg_catalog.has_parameter_privilege(p.name, 'SET')) FROM (VALUES \
+                   ('log_statement'), ('log_min_messages'), ('log_min_error_statement'), \
+                   ('log_min_duration_statement'), ('log_min_duration_sample'), ('log_transaction_sample_rate')) \
+                   AS p (name)) \
         FROM pg_catalog.pg_roles r WHERE r.rolname = current_user";
 
     /// The question, for a pipeline. Give the answer's only row to [`Server::of_row`].
@@ -121,6 +132,7 @@ impl Server {
             },
             cloud_admin_of: row.try_get(9)?,
             self_grant: SelfGrant::parse(&self_grant.unwrap_or_default()),
+            keeps_log_clean: row.try_get(11)?,
         })
     }
 
@@ -207,6 +219,7 @@ mod tests {
             attributes,
             cloud_admin_of: vec![],
             self_grant: SelfGrant::default(),
+            keeps_log_clean: true,
         }
     }
 

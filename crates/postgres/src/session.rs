@@ -3,7 +3,10 @@
 //! A session that is dropped in the middle of something cancels it on the server; one that is given up half-way
 //! (a deadline cut its future off) says so through [`Session::is_reusable`] and is not used again.
 
+mod channel;
 mod connect;
+mod inspect;
+mod limits;
 mod wire;
 
 use std::sync::Arc;
@@ -11,8 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
-use tokio_postgres::{CancelToken, Client};
+use tokio_postgres::Client;
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -22,7 +26,13 @@ use crate::sqlstate::Doing;
 use crate::statement::Statement;
 use crate::target::Target;
 use crate::tls::Tls;
+use connect::Cancellation;
 
+pub use connect::Terms;
+pub use limits::{Budget, Limits};
+
+pub(crate) use channel::{Meter, Road};
+pub(crate) use inspect::Refusal;
 pub(crate) use wire::{Answer, Lost};
 
 /// How long the server gets to stop a statement that nobody waits for any more.
@@ -31,7 +41,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// The limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the first packet until the session is set up. A target's own `connect_timeout` goes first.
+    /// From the first packet until the session is set up. A target's own `connect_timeout` may be shorter.
     pub connect: Duration,
     /// For each statement.
     pub statement: Duration,
@@ -44,7 +54,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(10),
+            connect: Duration::from_secs(5),
             statement: Duration::from_mins(1),
             lock: Duration::from_secs(10),
             idle_in_transaction: Duration::from_mins(1),
@@ -52,11 +62,32 @@ impl Default for Timeouts {
     }
 }
 
+/// How far the other side is known, and how a stranger is kept out of what is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Security {
+    /// Nobody on the way can read along.
+    pub encrypted: bool,
+    /// The server has proven to be the one that is meant: by a certificate of the CA that was given, by one of the
+    /// machine's roots for its name, or by being a socket of this machine. To others no password is ever sent.
+    pub verified: bool,
+}
+
+/// A share of what all answers may need together; see [`Session::keep_answer`].
+#[must_use]
+#[derive(Debug, Default)]
+pub struct Answered(
+    #[allow(dead_code, reason = "it is kept, and not looked at")] Option<OwnedSemaphorePermit>,
+);
+
 /// A connection to one database.
 pub struct Session {
     client: Client,
     target: Target,
     tls: Tls,
+    /// The address that was checked and connected to.
+    road: Road,
+    security: Security,
+    meter: Arc<Meter>,
     timeouts: Timeouts,
     observer: Arc<dyn StatementObserver>,
     identity: Identity,
@@ -83,6 +114,21 @@ impl Session {
         self.version
     }
 
+    /// The address that this session is connected to: what a server cannot choose, unlike its [`Identity`].
+    pub fn peer(&self) -> String {
+        self.road.to_string()
+    }
+
+    /// Whether the server has proven to be the one that is meant; see [`Security::verified`].
+    pub fn verified(&self) -> bool {
+        self.security.verified
+    }
+
+    /// How far the other side is known.
+    pub fn security(&self) -> Security {
+        self.security
+    }
+
     /// The limits of this session.
     pub fn timeouts(&self) -> &Timeouts {
         &self.timeouts
@@ -95,12 +141,41 @@ impl Session {
 
     /// Makes an error of the driver one of ours.
     pub fn error(&self, doing: Doing, error: &tokio_postgres::Error) -> Error {
-        Error::from_driver(error, doing, &self.target, &crate::error::Secrets::default())
+        self.explain(doing, error, &crate::error::Secrets::default())
+    }
+
+    /// The same for a statement with secrets. When we hung up on the server, the driver knows only that the
+    /// connection is gone.
+    pub(crate) fn explain(
+        &self,
+        doing: Doing,
+        error: &tokio_postgres::Error,
+        secrets: &crate::error::Secrets,
+    ) -> Error {
+        if error.as_db_error().is_none() {
+            // The server and the driver do not agree on what is being said.
+            self.condemn();
+        }
+        match self.meter.refusal() {
+            Some(refusal) if error.as_db_error().is_none() => Error::refused(refusal, doing, &self.target),
+            _ => Error::from_driver(error, doing, &self.target, secrets),
+        }
     }
 
     /// Can the session serve somebody else? Not if it is broken, or if an answer was never waited for.
     pub fn is_reusable(&self) -> bool {
         !self.client.is_closed() && self.unanswered.load(Ordering::Acquire) == 0
+    }
+
+    /// What was made of the last answer stays in use after this session is given back: until this is dropped, the answer
+    /// counts as under way.
+    pub fn keep_answer(&self) -> Answered {
+        Answered(self.meter.take())
+    }
+
+    /// What was answered is not needed any more.
+    pub(crate) fn rest(&self) {
+        self.meter.rest();
     }
 
     /// Never to be used again, for a reason that the session cannot see itself.
@@ -139,9 +214,15 @@ impl Session {
     }
 
     /// If something is still running on the server: what is needed to stop it.
-    fn abandon(&self) -> Option<(CancelToken, Tls)> {
+    fn abandon(&self) -> Option<Cancellation> {
         let running = !self.client.is_closed() && self.unanswered.load(Ordering::Acquire) > 0;
-        running.then(|| (self.client.cancel_token(), self.tls.clone()))
+        running.then(|| Cancellation {
+            token: self.client.cancel_token(),
+            road: self.road.clone(),
+            tls: self.tls.clone(),
+            encrypted: self.security.encrypted,
+            host: self.target.host().to_owned(),
+        })
     }
 }
 
@@ -150,7 +231,7 @@ impl Drop for Session {
         let Some(mut driver) = self.driver.take() else {
             return;
         };
-        let Some((token, tls)) = self.abandon() else {
+        let Some(cancellation) = self.abandon() else {
             return;
         };
         match Handle::try_current() {
@@ -158,7 +239,7 @@ impl Drop for Session {
                 runtime.spawn(async move {
                     let stop = async {
                         // A cancellation that does not arrive is made up for by the server's own timeouts.
-                        let _ = token.cancel_query(tls.connector).await;
+                        let _ = cancellation.send().await;
                         let _ = (&mut driver).await;
                     };
                     if tokio::time::timeout(CANCEL_GRACE, stop).await.is_err() {

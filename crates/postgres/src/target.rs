@@ -38,6 +38,8 @@ pub struct Target {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) channel_binding: ChannelBinding,
     pub(crate) set_role: Option<String>,
+    /// The administrator of the operator named it, and not an object.
+    pub(crate) of_administrator: bool,
 }
 
 /// Why something is not a target. Never repeats the input.
@@ -81,6 +83,7 @@ impl Target {
             connect_timeout: None,
             channel_binding: ChannelBinding::Prefer,
             set_role: None,
+            of_administrator: false,
         };
         target.checked()
     }
@@ -99,6 +102,13 @@ impl Target {
     /// Whether there is a password already.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
+    }
+
+    pub(crate) fn without_password(&self) -> Self {
+        Self {
+            password: None,
+            ..self.clone()
+        }
     }
 
     /// Adds the password.
@@ -123,6 +133,14 @@ impl Target {
             ..self.clone()
         }
         .checked()
+    }
+
+    /// The operator's own administrator names this server, in a flag and not in an object: it may also be one of the
+    /// operator's own addresses, such as a proxy beside it.
+    #[must_use]
+    pub fn named_by_administrator(mut self) -> Self {
+        self.of_administrator = true;
+        self
     }
 
     /// Does all work as another role: `SET ROLE` right after connecting.
@@ -157,6 +175,11 @@ impl Target {
     /// The role that logs in.
     pub fn user(&self) -> &str {
         &self.user
+    }
+
+    /// How long the one who named it wants to wait for a connection.
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        self.connect_timeout
     }
 
     /// How far TLS is asked for and checked.

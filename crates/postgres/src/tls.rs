@@ -96,6 +96,9 @@ pub enum TlsSetupError {
 pub(crate) struct Tls {
     pub(crate) mode: SslMode,
     pub(crate) connector: MakeRustlsConnect,
+    /// Whether a handshake that succeeds proves which server it is. A certificate for any name does so only under a
+    /// CA that was given for this purpose: everybody can have one from the machine's roots.
+    pub(crate) verifies: bool,
 }
 
 impl Tls {
@@ -113,6 +116,11 @@ impl Tls {
         Ok(Self {
             mode,
             connector: MakeRustlsConnect::new(client_config(tls, target.ca.as_deref())?),
+            verifies: match tls {
+                TlsMode::Disable | TlsMode::Prefer => false,
+                TlsMode::Require | TlsMode::VerifyCa => target.ca.is_some(),
+                TlsMode::VerifyFull => true,
+            },
         })
     }
 }

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use tokio_postgres::Row;
 
 use crate::batch::{Begin, GUARDS, Prologue};
-use crate::error::{Error, Secrets};
+use crate::error::{Error, Kind, Secrets};
 use crate::read::Query;
 use crate::session::Session;
 use crate::sqlstate::Doing;
@@ -28,7 +28,13 @@ impl Session {
         queries: &[Query],
     ) -> Result<(Transaction<'_>, Vec<Vec<Row>>), Error> {
         let prologue = begin.prologue(self.timeouts(), false);
-        match self.pipeline(&prologue, queries, None).await {
+        let mut begun = self.pipeline(&prologue, queries, None).await;
+        if begin.lock.is_some() && begun.as_ref().is_err_and(|error| error.kind() == Kind::Contended) {
+            self.roll_back().await;
+            let prologue = self.disregard(begin).prologue(self.timeouts(), false);
+            begun = self.pipeline(&prologue, queries, None).await;
+        }
+        match begun {
             Ok(rows) => Ok((
                 Transaction {
                     session: self,

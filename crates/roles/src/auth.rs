@@ -17,6 +17,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::crypto::aws_lc_rs;
 use secrecy::SecretString;
 use serde::Deserialize;
+use stanchion_postgres::error::plain;
 
 const DEFAULT_AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// Every Azure Database for PostgreSQL, as Entra names it.
@@ -164,6 +165,7 @@ impl AzureWorkloadIdentity {
                 status,
                 reason: answer
                     .and_then(|answer| answer.error_description.or(answer.error))
+                    .map(|text| plain(&text))
                     .unwrap_or_else(|| "the answer has no access token".to_owned()),
             }),
         }
@@ -177,7 +179,7 @@ impl AzureWorkloadIdentity {
             reason = format!("{reason}: {error}");
             cause = error.source();
         }
-        Error::Unreachable(self.endpoint.clone(), reason)
+        Error::Unreachable(self.endpoint.clone(), plain(&reason))
     }
 }
 

@@ -110,7 +110,7 @@ pub struct ProfileGrant {
     /// Only `present`: a template cannot say what must not be.
     #[serde(default, skip_serializing_if = "Ensure::is_present")]
     pub ensure: Ensure,
-    /// Whether the role may pass the privileges on. Unset: not looked at.
+    /// Whether the role may pass the privileges on. Unset: authoritative mode takes the right to do so from roles that it manages, the other modes warn of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_grant_option: Option<bool>,
 }
@@ -150,7 +150,7 @@ pub struct Grant {
     /// `absent`: the role must not hold these privileges.
     #[serde(default, skip_serializing_if = "Ensure::is_present")]
     pub ensure: Ensure,
-    /// Whether the role may pass the privileges on. Unset: not looked at.
+    /// Whether the role may pass the privileges on. Unset: authoritative mode takes the right to do so from roles that it manages, the other modes warn of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_grant_option: Option<bool>,
 }

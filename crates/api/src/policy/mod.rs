@@ -81,6 +81,8 @@ pub mod condition {
     pub const PAUSED: &str = "Paused";
     /// The spec contains a password, which everybody who may read the policy can see.
     pub const PASSWORD_IN_SPEC: &str = "PasswordInSpec";
+    /// The database was reached; the reason says whether the server has proven to be the right one.
+    pub const CONNECTED: &str = "DatabaseConnected";
 }
 
 /// Roles and privileges of one database.

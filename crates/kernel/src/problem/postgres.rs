@@ -17,7 +17,12 @@ impl From<Error> for Problem {
         let reason = reason(&error);
         let message = if reason == CONNECTION_FAILED {
             // Host and port and no more: whoever reads the status may not know the database's names.
-            format!("Cannot reach postgres at {}", error.server())
+            let pause = if error.was_not_tried() {
+                "; it is left alone for a few seconds after each failed attempt"
+            } else {
+                ""
+            };
+            format!("Cannot reach postgres at {}{pause}", error.server())
         } else {
             error.to_string()
         };
@@ -40,6 +45,9 @@ fn reason(error: &Error) -> &'static str {
     match error.kind() {
         Kind::Contended | Kind::Exhausted => return "DatabaseBusy",
         Kind::NotLeading => return "NotLeading",
+        Kind::TooMuch => return "AnswerTooLarge",
+        Kind::Unverified => return "ServerNotVerified",
+        Kind::Forbidden => return "AddressNotAllowed",
         Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
             return "TlsFailed";
         }

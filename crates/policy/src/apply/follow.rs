@@ -127,6 +127,7 @@ impl Pass<'_> {
     fn told(&self, changes: &Changes) -> Told {
         let mut warnings = self.seen.content.warnings.clone();
         warnings.extend(changes.warnings.iter().cloned());
+        warnings.extend(self.seen.warnings.iter().cloned());
         let blocked = changes
             .blockers
             .iter()

@@ -11,6 +11,7 @@ use stanchion_api::status::Status;
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::problem::Class;
 use stanchion_kernel::{Outcome, Problem, Report};
+use stanchion_postgres::Security;
 
 use crate::apply::{Applied, End, Told};
 use crate::claims::Rival;
@@ -37,6 +38,8 @@ struct Known<'a> {
     content: &'a Content,
     /// Who else declares it.
     rivals: &'a [Rival],
+    /// How far the server is known.
+    security: Security,
 }
 
 impl<'a> Passed<'a> {
@@ -46,11 +49,13 @@ impl<'a> Passed<'a> {
                 identity: contested.identity.to_string(),
                 content: &contested.content,
                 rivals: &contested.rivals,
+                security: contested.security,
             }),
             Some(Observed::Seen(seen)) => Some(Known {
                 identity: seen.identity.to_string(),
                 content: &seen.content,
                 rivals: &[],
+                security: seen.security,
             }),
             _ => None,
         };
@@ -118,7 +123,16 @@ fn failed(
         resumed(conditions);
         password_in_spec(conditions, wanted);
     }
+    if problem.reason == problems::CONNECTION {
+        conditions.set(
+            condition::CONNECTED,
+            Truth::False,
+            problem.reason,
+            &problem.message,
+        );
+    }
     if let Some(known) = &passed.known {
+        connected(conditions, known.security);
         owned(&mut status, known);
         if known.rivals.is_empty() {
             uncontested(conditions);
@@ -161,6 +175,7 @@ fn present(
     };
     let before = status.clone();
     described(&mut status, wanted, known, told);
+    connected(conditions, known.security);
     let (reason, message) = ready(wanted, told);
     conditions.set(condition::READY, Truth::True, reason, &message);
     conditions.set(condition::DEGRADED, Truth::False, reason, "");
@@ -256,6 +271,22 @@ fn drifted(conditions: &mut Conditions, told: &Told) {
             conditions.set(condition::DRIFTED, Truth::True, "DriftDetected", &message);
         }
     }
+}
+
+/// Whether the server has proven to be the one that is meant.
+fn connected(conditions: &mut Conditions, security: Security) {
+    let (reason, message) = match (security.verified, security.encrypted) {
+        (true, _) => ("Verified", "the server has proven to be the right one"),
+        (false, true) => (
+            "NotVerified",
+            "the connection is encrypted, but with whom is not checked: use sslmode=verify-full and the server's CA",
+        ),
+        (false, false) => (
+            "NotVerified",
+            "the connection is not encrypted, and with whom is not checked: use sslmode=verify-full and the server's CA",
+        ),
+    };
+    conditions.set(condition::CONNECTED, Truth::True, reason, message);
 }
 
 fn uncontested(conditions: &mut Conditions) {

@@ -45,9 +45,9 @@ async fn disjoint_policies_share_a_database_and_a_secret() {
     }
 }
 
-/// Both are blocked, across namespaces and Secrets, and each names the other; when one gives way, both go on.
+/// Across namespaces and Secrets the younger one waits, and names the older one, which goes on.
 #[tokio::test]
-async fn conflicting_policies_block_each_other_across_namespaces() {
+async fn across_namespaces_the_younger_policy_waits() {
     let bed = Bed::new().await;
     let _operator = bed.operator().await;
     bed.database_secret().await;
@@ -65,17 +65,52 @@ async fn conflicting_policies_block_each_other_across_namespaces() {
         .await;
     assert!(message(&second, "Conflict").contains(&format!("{}/first", bed.namespace)));
     assert!(message(&second, "Conflict").contains(&shared));
-    let first = bed
-        .condition("first", "Conflict", "True", "ConflictingPolicy")
-        .await;
-    assert!(message(&first, "Ready").contains(&format!("{}/second", bed.other)));
-    bed.event("first", "ConflictDetected").await;
+    assert!(message(&second, "Conflict").contains("waits for it"));
+    // The older one is looked after as before.
+    let comment = |text: &str| json!({ "interval": "1h", "roles": [{ "name": shared, "comment": text }] });
+    bed.policy("first", comment("changed")).await;
+    bed.ready("first").await;
+    wait::eventually(PATIENCE, "the change", async || {
+        let sql =
+            format!("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = '{shared}'");
+        bed.database.scalar(&sql).await.as_deref() == Some("changed")
+    })
+    .await;
     bed.policy_in(&bed.other, "second", spec(&free)).await;
     bed.condition_in(&bed.other, "second", "Ready", "True", "Reconciled")
         .await;
     bed.ready("first").await;
-    bed.event("first", "ConflictResolved").await;
     assert!(bed.has_role(&free).await);
+}
+
+/// A login without rights, in a policy that only looks, declares what another namespace manages: it has no say in it.
+#[tokio::test]
+async fn a_login_without_rights_blocks_nobody() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let stranger = bed.role("stranger");
+    bed.database
+        .execute(&format!(
+            "CREATE ROLE {stranger} LOGIN PASSWORD 'stranger-stranger'"
+        ))
+        .await;
+    let url = bed.url_through(&bed.database.url_of(&stranger, "stranger-stranger"));
+    bed.secret_in(&bed.other, "db", json!({ "DATABASE_URL": url }))
+        .await;
+    bed.database_secret().await;
+    for mode in ["observe", "apply"] {
+        let role = bed.role(mode);
+        let spec = |mode: &str| json!({ "interval": "1h", "mode": mode, "roles": [{ "name": role }] });
+        bed.policy_in(&bed.other, mode, spec(mode)).await;
+        wait::eventually(PATIENCE, "a look at the stranger's", async || {
+            let policy = bed.get_in(&bed.other, mode).await;
+            policy.status.is_some_and(|status| !status.conditions.is_empty())
+        })
+        .await;
+        bed.policy(mode, spec("apply")).await;
+        bed.ready(mode).await;
+        assert!(bed.has_role(&role).await, "{mode}");
+    }
 }
 
 /// After a restart nobody of them is applied before it knows of the other.

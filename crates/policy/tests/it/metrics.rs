@@ -5,12 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 use stanchion_kernel::telemetry::otlp::Export;
 use stanchion_policy::metrics::OTLP_NAMES;
+use stanchion_postgres::Target;
 use stanchion_testkit::collector::Collector;
 use stanchion_testkit::faults::Faults;
 use tokio_util::sync::CancellationToken;
 
-use super::bed::Bed;
-use super::locks::{Held, contended};
+use super::bed::{Bed, PATIENCE};
+use super::locks::contended;
 
 /// Everything that is counted happens once, and all of it reaches a collector under the original's names.
 #[tokio::test]
@@ -19,7 +20,7 @@ async fn a_collector_gets_every_number_of_the_original() {
         turn: Duration::from_millis(100),
         ..Bed::new().await
     };
-    let (operator, metrics) = bed.build(bed.cluster.config().await, Faults::new());
+    let (operator, metrics, pools) = bed.build(bed.cluster.config().await, Faults::new());
     let operator = bed.run(operator, metrics.clone());
     bed.database_secret().await;
     let shared = json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] });
@@ -46,11 +47,13 @@ async fn a_collector_gets_every_number_of_the_original() {
     .await;
     bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
         .await;
-    let held = Held::take(&bed).await;
+    // Somebody else of this process is at work on the database.
+    let target = Target::parse(&bed.url().into()).unwrap();
+    let turn = pools.exclusive(&target, PATIENCE).await.unwrap();
     bed.policy("waits", json!({ "roles": [{ "name": bed.role("late") }] }))
         .await;
     contended(&operator, 1).await;
-    held.release().await;
+    drop(turn);
     bed.ready("waits").await;
 
     let collector = Collector::start().await;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::join;
-use crate::lock::AdvisoryKey;
+use crate::lock::{AdvisoryKey, MOMENT};
 use crate::session::Timeouts;
 
 /// Switches off everything that writes a statement's text somewhere, as far as the role may: a superuser, or one
@@ -34,9 +34,10 @@ pub struct Begin {
     pub isolation: Isolation,
     /// Whether it only reads.
     pub read_only: bool,
-    /// A lock to take before anything else, and to hold until the end.
+    /// A lock to take before anything else, and to hold until the end. It orders those who take it, and no more: every
+    /// login can take it, so whoever does not get it within [`crate::lock::MOMENT`] goes on without.
     pub lock: Option<AdvisoryKey>,
-    /// How long to wait for that lock, if not as long as for any other.
+    /// How long to wait for that lock, if for less than that moment.
     pub lock_wait: Option<Duration>,
     /// Whether secrets will be sent: what keeps them out of the server's log then begins with it, and takes no round
     /// trip of its own.
@@ -97,7 +98,7 @@ impl Begin {
             (Isolation::RepeatableRead, false) => "BEGIN ISOLATION LEVEL REPEATABLE READ",
             (Isolation::RepeatableRead, true) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         };
-        let wait = self.lock_wait.unwrap_or(timeouts.lock);
+        let wait = self.lock_wait.unwrap_or(MOMENT).min(MOMENT);
         match (self.lock, self.isolation) {
             (None, _) => prologue.push(begin),
             (Some(key), Isolation::ReadCommitted) => {

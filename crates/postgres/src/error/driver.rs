@@ -6,7 +6,9 @@ use std::io;
 use rustls::CertificateError;
 use tokio_postgres::error::DbError;
 
+use super::plain::{beginning, plain, plain_to};
 use super::{Error, Inner, Kind, Secrets, ServerMessage};
+use crate::session::Refusal;
 use crate::sqlstate::Doing;
 use crate::target::Target;
 
@@ -22,21 +24,57 @@ impl Error {
             return Self::from_server(db, doing, target, secrets);
         }
         let (kind, cause) = diagnose(error);
-        Self::new(kind, doing, target, secrets.cleaned(&cause))
+        Self::new(kind, doing, target, plain(&secrets.cleaned(beginning(&cause))))
+    }
+
+    /// The network or TLS failed before the driver had anything to do with it.
+    pub(crate) fn from_io(error: &io::Error, doing: Doing, target: &Target) -> Self {
+        let (kind, cause) = diagnose_io(error);
+        Self::new(kind, doing, target, plain(&cause))
+    }
+
+    /// TLS is required and not offered.
+    pub(crate) fn tls_refused(doing: Doing, target: &Target) -> Self {
+        let cause = "the server does not offer TLS, but the target asks for it";
+        Self::new(Kind::TlsRefused, doing, target, cause)
+    }
+
+    /// We hung up, for this reason.
+    pub(crate) fn refused(refusal: Refusal, doing: Doing, target: &Target) -> Self {
+        let kind = match refusal {
+            Refusal::Password => Kind::Unverified,
+            Refusal::Protocol => Kind::Protocol,
+            Refusal::Message(..)
+            | Refusal::Answer(_)
+            | Refusal::Rows(_)
+            | Refusal::Flood
+            | Refusal::Iterations(_) => Kind::TooMuch,
+        };
+        Self::new(kind, doing, target, refusal.to_string())
     }
 
     fn from_server(db: &DbError, doing: Doing, target: &Target, secrets: &Secrets) -> Self {
-        let clean = |text: &str| secrets.cleaned(text);
+        // Together as long as one text may be.
+        let clean = |text: &str, most| plain_to(&secrets.cleaned(beginning(text)), most);
         let mut error = Self::new(Kind::Server, doing, target, "");
         let Inner { message, .. } = &mut *error.0;
         // `where`, `query` and `position` are left out: they repeat statements, also of functions not ours.
         *message = Some(ServerMessage {
-            code: db.code().code().to_owned(),
-            message: clean(db.message()),
-            detail: db.detail().map(clean),
-            hint: db.hint().map(clean),
+            code: code(db.code().code()),
+            message: clean(db.message(), 2048),
+            detail: db.detail().map(|text| clean(text, 1536)),
+            hint: db.hint().map(|text| clean(text, 512)),
         });
         error
+    }
+}
+
+/// An SQLSTATE, or nothing that could be one.
+fn code(text: &str) -> String {
+    if text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        text.to_owned()
+    } else {
+        "?????".to_owned()
     }
 }
 
@@ -48,21 +86,7 @@ fn diagnose(error: &tokio_postgres::Error) -> (Kind, String) {
             return diagnose_tls(tls);
         }
         if let Some(io) = inner.downcast_ref::<io::Error>() {
-            // An io::Error hides what it wraps from `source`.
-            if let Some(tls) = io
-                .get_ref()
-                .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-            {
-                return diagnose_tls(tls);
-            }
             return diagnose_io(io);
-        }
-        // A plain string in the driver: the only TLS failure that is not the TLS library's.
-        if inner.to_string() == "server does not support TLS" {
-            return (
-                Kind::TlsRefused,
-                "the server does not offer TLS, but the target asks for it".to_owned(),
-            );
         }
         cause = inner.source();
     }
@@ -77,6 +101,13 @@ fn diagnose(error: &tokio_postgres::Error) -> (Kind, String) {
 }
 
 fn diagnose_io(error: &io::Error) -> (Kind, String) {
+    // An io::Error hides what it wraps from `source`.
+    if let Some(tls) = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    {
+        return diagnose_tls(tls);
+    }
     match error.kind() {
         io::ErrorKind::ConnectionRefused => (Kind::Refused, "connection refused".to_owned()),
         io::ErrorKind::TimedOut => (Kind::TimedOut, "no answer in time".to_owned()),

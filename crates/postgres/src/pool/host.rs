@@ -1,28 +1,41 @@
-//! The connections to one server.
+//! The connections of one account: an address, and credentials for it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::breaker::{Breaker, HURRY};
 use super::pooled::Pooled;
 use super::{Counts, PoolSettings};
 use crate::error::{Error, Kind};
-use crate::identity::Identity;
-use crate::observe::StatementObserver;
-use crate::session::Session;
-use crate::sqlstate::Doing;
+use crate::identity::Place;
+use crate::observe::{StatementObserver, Statements};
+use crate::session::{Session, Terms};
+use crate::sqlstate::{Class, Doing};
 use crate::target::{Fingerprint, Target};
+
+/// How long an account is remembered that nobody names any more.
+const FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// Who connects to what. Its fingerprint changes with its credentials.
 type Login = (String, String);
 
 pub(super) struct Host {
     settings: PoolSettings,
+    terms: Terms,
     observer: Arc<dyn StatementObserver>,
+    /// Some target of this account; its database does not count.
+    target: Target,
+    /// `host:port`.
+    address: String,
+    /// Whether the address can be reached, which all accounts share, and whether this one is let in.
+    network: Arc<Breaker>,
+    login: Breaker,
     /// A permit for each connection in use. Tokio grants them in the order they are asked for.
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -37,9 +50,15 @@ struct State {
     open: usize,
     /// The longest unused first.
     idle: Vec<Idle>,
-    identities: HashMap<Login, (Fingerprint, Identity)>,
+    identities: HashMap<Login, (Fingerprint, Place)>,
     /// A task is there to close the idle ones.
     reaped: bool,
+    /// When the server answered somebody last.
+    answered: Instant,
+    /// Somebody waited in vain, and nothing succeeded since: one connection in use is enough to find out more.
+    strained: bool,
+    /// When somebody named this account last.
+    named: Instant,
 }
 
 pub(super) struct Idle {
@@ -67,8 +86,15 @@ enum Next {
 }
 
 impl Host {
-    pub(super) fn new(settings: PoolSettings, observer: Arc<dyn StatementObserver>) -> Self {
+    pub(super) fn new(
+        target: &Target,
+        settings: &PoolSettings,
+        terms: &Terms,
+        observer: &Arc<dyn StatementObserver>,
+        network: Arc<Breaker>,
+    ) -> Arc<Self> {
         let limit = settings.max_per_server.max(1);
+        let now = Instant::now();
         let state = State {
             limit,
             surplus: 0,
@@ -76,30 +102,57 @@ impl Host {
             idle: Vec::new(),
             identities: HashMap::new(),
             reaped: false,
+            answered: now,
+            strained: false,
+            named: now,
         };
-        Self {
-            settings,
-            observer,
+        Arc::new_cyclic(|host| Self {
+            settings: settings.clone(),
+            terms: terms.clone(),
+            observer: Arc::new(Witness {
+                host: Weak::clone(host),
+                observer: Arc::clone(observer),
+            }),
+            target: target.clone(),
+            address: target.to_string().to_ascii_lowercase(),
+            network,
+            login: Breaker::default(),
             permits: Arc::new(Semaphore::new(limit)),
             waiting: AtomicUsize::new(0),
             state: Mutex::new(state),
-        }
+        })
     }
 
-    pub(super) async fn get(self: Arc<Self>, target: &Target) -> Result<Pooled, Error> {
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Whether only the password is another one.
+    pub(super) fn is_same_role(&self, other: &Self) -> bool {
+        self.target.without_password().account() == other.target.without_password().account()
+    }
+
+    /// Whether somebody has a connection here, or named this account lately.
+    pub(super) fn is_needed(self: &Arc<Self>) -> bool {
+        let state = self.lock();
+        state.open > 0 || state.named.elapsed() < FORGOTTEN || Arc::strong_count(self) > 1
+    }
+
+    /// A connection, and whether it is a new one.
+    pub(super) async fn get(self: Arc<Self>, target: &Target) -> Result<(Pooled, bool), Error> {
         let permit = self.permit(target).await?;
         let fingerprint = target.fingerprint();
         let next = self.next(target, fingerprint);
+        let is_new = matches!(next, Next::Open(_));
         let idle = match next {
             Next::Use(idle) => *idle,
             Next::Open(replaced) => {
                 // Counts as open from here on, also if this future is dropped on the way.
                 let slot = Slot(&self);
                 join_all(replaced.into_iter().map(|idle| idle.session.close())).await;
-                let session =
-                    Session::connect(target, &self.settings.timeouts, self.observer.clone()).await?;
+                let session = self.open(target).await?;
                 slot.keep();
-                self.remember(target, fingerprint, session.identity());
+                self.remember(target, fingerprint, Place::of(&session));
                 let now = Instant::now();
                 Idle {
                     session,
@@ -109,21 +162,79 @@ impl Host {
                 }
             }
         };
-        Ok(Pooled::new(self, permit, idle))
+        Ok((Pooled::new(self, permit, idle), is_new))
+    }
+
+    /// Connects, unless the breakers know better.
+    async fn open(&self, target: &Target) -> Result<Session, Error> {
+        let network = self.network.enter(target).await?;
+        let login = self.login.enter(target).await?;
+        let opened = Session::connect_on(target, &self.terms, Arc::clone(&self.observer)).await;
+        match &opened {
+            Ok(_) => {
+                network.succeeded();
+                login.succeeded();
+            }
+            // Only what passes by itself: a wrong password is looked at again soon enough by those who gave it.
+            Err(error) => {
+                let is_down = error.class() == Class::Transient;
+                match error.reached() {
+                    Some(true) => network.succeeded(),
+                    Some(false) if is_down => network.failed(error),
+                    Some(false) | None => drop(network),
+                }
+                if is_down {
+                    login.failed(error);
+                }
+            }
+        }
+        opened
     }
 
     async fn permit(&self, target: &Target) -> Result<OwnedSemaphorePermit, Error> {
         let _waiting = Waiting::at(&self.waiting);
-        let wait = self.settings.wait;
-        let Ok(Ok(permit)) = timeout(wait, self.permits.clone().acquire_owned()).await else {
-            let limit = self.lock().limit;
-            let cause = format!(
-                "all {limit} connections were in use for {} seconds",
-                wait.as_secs_f32()
-            );
+        let begun = Instant::now();
+        let end = begun + self.settings.wait;
+        let mut permit = std::pin::pin!(self.permits.clone().acquire_owned());
+        self.lock().named = begun;
+        loop {
+            let until = {
+                let state = self.lock();
+                let busy = state.strained && state.open > state.idle.len();
+                (!busy).then(|| (state.answered.max(begun) + HURRY).min(end))
+            };
+            if let Some(until) = until {
+                if let Ok(Ok(permit)) = timeout_at(until, &mut permit).await {
+                    return Ok(permit);
+                }
+                let now = Instant::now();
+                let mut state = self.lock();
+                if now < end && state.answered + HURRY > now {
+                    continue;
+                }
+                state.strained |= state.answered + HURRY <= now;
+            }
+            let state = self.lock();
+            let in_use = state.open - state.idle.len();
+            let cause =
+                format!("{in_use} connections are in use, and the server has not answered for a while");
             return Err(Error::new(Kind::Exhausted, Doing::Connecting, target, cause));
-        };
-        Ok(permit)
+        }
+    }
+
+    /// The server answered, or did not for so long that it counts as gone.
+    fn witness(&self, statements: &Statements<'_>) {
+        if !statements.succeeded && statements.elapsed > self.settings.timeouts.statement {
+            let cause = "the server stopped answering";
+            let error = Error::new(Kind::TimedOut, Doing::Reading, &self.target, cause);
+            self.login.trip(&error);
+            return;
+        }
+        let mut state = self.lock();
+        state.answered = Instant::now();
+        if statements.succeeded {
+            state.strained = false;
+        }
     }
 
     /// Finds one to use, or makes room for a new one.
@@ -158,6 +269,7 @@ impl Host {
 
     /// Takes a connection back, before its permit.
     pub(super) fn put(self: &Arc<Self>, idle: Idle) {
+        idle.session.rest();
         let mut state = self.lock();
         // The limit may have shrunk in the meantime.
         if !idle.session.is_reusable() || state.open > state.limit {
@@ -216,16 +328,14 @@ impl Host {
         }
     }
 
-    pub(super) fn known_identity(&self, target: &Target) -> Option<Identity> {
+    pub(super) fn known_place(&self, target: &Target) -> Option<Place> {
         let state = self.lock();
-        let (fingerprint, identity) = state.identities.get(&login(target))?;
-        (*fingerprint == target.fingerprint()).then(|| identity.clone())
+        let (fingerprint, place) = state.identities.get(&login(target))?;
+        (*fingerprint == target.fingerprint()).then(|| place.clone())
     }
 
-    fn remember(&self, target: &Target, fingerprint: Fingerprint, identity: &Identity) {
-        self.lock()
-            .identities
-            .insert(login(target), (fingerprint, identity.clone()));
+    fn remember(&self, target: &Target, fingerprint: Fingerprint, place: Place) {
+        self.lock().identities.insert(login(target), (fingerprint, place));
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -235,11 +345,27 @@ impl Host {
             idle: state.idle.len(),
             waiting: self.waiting.load(Ordering::Relaxed),
             limit: state.limit,
+            broken: self.network.is_open() || self.login.is_open(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hears of every answer on behalf of the account.
+struct Witness {
+    host: Weak<Host>,
+    observer: Arc<dyn StatementObserver>,
+}
+
+impl StatementObserver for Witness {
+    fn observe(&self, statements: &Statements<'_>) {
+        self.observer.observe(statements);
+        if let Some(host) = self.host.upgrade() {
+            host.witness(statements);
+        }
     }
 }
 

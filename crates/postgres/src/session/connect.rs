@@ -1,21 +1,24 @@
 //! Opening a session: the network, TLS, the login, and one round trip that sets limits and asks where we are.
 
 use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use secrecy::ExposeSecret;
 use tokio::task::JoinHandle;
-use tokio_postgres::config::SslMode;
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Config, Socket};
+use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 
+use super::channel::{Channel, Done, Failed, Meter, Road, encrypt};
+use super::limits::{Budget, Limits};
+use super::{Security, Session, Timeouts};
 use crate::error::{Error, Kind, Secrets};
 use crate::identity::Identity;
+use crate::network::{AllowedNetworks, ConnectError};
 use crate::observe::StatementObserver;
 use crate::quote;
-use crate::session::{Session, Timeouts};
 use crate::sqlstate::Doing;
 use crate::target::Target;
 use crate::tls::Tls;
@@ -33,35 +36,89 @@ const SETTINGS: &[(&str, &str)] = &[
     ("TimeZone", "UTC"),
 ];
 
+/// On what terms a server is spoken to.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    /// How long everything may take.
+    pub timeouts: Timeouts,
+    /// How much it may answer.
+    pub limits: Limits,
+    /// What all servers may answer together.
+    pub budget: Budget,
+    /// Where it may be.
+    pub networks: AllowedNetworks,
+}
+
 impl Session {
-    /// Connects.
+    /// Connects on the usual terms, to any address.
     pub async fn connect(
         target: &Target,
         timeouts: &Timeouts,
         observer: Arc<dyn StatementObserver>,
     ) -> Result<Self, Error> {
-        let limit = target.connect_timeout.unwrap_or(timeouts.connect);
-        let opening = Box::pin(open(target, timeouts, observer));
-        tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
+        let terms = Terms {
+            timeouts: *timeouts,
+            ..Terms::default()
+        };
+        Self::connect_on(target, &terms, observer).await
+    }
+
+    /// Connects.
+    pub async fn connect_on(
+        target: &Target,
+        terms: &Terms,
+        observer: Arc<dyn StatementObserver>,
+    ) -> Result<Self, Error> {
+        // Who names the server may wait for a shorter time than we would, and not for a longer one.
+        let most = terms.timeouts.connect;
+        let limit = target.connect_timeout.map_or(most, |wish| wish.min(most));
+        let reached = AtomicBool::new(false);
+        let opening = Box::pin(open(target, terms, observer, &reached));
+        let opened = tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
             let cause = format!("no connection within {} seconds", limit.as_secs_f32());
             Err(Error::new(Kind::TimedOut, Doing::Connecting, target, cause))
+        });
+        opened.map_err(|error| {
+            let reached = reached.load(Ordering::Relaxed);
+            // One that gave up before its time has learnt nothing about the network.
+            let early = !reached && limit < most && error.kind() == Kind::TimedOut;
+            error.with_reached((!early).then_some(reached))
         })
     }
 }
 
 async fn open(
     target: &Target,
-    timeouts: &Timeouts,
+    terms: &Terms,
     observer: Arc<dyn StatementObserver>,
+    reached: &AtomicBool,
 ) -> Result<Session, Error> {
     let tls = Tls::of(target)
         .map_err(|error| Error::new(Kind::Tls, Doing::Connecting, target, error.to_string()))?;
-    let (client, driver) = log_in(target, &tls).await?;
+    let everything = AllowedNetworks::everything();
+    let networks = if target.of_administrator {
+        &everything
+    } else {
+        &terms.networks
+    };
+    let road = Road::to(target, networks)
+        .await
+        .map_err(|error| not_connected(error, target))?;
+    let LoggedIn {
+        client,
+        driver,
+        road,
+        security,
+        meter,
+    } = log_in(target, terms, &tls, &road, reached).await?;
     let mut session = Session {
         client,
         target: target.clone(),
         tls,
-        timeouts: *timeouts,
+        road,
+        security,
+        meter,
+        timeouts: terms.timeouts,
         observer,
         identity: Identity::unknown(target),
         version: 0,
@@ -72,10 +129,31 @@ async fn open(
     Ok(session)
 }
 
+fn not_connected(error: ConnectError, target: &Target) -> Error {
+    match error {
+        ConnectError::Closed => Error::new(Kind::Forbidden, Doing::Connecting, target, error.to_string()),
+        ConnectError::Io(error) => Error::from_io(&error, Doing::Connecting, target),
+    }
+}
+
+struct LoggedIn {
+    client: Client,
+    driver: JoinHandle<()>,
+    road: Road,
+    security: Security,
+    meter: Arc<Meter>,
+}
+
 /// With `prefer`, a server that offers TLS and then fails at it, or that lets us in without it only, gets a
 /// second try without.
-async fn log_in(target: &Target, tls: &Tls) -> Result<(Client, JoinHandle<()>), Error> {
-    let first = try_log_in(target, tls.mode, tls).await;
+async fn log_in(
+    target: &Target,
+    terms: &Terms,
+    tls: &Tls,
+    road: &Road,
+    reached: &AtomicBool,
+) -> Result<LoggedIn, Error> {
+    let first = try_log_in(target, terms, tls.mode, tls, road, reached).await;
     let worth_another = |error: &Error| {
         matches!(error.kind(), Kind::Tls)
             || (error.kind() == Kind::Server && error.sqlstate() == Some("28000"))
@@ -83,40 +161,75 @@ async fn log_in(target: &Target, tls: &Tls) -> Result<(Client, JoinHandle<()>), 
     match first {
         Err(error) if tls.mode == SslMode::Prefer && worth_another(&error) => {
             // The first failure says more if both fail.
-            try_log_in(target, SslMode::Disable, tls).await.map_err(|_| error)
+            try_log_in(target, terms, SslMode::Disable, tls, road, reached)
+                .await
+                .map_err(|_| error)
         }
         result => result,
     }
 }
 
-async fn try_log_in(target: &Target, mode: SslMode, tls: &Tls) -> Result<(Client, JoinHandle<()>), Error> {
+async fn try_log_in(
+    target: &Target,
+    terms: &Terms,
+    mode: SslMode,
+    tls: &Tls,
+    road: &Road,
+    reached: &AtomicBool,
+) -> Result<LoggedIn, Error> {
+    let io = |error: io::Error| Error::from_io(&error, Doing::Connecting, target);
+    let (socket, road) = road.travel().await.map_err(io)?;
+    reached.store(true, Ordering::Relaxed);
+    let (stream, encrypted) =
+        encrypt(socket, mode, tls, target.host())
+            .await
+            .map_err(|failed| match failed {
+                Failed::NotOffered => Error::tls_refused(Doing::Connecting, target),
+                Failed::Io(error) => io(error),
+            })?;
+    let security = Security {
+        encrypted,
+        verified: target.is_local_socket() || (encrypted && tls.verifies),
+    };
+    let meter = Arc::new(Meter::default());
+    let channel = Channel::new(
+        stream,
+        terms.limits,
+        security.verified,
+        terms.budget.clone(),
+        Arc::clone(&meter),
+    );
     let mut config = Config::new();
     config
-        .host(&target.host)
-        .port(target.port)
         .dbname(&target.database)
         .user(&target.user)
         .application_name(&target.application_name)
         .channel_binding(target.channel_binding)
-        .ssl_mode(mode)
-        .keepalives_idle(Duration::from_secs(30));
+        // To the driver the channel is TLS that needs no word before it; see `Done`.
+        .ssl_mode(SslMode::Require)
+        .ssl_negotiation(SslNegotiation::Direct);
     if let Some(password) = &target.password {
         config.password(password.expose_secret());
     }
     if let Some(options) = &target.options {
         config.options(options);
     }
-    let connected = config.connect(tls.connector.clone()).await;
-    let (client, connection) = connected.map_err(|error| {
-        Error::from_driver(&error, Doing::Connecting, target, &Secrets::new(&target.password))
+    let connected = config.connect_raw(channel, Done).await;
+    let (client, connection) = connected.map_err(|error| match meter.refusal() {
+        Some(refusal) => Error::refused(refusal, Doing::Connecting, target),
+        None => Error::from_driver(&error, Doing::Connecting, target, &Secrets::new(&target.password)),
     })?;
-    Ok((client, tokio::spawn(drive(connection, target.to_string()))))
+    Ok(LoggedIn {
+        client,
+        driver: tokio::spawn(drive(connection, target.to_string())),
+        road,
+        security,
+        meter,
+    })
 }
 
-type Stream = <tokio_postgres_rustls::MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
-
 /// Moves bytes until the session is dropped or the connection breaks; whoever waits for an answer then learns of it.
-async fn drive(mut connection: tokio_postgres::Connection<Socket, Stream>, server: String) {
+async fn drive(mut connection: tokio_postgres::Connection<Channel, Channel>, server: String) {
     while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
         match message {
             // The code only: a notice can repeat the statement that it is about.
@@ -126,6 +239,30 @@ async fn drive(mut connection: tokio_postgres::Connection<Socket, Stream>, serve
             Ok(_) => {}
             Err(_) => break,
         }
+    }
+}
+
+/// What is needed to stop a statement: the server is told on a connection of its own.
+pub(super) struct Cancellation {
+    pub(super) token: CancelToken,
+    pub(super) road: Road,
+    pub(super) tls: Tls,
+    pub(super) encrypted: bool,
+    pub(super) host: String,
+}
+
+impl Cancellation {
+    pub(super) async fn send(self) -> Result<(), Failed> {
+        let mode = if self.encrypted {
+            SslMode::Require
+        } else {
+            SslMode::Disable
+        };
+        let (socket, _) = self.road.travel().await.map_err(Failed::Io)?;
+        let (stream, _) = encrypt(socket, mode, &self.tls, &self.host).await?;
+        let channel = Channel::new(stream, Limits::SHARED, false, Budget::default(), Arc::default());
+        let sent = self.token.cancel_query_raw(channel, Done).await;
+        sent.map_err(|error| Failed::Io(io::Error::other(error)))
     }
 }
 

@@ -8,7 +8,7 @@ use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 
 use crate::error::{Error, Kind, Secrets};
 use crate::observe::Statements;
-use crate::session::Session;
+use crate::session::{Refusal, Session};
 use crate::sqlstate::Doing;
 use crate::target::Target;
 
@@ -34,6 +34,8 @@ pub(crate) enum Lost {
     Driver(tokio_postgres::Error),
     /// Nothing came for longer than any statement may take.
     Silence(Duration),
+    /// The server sent what is not accepted, and we hung up.
+    Refused(Refusal),
 }
 
 impl Lost {
@@ -43,7 +45,7 @@ impl Lost {
         match self {
             Self::Unsent(_) => false,
             Self::Driver(error) => error.as_db_error().is_none(),
-            Self::Silence(_) => true,
+            Self::Silence(_) | Self::Refused(_) => true,
         }
     }
 
@@ -57,6 +59,7 @@ impl Lost {
                 );
                 Error::new(Kind::TimedOut, doing, target, cause)
             }
+            Self::Refused(refusal) => Error::refused(refusal, doing, target),
         }
     }
 }
@@ -72,8 +75,10 @@ impl Asked<'_> {
 }
 
 impl Session {
-    pub(crate) fn ask(&self) -> Asked<'_> {
-        self.unanswered.fetch_add(1, Ordering::AcqRel);
+    /// So many messages are about to be sent.
+    pub(crate) fn ask(&self, messages: usize) -> Asked<'_> {
+        let first = self.unanswered.fetch_add(1, Ordering::AcqRel) == 0;
+        self.meter.ask(messages, first);
         Asked(&self.unanswered)
     }
 
@@ -81,7 +86,7 @@ impl Session {
     /// statements that fails and goes on with the next message, whose answer is then of no interest.
     pub(crate) async fn send(&self, messages: &[&str], count: usize) -> Answer {
         let begun = Instant::now();
-        let asked = self.ask();
+        let asked = self.ask(messages.len());
         let mut answer = Answer::default();
         let mut posted = Vec::with_capacity(messages.len());
         for message in messages {
@@ -123,7 +128,11 @@ impl Session {
                 Ok(Some(Ok(SimpleQueryMessage::Row(row)))) => answer.rows.push(row),
                 Ok(Some(Ok(_))) => {}
                 Ok(Some(Err(error))) => {
-                    answer.lost = Some(Lost::Driver(error));
+                    if error.as_db_error().is_none() {
+                        self.condemn();
+                    }
+                    let refusal = self.meter.refusal().filter(|_| error.as_db_error().is_none());
+                    answer.lost = Some(refusal.map_or(Lost::Driver(error), Lost::Refused));
                     return;
                 }
                 Ok(None) => return,

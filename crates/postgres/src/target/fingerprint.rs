@@ -27,6 +27,19 @@ impl fmt::Debug for Fingerprint {
 }
 
 impl Target {
+    /// The fingerprint of the account: the server, and who logs in there with what. The same for all databases.
+    pub fn account(&self) -> Fingerprint {
+        Self {
+            database: String::new(),
+            application_name: String::new(),
+            set_role: None,
+            connect_timeout: None,
+            host: self.host.to_ascii_lowercase(),
+            ..self.clone()
+        }
+        .fingerprint()
+    }
+
     /// The fingerprint of everything that makes a connection what it is.
     pub fn fingerprint(&self) -> Fingerprint {
         // Destructured without `..`: a new field cannot be forgotten here.
@@ -43,6 +56,7 @@ impl Target {
             connect_timeout,
             channel_binding,
             set_role,
+            of_administrator,
         } = self;
         let mut context = hmac::Context::with_key(&KEY);
         let mut add = |part: Option<&str>| {
@@ -59,7 +73,7 @@ impl Target {
         }
         add(password.as_ref().map(ExposeSecret::expose_secret));
         add(Some(&format!(
-            "{port} {tls:?} {connect_timeout:?} {channel_binding:?}"
+            "{port} {tls:?} {connect_timeout:?} {channel_binding:?} {of_administrator}"
         )));
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(context.sign().as_ref());

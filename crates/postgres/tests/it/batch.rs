@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use stanchion_postgres::lock::ROLES;
 use stanchion_postgres::{Batch, Begin, Class, Doing, Isolation, Kind, Query, Session, Statement, Timeouts};
@@ -293,35 +292,40 @@ async fn many_writers_under_the_lock_lose_nothing() {
     assert_eq!(granted.as_deref(), Some("20"));
 }
 
+/// Every login can take the lock: it orders those who take it, and keeps nobody from anything.
 #[tokio::test]
-async fn waiting_for_the_lock_has_an_end_of_its_own_kind() {
+async fn a_lock_that_somebody_keeps_is_done_without() {
     let database = with_table().await;
-    let (mut one, mut two) = (session(&database).await, session(&database).await);
+    let stranger = database.admin().await;
+    stranger
+        .batch_execute(&format!("SELECT pg_advisory_lock({ROLES})"))
+        .await
+        .unwrap();
+    let mut session = session(&database).await;
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
         let begin = Begin {
             isolation,
             lock: Some(ROLES),
-            lock_wait: Some(Duration::from_millis(50)),
             ..Begin::default()
         };
-        let (held, _) = one.begin(&begin, &[]).await.unwrap();
         let batch = Batch {
             begin,
             statements: vec![insert(1)],
         };
-        let error = two.apply(&batch).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.class()),
-            (Kind::Contended, Class::Transient),
-            "{error}"
-        );
-        assert!(
-            two.begin(&begin, &[])
-                .await
-                .is_err_and(|error| error.kind() == Kind::Contended)
-        );
-        held.roll_back().await;
-        two.apply(&batch).await.unwrap();
-        database.execute("DELETE FROM public.t").await;
+        session.apply(&batch).await.unwrap();
+        let (transaction, rows) = session
+            .begin(&begin, &[Query::new("SELECT count(*) FROM public.t")])
+            .await
+            .unwrap();
+        assert_eq!(rows[0][0].get::<_, i64>(0), 1);
+        transaction
+            .commit(&[Statement::new("DELETE FROM public.t")])
+            .await
+            .unwrap();
+        assert!(session.is_reusable());
     }
+    let held = database
+        .scalar("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
+        .await;
+    assert_eq!(held.as_deref(), Some("1"), "the stranger's");
 }

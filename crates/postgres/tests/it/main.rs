@@ -11,6 +11,7 @@ mod batch;
 mod connect;
 mod fence;
 mod handover;
+mod hostile;
 mod identity;
 mod lock;
 mod pool;

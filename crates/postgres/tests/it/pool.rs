@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stanchion_postgres::pool::Counts;
 use stanchion_postgres::{Batch, Error, Kind, PoolSettings, Pooled, Pools, Query, Statement, Target};
-use stanchion_testkit::postgres::{Database, Postgres, Version};
+use stanchion_testkit::postgres::{ADMIN, Database, Postgres, Version};
 use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::{unique, wait};
 
@@ -146,7 +146,8 @@ async fn limits_can_change() {
             open: 2,
             idle: 0,
             waiting: 0,
-            limit: 2
+            limit: 2,
+            broken: false,
         }
     );
     pools.limit(&target, 1);
@@ -236,7 +237,11 @@ async fn changed_credentials_replace_connections() {
         Some("28P01"),
         "not served by the old one"
     );
-    assert_eq!(counts(&pools).open, 0, "nor is a failed one counted");
+    assert_eq!(
+        counts(&pools).open,
+        1,
+        "a failed one is not counted, and takes nothing from the others"
+    );
     database
         .execute(&format!("ALTER ROLE {role} PASSWORD 'new'"))
         .await;
@@ -287,4 +292,105 @@ async fn one_writer_a_database_whatever_the_road() {
         Some("40"),
         "no update was lost"
     );
+}
+
+/// Somebody who names the same server, and is not let in, has no word in how many connections others may have.
+#[tokio::test]
+async fn a_stranger_lowers_nobodys_limit() {
+    let database = Database::of(Version::V15).await;
+    let ours = target(&database.url());
+    let pools = pools(|settings| settings.wait = Duration::from_millis(200));
+    pools.limit(&ours, 3);
+    let strangers = target(&database.url_of(ADMIN, "guessed"));
+    pools.limit(&strangers, 1);
+    assert_eq!(
+        pools.get(&strangers).await.err().unwrap().sqlstate(),
+        Some("28P01")
+    );
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(pools.get(&ours).await.unwrap());
+    }
+    assert!(pools.get(&ours).await.is_err(), "the limit is still there");
+}
+
+/// Forty objects on a server that accepts connections and never answers, and another one on the same machine.
+#[tokio::test]
+async fn a_server_that_never_answers_is_tried_by_one() {
+    let database = Database::of(Version::V15).await;
+    let healthy = target(&database.url());
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let hole = Target::new("127.0.0.1", port, "d", "u").unwrap();
+    let pools = pools(|settings| settings.timeouts.connect = Duration::from_secs(3));
+    let tries = futures::future::join_all((0..40).map(|_| pools.get(&hole)));
+    let accepted = async {
+        let mut held = Vec::new();
+        loop {
+            held.push(silent.accept().await.unwrap());
+            assert_eq!(held.len(), 1, "one attempt at a time");
+        }
+    };
+    let kinds: Vec<_> = tokio::select! {
+        results = tries => results.into_iter().map(|result| result.err().unwrap().kind()).collect(),
+        () = accepted => unreachable!(),
+    };
+    assert_eq!(
+        kinds.iter().filter(|kind| **kind == Kind::TimedOut).count(),
+        1,
+        "{kinds:?}"
+    );
+    assert_eq!(
+        kinds.iter().filter(|kind| **kind == Kind::Exhausted).count(),
+        39,
+        "{kinds:?}"
+    );
+    let again = pools.get(&hole).await.err().unwrap();
+    assert!(again.was_not_tried(), "{again}");
+    let broken: Vec<_> = pools
+        .counts()
+        .into_iter()
+        .filter(|(_, counts)| counts.broken)
+        .collect();
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0].0, hole.to_string());
+    pools.get(&healthy).await.unwrap();
+}
+
+/// A frozen server: connections that were opened before it froze answer nobody.
+#[tokio::test]
+async fn a_frozen_server_does_not_collect_those_who_wait() {
+    let database = Database::of(Version::V15).await;
+    let proxy = Proxy::postgres(database.server().address()).await;
+    let frozen = target(&through(&database, &proxy));
+    let pools = pools(|settings| {
+        settings.timeouts.statement = Duration::from_secs(3);
+        settings.timeouts.connect = Duration::from_secs(3);
+    });
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(pools.get(&frozen).await.unwrap());
+    }
+    proxy.hold();
+    let question = Query::new("SELECT 1");
+    let asked = futures::future::join_all(held.iter().map(|session| session.query(&question)));
+    let waiting = futures::future::join_all((0..20).map(|_| pools.get(&frozen)));
+    let (asked, waited) = tokio::join!(asked, waiting);
+    assert!(
+        asked
+            .iter()
+            .all(|answer| answer.as_ref().err().unwrap().kind() == Kind::TimedOut)
+    );
+    assert!(
+        waited
+            .iter()
+            .all(|one| one.as_ref().err().unwrap().kind() == Kind::Exhausted)
+    );
+    drop(held);
+    assert!(pools.get(&frozen).await.err().unwrap().was_not_tried());
+    proxy.restore().await;
+    wait::eventually(PATIENCE, "the server again", || async {
+        pools.get(&frozen).await.ok()
+    })
+    .await;
 }

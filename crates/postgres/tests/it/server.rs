@@ -1,6 +1,6 @@
 //! What we are told about ourselves, on each version.
 
-use stanchion_postgres::server::{Attributes, SelfGrant};
+use stanchion_postgres::server::{Attributes, LOG_GRANTS, SelfGrant};
 use stanchion_postgres::{Batch, Level, Query, Statement};
 use stanchion_testkit::postgres::{Database, Postgres, versions};
 use stanchion_testkit::unique;
@@ -165,5 +165,30 @@ async fn self_grants_and_cloud_administrators() {
                 }
             );
         }
+    }
+}
+
+/// An administrator who is no superuser may be given the right to keep verifiers out of the server's log.
+#[tokio::test]
+async fn whether_the_log_can_be_kept_clean_is_known() {
+    for version in versions() {
+        let server = Postgres::start(version).await;
+        server
+            .execute("postgres", "CREATE ROLE admin LOGIN CREATEROLE PASSWORD 'p'")
+            .await;
+        let clean = async || {
+            let session = connect(&target(&server.url_of("admin", "p", "postgres")))
+                .await
+                .unwrap();
+            session.inspect(&[]).await.unwrap().0.keeps_log_clean
+        };
+        assert!(!clean().await);
+        server.execute("postgres", &format!("{LOG_GRANTS} admin")).await;
+        assert!(clean().await);
+        let session = connect(&target(&server.url("postgres"))).await.unwrap();
+        assert!(
+            session.inspect(&[]).await.unwrap().0.keeps_log_clean,
+            "a superuser may"
+        );
     }
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use stanchion_postgres::{Session, Target, Timeouts};
+use stanchion_postgres::{Budget, Limits, Session, Target, Terms, Timeouts};
 
 use super::args::{Auth, DatabaseArgs};
 use super::console::Console;
 use super::{Failure, While as _};
 use crate::auth::AzureWorkloadIdentity;
+
+/// How long a server may take to answer.
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// Connects, or says at once why not.
 pub(super) async fn connect(args: &DatabaseArgs, console: &Console<'_>) -> Result<Session, Failure> {
@@ -22,12 +25,20 @@ pub(super) async fn connect(args: &DatabaseArgs, console: &Console<'_>) -> Resul
         }
         target = target.with_password(token(auth, console).await?);
     }
-    let timeouts = Timeouts {
-        statement: Duration::from_secs(args.statement_timeout),
-        lock: Duration::from_secs(args.lock_timeout),
-        ..Timeouts::default()
+    let defaults = Timeouts::default();
+    let terms = Terms {
+        timeouts: Timeouts {
+            // The person who waits is the one who named the server.
+            connect: target.connect_timeout().unwrap_or(defaults.connect.max(CONNECT)),
+            statement: Duration::from_secs(args.statement_timeout),
+            lock: Duration::from_secs(args.lock_timeout),
+            ..defaults
+        },
+        limits: Limits::ALONE,
+        budget: Budget::new(2 * Limits::ALONE.answer),
+        ..Terms::default()
     };
-    Session::connect(&target, &timeouts, Arc::new(()))
+    Session::connect_on(&target, &terms, Arc::new(()))
         .await
         .doing("failed to connect")
 }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::expand::{DefaultKey, Desired, Rule};
 use crate::facts::{DefaultAcl, Facts, RoleId};
 use crate::model::{ObjectType, PUBLIC, Privileges};
-use crate::plan::{Change, DefaultPrivilege, Plan};
+use crate::plan::{Change, DefaultPrivilege, Mode, Plan};
 
 pub(super) struct Defaults {
     pub(super) set: Vec<Change>,
     pub(super) revoked: Vec<Change>,
 }
 
-pub(super) fn diff(desired: &Desired, facts: &Facts, plan: &mut Plan) -> Defaults {
+pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan) -> Defaults {
     let rows: BTreeMap<(&str, Option<&str>, ObjectType), &DefaultAcl> = facts
         .defaults
         .iter()
@@ -44,6 +44,23 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, plan: &mut Plan) -> Default
                 .revoked
                 .push(Change::RevokeDefaultPrivilege(change(key, surplus)));
         }
+        let option = grantable(key, row, facts).intersection(rule.present);
+        let role = desired.roles.get(&key.grantee);
+        if option.is_empty() || key.grantee == key.owner {
+            // Nothing can be passed on.
+        } else if mode == Mode::Authoritative && role.is_some_and(|role| !role.preserve_undeclared_grants) {
+            let taken = DefaultPrivilege {
+                grant_option_only: true,
+                ..change(key, option)
+            };
+            defaults.revoked.push(Change::RevokeDefaultPrivilege(taken));
+        } else {
+            plan.warnings.push(format!(
+                "\"{}\" may pass {option} on every new {} of \"{}\" on to others (WITH GRANT OPTION), which a manifest does not \
+                 give; authoritative mode takes it from the roles that it manages",
+                key.grantee, key.kind, key.owner
+            ));
+        }
         unsatisfiable(key, *rule, held, facts, &rows, plan);
     }
     let mut surplus = surplus(desired, facts);
@@ -67,6 +84,15 @@ fn held(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privileges
         None if key.schema.is_none() && key.grantee == key.owner => spec.privileges,
         None => Privileges::NONE,
     }
+}
+
+/// What the grantee may pass on, by default.
+fn grantable(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privileges {
+    let id = facts.names.find(&key.grantee);
+    let entries = row.into_iter().flat_map(|row| &row.acl);
+    entries
+        .filter(|entry| Some(entry.grantee) == id)
+        .fold(Privileges::NONE, |all, entry| all.union(entry.grantable))
 }
 
 /// A schema's defaults add to those that hold everywhere and cannot take from them.
@@ -155,5 +181,6 @@ fn change(key: &DefaultKey, privileges: Privileges) -> DefaultPrivilege {
         on_type: key.kind,
         grantee: key.grantee.clone(),
         privileges,
+        grant_option_only: false,
     }
 }

@@ -34,11 +34,21 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
             }
             match edges.get(&(role.as_str(), member.as_str())) {
                 None => members.added.push(add(role, member, *options, options_matter)),
-                Some(found) => members.added.extend(
-                    found
+                Some(found) => {
+                    // Additive mode takes nothing.
+                    let administers = |edge: &&&Edge| edge.admin && !is_creators(edge, facts);
+                    if mode == Mode::Additive && !options.admin && found.iter().any(|edge| administers(&edge))
+                    {
+                        plan.warnings.push(format!(
+                            "member \"{member}\" of \"{role}\" may add other members (ADMIN OPTION), which the manifest does \
+                             not say; additive mode does not take it"
+                        ));
+                    }
+                    let updates = found
                         .iter()
-                        .filter_map(|edge| update(edge, *options, facts, options_matter)),
-                ),
+                        .filter_map(|edge| update(edge, *options, facts, options_matter));
+                    members.added.extend(updates);
+                }
             }
         }
     }

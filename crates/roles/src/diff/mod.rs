@@ -64,7 +64,7 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
     let view = View::new(desired, facts, options.mode);
     let repairs = schemas::repair(desired, &view);
     let grants = grants::diff(desired, facts, &view, options.mode, &mut plan);
-    let defaults = defaults::diff(desired, facts, &mut plan);
+    let defaults = defaults::diff(desired, facts, options.mode, &mut plan);
     let members = members::diff(desired, facts, options.mode, &mut plan);
     let retirements = retire::diff(desired, facts, options.mode, &mut plan);
     let changes = [

@@ -6,12 +6,14 @@
 mod desired;
 mod farewell;
 mod pattern;
+mod size;
 
 pub use desired::{
     Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
 };
 pub use farewell::farewell;
 pub use pattern::{generated_name, is_excepted, pattern_of};
+pub use size::{Bounds, Size, TooLarge};
 
 use std::collections::BTreeMap;
 

@@ -7,6 +7,7 @@ use super::check::check;
 use super::diagnostic::{Diagnostic, Invalid, Path, Severity, Strictness, judge};
 use super::suggest::did_you_mean;
 use super::types::Manifest;
+use crate::expand::{Bounds, Size, TooLarge};
 use crate::model::Privilege;
 use crate::yaml::{self, Node};
 
@@ -40,6 +41,9 @@ pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
     if wrapped {
         findings.retain(|(_, key)| !OPERATOR_FIELDS.contains(&key.as_str()));
     }
+    Bounds::ALONE
+        .admit(Size::of(&manifest))
+        .map_err(|large| too_large(&large))?;
     let mut findings: Vec<_> = findings.into_iter().map(|(diagnostic, _)| diagnostic).collect();
     findings.extend(check(&manifest));
     for finding in &mut findings {
@@ -94,6 +98,10 @@ fn read<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<(Diagnostic, String)
         })
         .collect();
     Ok((value, findings))
+}
+
+fn too_large(large: &TooLarge) -> Invalid {
+    Diagnostic::new(Severity::Error, Path::default(), large.to_string()).into()
 }
 
 fn unreadable(error: &yaml::Error) -> Invalid {

@@ -156,6 +156,9 @@ pub struct DefaultPrivilege {
     pub grantee: String,
     /// Which.
     pub privileges: Privileges,
+    /// Only the right to pass them on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub grant_option_only: bool,
 }
 
 /// Where default privileges hold.

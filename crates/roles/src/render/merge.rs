@@ -185,6 +185,7 @@ fn defaults(run: &[Change], grant: bool, statements: &mut Vec<Statement>) {
                 default.scope.schema(),
                 default.on_type,
                 default.privileges,
+                default.grant_option_only,
             );
             merged
                 .entry(key)

@@ -2,6 +2,7 @@
 
 use secrecy::SecretString;
 use stanchion_postgres::Statement;
+use stanchion_postgres::handover;
 use stanchion_postgres::scram::NoRandomness;
 
 use super::members::{Options, add_member, granted_by, update_member};
@@ -127,12 +128,10 @@ pub(super) fn render(
             grantor.as_deref(),
         )],
         Change::ReassignOwned { from_role, to_role } => {
-            vec![
-                Statement::new("REASSIGN OWNED BY ")
-                    .ident(from_role)
-                    .sql(" TO ")
-                    .ident(to_role),
-            ]
+            // What runs with its owner's rights must not run with those of the heir.
+            let mut statements = handover::disarm(from_role);
+            statements.push(handover::reassign(from_role, to_role));
+            statements
         }
         Change::DropOwned { role } => vec![Statement::new("DROP OWNED BY ").ident(role)],
         Change::DropRole { name } => vec![Statement::new("DROP ROLE IF EXISTS ").ident(name)],

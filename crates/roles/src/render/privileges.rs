@@ -116,7 +116,12 @@ pub(super) fn default_privilege(default: &DefaultPrivilege, roles: &[&str], gran
     let (verb, preposition) = if grant {
         (" GRANT ", " TO ")
     } else {
-        (" REVOKE ", " FROM ")
+        let verb = if default.grant_option_only {
+            " REVOKE GRANT OPTION FOR "
+        } else {
+            " REVOKE "
+        };
+        (verb, " FROM ")
     };
     let objects = default.on_type.spec().defaults.unwrap_or("TABLES");
     let statement = list(statement.sql(verb), default.privileges)

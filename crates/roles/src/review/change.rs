@@ -219,10 +219,13 @@ fn with<const N: usize>(mut value: Value, extra: [(bool, &str, Value); N]) -> Va
 }
 
 fn default(kind: &str, default: &DefaultPrivilege) -> Value {
-    json!({
-        "kind": kind, "owner": default.owner, "scope": default.scope, "on_type": default.on_type,
-        "grantee": default.grantee, "privileges": default.privileges
-    })
+    with(
+        json!({
+            "kind": kind, "owner": default.owner, "scope": default.scope, "on_type": default.on_type,
+            "grantee": default.grantee, "privileges": default.privileges
+        }),
+        [(default.grant_option_only, "grant_option_only", json!(true))],
+    )
 }
 
 fn state(state: &RoleState) -> Value {

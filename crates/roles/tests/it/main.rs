@@ -11,6 +11,7 @@ mod blackbox;
 mod bundles;
 mod convergence;
 mod offline;
+mod options;
 mod properties;
 mod reference;
 mod review;

@@ -8,6 +8,7 @@ use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
 use stanchion_kernel::admission::{Endpoint, EndpointError};
 use stanchion_kernel::telemetry::logs;
+use stanchion_postgres::network::Network;
 
 use crate::controllers::Choice;
 
@@ -159,4 +160,14 @@ pub(crate) struct InstanceArguments {
     /// A file that holds this URL
     #[arg(long, env = "STANCHION_POSTGRES_URL_FILE", value_name = "FILE")]
     pub(super) postgres_url_file: Option<PathBuf>,
+
+    /// A network that objects may name servers in (PostgreSQL, S3), although it is the operator's own: in a pod, the
+    /// loopback and link-local addresses and the API server are closed otherwise. May be given more than once
+    #[arg(
+        long,
+        env = "STANCHION_ALLOW_NETWORK",
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
+    pub(super) allow_network: Vec<Network>,
 }

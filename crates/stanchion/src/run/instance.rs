@@ -42,7 +42,8 @@ pub(crate) enum InstanceError {
 /// The instance that was named, if one was.
 pub(super) fn read(arguments: &InstanceArguments) -> Result<Option<Target>, InstanceError> {
     if let Some(url) = &arguments.postgres_url {
-        return Target::parse(url).map(Some).map_err(InstanceError::Url);
+        let target = Target::parse(url).map_err(InstanceError::Url)?;
+        return Ok(Some(target.named_by_administrator()));
     }
     arguments.postgres_url_file.as_deref().map(read_file).transpose()
 }
@@ -52,10 +53,12 @@ fn read_file(path: &Path) -> Result<Target, InstanceError> {
         path: path.to_owned(),
         source,
     })?;
-    Target::parse(&SecretString::from(text)).map_err(|source| InstanceError::Content {
-        path: path.to_owned(),
-        source,
-    })
+    Target::parse(&SecretString::from(text))
+        .map(Target::named_by_administrator)
+        .map_err(|source| InstanceError::Content {
+            path: path.to_owned(),
+            source,
+        })
 }
 
 /// Exchanges the instance whenever the file holds another one: a rotated password needs no restart.

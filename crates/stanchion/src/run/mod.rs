@@ -22,7 +22,7 @@ use stanchion_kernel::driver::Settings;
 use stanchion_kernel::redact::{FingerprintKey, install_key};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_kernel::telemetry::health::Health;
-use stanchion_postgres::{PoolSettings, Pools};
+use stanchion_postgres::{AllowedNetworks, PoolSettings, Pools};
 use stanchion_user::DefaultInstance;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -164,7 +164,13 @@ async fn start<'a>(
     let secrets = Api::namespaced(unfenced.clone(), &namespace);
     let setup = Setup {
         default_instance,
-        pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
+        pools: Pools::new(
+            PoolSettings {
+                networks: AllowedNetworks::detect(arguments.instance.allow_network.clone()),
+                ..PoolSettings::default()
+            },
+            Arc::new(metrics.postgres().clone()),
+        ),
         fingerprints: Arc::new(install_key(&secrets, FINGERPRINTS).await?),
         metrics: metrics.clone(),
     };

@@ -265,6 +265,7 @@ pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attrib
             attributes,
             cloud_admin_of: Vec::new(),
             self_grant: stanchion_postgres::server::SelfGrant::default(),
+            keeps_log_clean: true,
         },
         database: DatabaseFacts {
             name: "shop".to_owned(),

@@ -11,6 +11,7 @@ use http::Uri;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_kernel::Problem;
+use stanchion_postgres::AllowedNetworks;
 
 use super::PATIENCE;
 
@@ -37,9 +38,9 @@ pub struct Store {
 }
 
 /// Asks, and says how long the answer took.
-pub async fn contact(store: &Store) -> Result<Duration, Problem> {
+pub async fn contact(store: &Store, networks: &AllowedNetworks) -> Result<Duration, Problem> {
     let uri = sign(store)?;
-    let client = transport::client(store.ca.as_deref(), &uri)?;
+    let client = transport::client(store.ca.as_deref(), &uri, networks)?;
     let about = |what: &str| format!("bucket {:?} at {}: {what}", store.bucket, shown(&uri));
     let begun = Instant::now();
     match tokio::time::timeout(PATIENCE, transport::get(&client, &uri)).await {

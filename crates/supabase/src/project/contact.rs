@@ -114,7 +114,7 @@ pub async fn check(
     let s3_before = before.map(|known| (&known.s3, known.at));
     let (postgres, s3) = tokio::join!(
         dependencies::postgres::contact(&setup.pools, &read.target),
-        dependencies::s3::contact(&read.store),
+        dependencies::s3::contact(&read.store, setup.pools.networks()),
     );
     let mut postgres = Contact::of(postgres, postgres_before);
     let s3 = Contact::of(s3, s3_before);

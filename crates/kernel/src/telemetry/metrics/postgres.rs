@@ -47,6 +47,9 @@ impl StatementObserver for PostgresMetrics {
     }
 }
 
+/// So many servers that do not answer are named.
+const MAX_NAMED: usize = 50;
+
 /// Connections, over all servers, counted at each scrape.
 pub(super) struct PoolCollector(pub(super) Pools);
 
@@ -59,9 +62,13 @@ impl std::fmt::Debug for PoolCollector {
 impl Collector for PoolCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let (mut open, mut idle) = (0, 0);
-        for (_, counts) in self.0.counts() {
+        let mut broken = Vec::new();
+        for (server, counts) in self.0.counts() {
             open += counts.open;
             idle += counts.idle;
+            if counts.broken {
+                broken.push(server);
+            }
         }
         let help = "Open database connections";
         let mut family =
@@ -69,6 +76,20 @@ impl Collector for PoolCollector {
         for (state, count) in [("idle", idle), ("active", open.saturating_sub(idle))] {
             let labels = [("state", state)];
             let count = i64::try_from(count).unwrap_or(i64::MAX);
+            ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        let help = "Servers whose circuit breaker is open: the last attempt to connect failed";
+        let mut family =
+            encoder.encode_descriptor("stanchion_postgres_circuit_open", help, None, MetricType::Gauge)?;
+        // Objects name servers, and each name would be a series.
+        let (named, others) = broken.split_at(broken.len().min(MAX_NAMED));
+        for server in named {
+            let labels = [("server", server.as_str())];
+            ConstGauge::new(1_i64).encode(family.encode_family(&labels)?)?;
+        }
+        if !others.is_empty() {
+            let labels = [("server", "others")];
+            let count = i64::try_from(others.len()).unwrap_or(i64::MAX);
             ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
         }
         Ok(())

@@ -72,6 +72,10 @@ fn passed(
         identity: "4711/5".to_owned(),
         content: &content,
         rivals,
+        security: stanchion_postgres::Security {
+            encrypted: true,
+            verified: true,
+        },
     };
     let passed = Passed {
         target: Some(&target),

@@ -97,7 +97,7 @@ impl Bed {
 
     /// The operator, with these faults.
     pub(crate) async fn operator_with(&self, faults: &Faults) -> Running {
-        let (operator, metrics) = self.build(self.cluster.config().await, faults.clone());
+        let (operator, metrics, _) = self.build(self.cluster.config().await, faults.clone());
         self.run(operator, metrics)
     }
 
@@ -108,7 +108,7 @@ impl Bed {
     }
 
     /// An operator that is not running yet.
-    pub(crate) fn build(&self, config: Config, faults: Faults) -> (Operator, Metrics) {
+    pub(crate) fn build(&self, config: Config, faults: Faults) -> (Operator, Metrics, Pools) {
         let metrics = Metrics::new("test");
         let mut options = Options::new("test");
         options.layers = vec![ApiLayer::new(faults)];
@@ -116,7 +116,7 @@ impl Bed {
         let pools = Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone()));
         let setup = Setup {
             turn: self.turn,
-            ..Setup::new(pools, Arc::clone(&self.key), &metrics)
+            ..Setup::new(pools.clone(), Arc::clone(&self.key), &metrics)
         };
         let environment = Environment {
             client,
@@ -134,7 +134,7 @@ impl Bed {
             let scope = Scope::Namespace(namespace.clone());
             operator.add(PolicyController::new(setup.clone(), scope.clone()), &scope);
         }
-        (operator, metrics)
+        (operator, metrics, pools)
     }
 
     /// A wait that shows the operator's log when it fails.

@@ -102,6 +102,11 @@ impl Bed {
         self.condition(name, "Ready", "True", "Reconciled").await
     }
 
+    pub(crate) async fn get_in(&self, namespace: &str, name: &str) -> PostgresPolicy {
+        let api: Api<PostgresPolicy> = Api::namespaced(self.client.clone(), namespace);
+        api.get(name).await.unwrap()
+    }
+
     pub(crate) async fn get(&self, name: &str) -> PostgresPolicy {
         self.policies().get(name).await.unwrap()
     }

@@ -121,7 +121,7 @@ impl Scenario for Story {
 
     async fn operate(&self, told: &Told, faults: Faults) {
         let config = told.bed.cluster.config().await;
-        let (operator, metrics) = told.bed.build(config, faults);
+        let (operator, metrics, _) = told.bed.build(config, faults);
         let _now = told.operator.runs(move || metrics.encode());
         operator.run().await;
     }

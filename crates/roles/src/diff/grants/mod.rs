@@ -60,7 +60,9 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         }
     }
     // Who takes nothing has nothing to give back.
-    if mode != Mode::Additive {
+    if mode == Mode::Additive {
+        differ.warn_of_options();
+    } else {
         differ.surplus();
         differ.restore_columns();
     }
@@ -241,6 +243,7 @@ impl<'a> Differ<'a> {
                 .or_default();
             rules.present.add(rule.present);
             rules.absent.add(rule.absent);
+            rules.grantable.add(rule.grantable);
             rules.not_grantable.add(rule.not_grantable);
             let held = relation
                 .and_then(|relation| self.view.column(relation, column))

@@ -29,13 +29,65 @@ impl Differ<'_> {
                 self.report(object, entry.grantee, beyond.unmanaged);
                 self.revoke(place, object, entry, beyond.unwanted, false);
                 let want = self.want(place, object, entry.grantee);
+                let undeclared = self
+                    .undeclared_option(place, object, entry)
+                    .without(beyond.unwanted);
+                let (taken, kept) = self.split_options(entry, undeclared);
+                self.warn_of_option(object, entry.grantee, kept);
                 let option = entry
                     .grantable
                     .intersection(want.not_grantable)
+                    .union(taken)
                     .without(beyond.unwanted);
                 self.revoke(place, object, entry, option, true);
             }
         }
+    }
+
+    /// In additive mode nothing is taken, and what could be passed on is only said.
+    pub(super) fn warn_of_options(&mut self) {
+        let view = self.view;
+        for (place, object) in view.objects() {
+            for entry in object.acl.iter().flatten() {
+                let undeclared = self.undeclared_option(place, object, entry);
+                self.warn_of_option(object, entry.grantee, undeclared);
+            }
+        }
+    }
+
+    /// What the rules give, and the role may also pass on, of which they say nothing.
+    fn undeclared_option(&self, place: usize, object: &Object, entry: &AclEntry) -> Privileges {
+        if entry.grantee == object.owner || entry.grantable.is_empty() {
+            return Privileges::NONE;
+        }
+        let want = self.want(place, object, entry.grantee);
+        let given = entry.grantable.intersection(want.present);
+        given.without(want.grantable).without(want.not_grantable)
+    }
+
+    /// What of it is taken, and what is only said: authoritative mode takes it from the roles that it manages.
+    fn split_options(&self, entry: &AclEntry, undeclared: Privileges) -> (Privileges, Privileges) {
+        let managed = self.managed.get(&entry.grantee);
+        let strict = self.mode == Mode::Authoritative
+            && managed.is_some_and(|(_, role)| !role.preserve_undeclared_grants);
+        if strict {
+            (undeclared, Privileges::NONE)
+        } else {
+            (Privileges::NONE, undeclared)
+        }
+    }
+
+    fn warn_of_option(&mut self, object: &Object, role: RoleId, privileges: Privileges) {
+        if privileges.is_empty() {
+            return;
+        }
+        let text = format!(
+            "role \"{}\" may pass {privileges} on {} on to others (WITH GRANT OPTION), which the manifest does not say; \
+             state `with_grant_option`",
+            self.view.names.name(role),
+            described(object)
+        );
+        self.plan.warnings.push(text);
     }
 
     /// What a role keeps on columns of a table goes with what it loses on the table, and is given back.
@@ -152,22 +204,10 @@ impl Differ<'_> {
         if privileges.is_empty() {
             return;
         }
-        let place: Vec<_> = object
-            .schema
-            .iter()
-            .map(|schema| &**schema)
-            .chain([&*object.name])
-            .collect();
-        let column = object
-            .column
-            .as_ref()
-            .map(|column| format!(" column \"{column}\" of"))
-            .unwrap_or_default();
         self.plan.holdings.push(format!(
-            "role \"{}\" also holds {privileges} on{column} {} \"{}\", which the manifest does not manage",
+            "role \"{}\" also holds {privileges} on {}, which the manifest does not manage",
             self.view.names.name(role),
-            object.kind,
-            place.join("\".\"")
+            described(object)
         ));
     }
 
@@ -231,6 +271,22 @@ impl Differ<'_> {
         }
         !heirs.is_empty()
     }
+}
+
+/// `table "schema"."name"`, or a column of it.
+fn described(object: &Object) -> String {
+    let place: Vec<_> = object
+        .schema
+        .iter()
+        .map(|schema| &**schema)
+        .chain([&*object.name])
+        .collect();
+    let column = object
+        .column
+        .as_ref()
+        .map(|column| format!("column \"{column}\" of "))
+        .unwrap_or_default();
+    format!("{column}{} \"{}\"", object.kind, place.join("\".\""))
 }
 
 fn grant_back(object: &Object, role: &str, privileges: Privileges, with_grant_option: bool) -> Grant {

@@ -222,6 +222,9 @@ impl Composer {
         let mut schemas: Vec<_> = self.schemas.into_values().collect();
         schemas.sort_by_key(|(order, _)| *order);
         self.manifest.schemas = schemas.into_iter().map(|(_, schema)| schema).collect();
+        let size = expand::Size::of(&self.manifest);
+        let admitted = expand::Bounds::ALONE.admit(size);
+        admitted.map_err(|large| problem(large.to_string()))?;
         let mut findings = self.problems;
         findings.extend(check(&self.manifest).into_iter().map(|mut finding| {
             finding.message = format!("composed policy failed validation: {}", finding.message);

@@ -2,7 +2,9 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::uri::Scheme;
@@ -10,20 +12,53 @@ use http::{StatusCode, Uri};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use stanchion_kernel::{Class, Problem};
+use stanchion_postgres::error::plain_to;
+use stanchion_postgres::network::{AllowedNetworks, ConnectError};
+use tokio::net::TcpStream;
+use tower::Service;
 
 use crate::dependencies::is_unknown;
 
 /// Enough for any error document.
 const MAX_ANSWER: usize = 64 * 1024;
+/// More is not repeated of what TLS has to say about a server.
+const MAX_SHOWN: usize = 256;
 
-pub(super) type HttpsClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+pub(super) type HttpsClient = Client<HttpsConnector<Connector>, Empty<Bytes>>;
+
+/// Connects to an address that was checked, and to no other.
+#[derive(Clone)]
+pub(super) struct Connector(AllowedNetworks);
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let networks = self.0.clone();
+        Box::pin(async move {
+            let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+            let secure = uri.scheme() == Some(&Scheme::HTTPS);
+            let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+            match networks.connect(host, port).await {
+                Ok(stream) => Ok(TokioIo::new(stream)),
+                Err(ConnectError::Io(error)) => Err(error),
+                Err(closed @ ConnectError::Closed) => Err(io::Error::other(closed)),
+            }
+        })
+    }
+}
 
 /// The authorities of the machine, read once: there are more than a hundred.
 static OF_THE_MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
@@ -34,7 +69,11 @@ static OF_THE_MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
 });
 
 /// A client that trusts the given authorities, in PEM, or else those of the machine.
-pub(super) fn client(ca: Option<&str>, uri: &Uri) -> Result<HttpsClient, Problem> {
+pub(super) fn client(
+    ca: Option<&str>,
+    uri: &Uri,
+    networks: &AllowedNetworks,
+) -> Result<HttpsClient, Problem> {
     let roots = match ca {
         Some(pem) => Arc::new(given(pem).ok_or_else(bad_ca)?),
         None if uri.scheme() == Some(&Scheme::HTTPS) => OF_THE_MACHINE.clone(),
@@ -49,7 +88,7 @@ pub(super) fn client(ca: Option<&str>, uri: &Uri) -> Result<HttpsClient, Problem
         .with_tls_config(config)
         .https_or_http()
         .enable_http1()
-        .build();
+        .wrap_connector(Connector(networks.clone()));
     Ok(Client::builder(TokioExecutor::new()).build(connector))
 }
 
@@ -116,6 +155,9 @@ impl Failure {
             if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
                 return explain_tls(tls);
             }
+            if let Some(closed @ ConnectError::Closed) = inner.downcast_ref::<ConnectError>() {
+                return (Class::Human, "AddressNotAllowed", closed.to_string());
+            }
             let io = inner.downcast_ref::<io::Error>();
             if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
                 return (
@@ -149,12 +191,18 @@ fn explain_tls(error: &rustls::Error) -> (Class, &'static str, String) {
         ),
         rustls::Error::InvalidCertificate(problem) => (
             "CertificateUntrusted",
-            format!("the server's certificate is not trusted ({problem})"),
+            format!(
+                "the server's certificate is not trusted ({})",
+                plain_to(&problem.to_string(), MAX_SHOWN)
+            ),
         ),
         // Usually a server that does not speak TLS at all.
         other => (
             "TlsFailed",
-            format!("TLS failed: {other}; is it http:// perhaps?"),
+            format!(
+                "TLS failed: {}; is it http:// perhaps?",
+                plain_to(&other.to_string(), MAX_SHOWN)
+            ),
         ),
     };
     (Class::Human, reason, what)

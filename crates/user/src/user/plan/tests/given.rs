@@ -50,6 +50,7 @@ pub(super) fn server(version: u32, superuser: bool) -> stanchion_postgres::Serve
         },
         cloud_admin_of: Vec::new(),
         self_grant: SelfGrant::default(),
+        keeps_log_clean: true,
     }
 }
 

@@ -1,0 +1,318 @@
+//! Which addresses may be connected to because an object names them.
+//!
+//! An operator in a pod has a network of its own: sidecars on the loopback address, the node's metadata service on a
+//! link-local one, Unix sockets of its file system, the API server. Somebody who may write an object must not reach
+//! them with the operator's place in the network. So an address is checked after its name was resolved, and the
+//! connection is made to exactly the address that was checked. `--allow-network` opens more.
+//!
+//! Outside a pod, on a developer's machine and in the sandbox, everything is open.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tokio::net::{TcpStream, lookup_host};
+
+/// The most addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 16;
+
+/// The addresses that may be connected to. Clones share it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllowedNetworks(Option<Arc<Rules>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Rules {
+    allowed: Vec<Network>,
+    /// The API server, which trusts the operator's place more than a tenant's.
+    closed: Vec<IpAddr>,
+}
+
+impl AllowedNetworks {
+    /// Everything: the machine belongs to the person who runs the program.
+    pub const fn everything() -> Self {
+        Self(None)
+    }
+
+    /// What an operator in a pod may reach: everything but its own pod, its node and the API server at `closed`,
+    /// unless a network of `allowed` contains it.
+    pub fn in_pod(allowed: Vec<Network>, closed: Vec<IpAddr>) -> Self {
+        let closed = closed.into_iter().map(unmapped).collect();
+        Self(Some(Arc::new(Rules { allowed, closed })))
+    }
+
+    /// By the environment that Kubernetes gives each container: in a pod [`Self::in_pod`], elsewhere everything.
+    pub fn detect(allowed: Vec<Network>) -> Self {
+        let api_server = std::env::var("KUBERNETES_SERVICE_HOST").ok();
+        let account = std::path::Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token");
+        if api_server.is_none() && !account.exists() {
+            return Self::everything();
+        }
+        let closed = api_server.and_then(|host| host.parse().ok());
+        Self::in_pod(allowed, closed.into_iter().collect())
+    }
+
+    /// Whether sockets of the file system may be used.
+    pub fn allows_sockets(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether this address may be connected to.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        let Some(rules) = &self.0 else {
+            return true;
+        };
+        let address = unmapped(address);
+        rules.allowed.iter().any(|network| network.contains(address))
+            || !(is_own(address) || rules.closed.contains(&address))
+    }
+
+    /// Resolves a name and connects to the first of its addresses that answers. Each is checked before anything is
+    /// sent to it.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        let addresses = self.resolve(host, port).await?;
+        let mut last = None;
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.map_or_else(unknown, ConnectError::Io))
+    }
+
+    /// The addresses of a name, if all of them may be connected to. One that may not closes the others, too: whose
+    /// name leads to both belongs to somebody who tries.
+    pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+        let found = lookup_host((host, port)).await.map_err(ConnectError::Io)?;
+        let addresses: Vec<_> = found.take(MAX_ADDRESSES).collect();
+        if addresses.iter().any(|address| !self.allows(address.ip())) {
+            return Err(ConnectError::Closed);
+        }
+        Ok(addresses)
+    }
+}
+
+fn unknown() -> ConnectError {
+    ConnectError::Io(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
+}
+
+/// An IPv4 address that is written as an IPv6 one is the IPv4 address.
+fn unmapped(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => {
+            let translated = match v6.segments() {
+                // NAT64's well-known prefix leads to the IPv4 address in its last 32 bits.
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some((high, low)),
+                // 6to4 has it after its prefix.
+                [0x2002, high, low, ..] => Some((high, low)),
+                _ => None,
+            };
+            let embedded = translated.map(|(high, low)| {
+                let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+                Ipv4Addr::new(a, b, c, d)
+            });
+            v6.to_ipv4_mapped()
+                .or(embedded)
+                .map_or(IpAddr::V6(v6), IpAddr::V4)
+        }
+        v4 => v4,
+    }
+}
+
+/// The pod itself, its node, or nobody in particular.
+fn is_own(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                // "This network": a connection to 0.0.0.0 arrives at the loopback address.
+                || v4.octets().first() == Some(&0)
+        }
+        IpAddr::V6(v6) => {
+            // ::a.b.c.d is an old way to write an IPv4 address; :: and ::1 are among them.
+            let compatible = matches!(v6.segments(), [0, 0, 0, 0, 0, 0, ..]);
+            compatible || v6.is_unicast_link_local() || v6.is_multicast()
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The address is one of the operator's own.
+    #[error(
+        "the host leads to an address that the operator does not connect to (its own pod, its node or the API \
+         server); the operator's --allow-network opens it"
+    )]
+    Closed,
+    /// The network said no.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+/// Addresses with a common beginning: `10.0.0.0/8`, `fd00::/8`, `127.0.0.1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether the address is in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, unmapped(address)) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                (u32::from(network) ^ u32::from(address)).leading_zeros() >= u32::from(self.bits)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                (u128::from(network) ^ u128::from(address)).leading_zeros() >= u32::from(self.bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.trim().parse().map_err(|_| NetworkError)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), |bits| bits.trim().parse().map_err(|_| NetworkError))?;
+        if bits > most {
+            return Err(NetworkError);
+        }
+        let network = Self { address, bits };
+        // 10.0.0.7/8 is a mistake more often than a wish.
+        let first = match address {
+            IpAddr::V4(v4) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or_default();
+                IpAddr::V4(Ipv4Addr::from(u32::from(v4) & mask))
+            }
+            IpAddr::V6(v6) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or_default();
+                IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask))
+            }
+        };
+        if first == address {
+            Ok(network)
+        } else {
+            Err(NetworkError)
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+/// Not a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a network such as 10.0.0.0/8, fd00::/8 or 127.0.0.1, without bits after the prefix")]
+pub struct NetworkError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(allowed: &[&str]) -> AllowedNetworks {
+        let allowed = allowed.iter().map(|text| text.parse().unwrap()).collect();
+        AllowedNetworks::in_pod(allowed, vec!["10.96.0.1".parse().unwrap()])
+    }
+
+    const OWN: &[&str] = &[
+        "127.0.0.1",
+        "127.8.9.10",
+        "0.0.0.0",
+        "0.1.2.3",
+        "169.254.169.254",
+        "224.0.0.1",
+        "255.255.255.255",
+        "10.96.0.1",
+        "::",
+        "::1",
+        "::127.0.0.1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "::ffff:10.96.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "2002:7f00:1::",
+        "fe80::1",
+        "ff02::1",
+    ];
+
+    #[test]
+    fn a_pod_keeps_to_others() {
+        let closed = networks(&[]);
+        for address in OWN {
+            assert!(!closed.allows(address.parse().unwrap()), "{address}");
+            assert!(
+                AllowedNetworks::everything().allows(address.parse().unwrap()),
+                "{address}"
+            );
+        }
+        for address in ["10.0.0.1", "192.168.1.1", "8.8.8.8", "fd00::1", "2001:db8::1"] {
+            assert!(closed.allows(address.parse().unwrap()), "{address}");
+        }
+        assert!(!closed.allows_sockets() && AllowedNetworks::everything().allows_sockets());
+    }
+
+    #[test]
+    fn networks_open_more() {
+        let open = networks(&["127.0.0.0/8", "fe80::/10"]);
+        for (address, allowed) in [
+            ("127.0.0.1", true),
+            ("::ffff:127.0.0.1", true),
+            ("fe80::1", true),
+            ("::1", false),
+            ("169.254.169.254", false),
+        ] {
+            assert_eq!(open.allows(address.parse().unwrap()), allowed, "{address}");
+        }
+        assert!(networks(&["0.0.0.0/0"]).allows("10.96.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn networks_are_read() {
+        for text in ["10.0.0.0/8", "127.0.0.1/32", "fd00::/8", "0.0.0.0/0", "::/0"] {
+            assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
+        }
+        assert_eq!("10.1.2.3".parse::<Network>().unwrap().to_string(), "10.1.2.3/32");
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "10.0.0.7/8",
+            "fd00::1/8",
+            "localhost",
+            "10.0.0.0/-1",
+            "::/129",
+        ] {
+            assert_eq!(text.parse::<Network>(), Err(NetworkError), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_by_where_it_leads() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["localhost", "127.0.0.1"] {
+            let error = networks(&[]).connect(host, port).await.unwrap_err();
+            assert!(matches!(error, ConnectError::Closed), "{host}");
+        }
+        networks(&["127.0.0.0/8", "::1"])
+            .connect("localhost", port)
+            .await
+            .unwrap();
+    }
+}

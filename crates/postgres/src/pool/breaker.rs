@@ -1,0 +1,218 @@
+//! A circuit breaker: a server that does not answer is left alone for a while, and tried by one at a time.
+//!
+//! | state | who may try |
+//! |---|---|
+//! | proven: somebody connected, and nobody failed since | everybody at once |
+//! | unproven: nobody has connected yet | one; the others wait for it, for a moment |
+//! | open: the last attempt failed | nobody, until a pause is over; it doubles with each failure |
+//! | half open: the pause is over | one, as when unproven |
+//!
+//! So forty objects on a dead server cost one attempt at a time, and not forty workers.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::{Error, Kind};
+use crate::sqlstate::Doing;
+use crate::target::Target;
+
+/// How long an attempt of somebody else is waited for.
+pub(super) const HURRY: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub(super) struct Breaker {
+    state: Mutex<State>,
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    proven: bool,
+    failures: u32,
+    /// Nobody tries before.
+    until: Option<Instant>,
+    last: Option<Error>,
+    /// When the attempt under way began, if only one may be.
+    attempt: Option<Instant>,
+}
+
+/// The right to try. Dropped without a result (the one who tried was cut off), it changes nothing.
+#[must_use]
+pub(super) struct Attempt<'b> {
+    breaker: &'b Breaker,
+    alone: bool,
+}
+
+impl Breaker {
+    /// Waits until it is our turn to try, or says why there is no point.
+    pub(super) async fn enter(&self, target: &Target) -> Result<Attempt<'_>, Error> {
+        loop {
+            // Before looking, so that an end in between is not missed.
+            let ended = self.ended.notified();
+            let since = match self.look() {
+                Look::Try(alone) => return Ok(Attempt { breaker: self, alone }),
+                Look::Open(error) => return Err(error),
+                Look::Wait(since) => since,
+            };
+            if timeout_at(since + HURRY, ended).await.is_err() {
+                let cause = "the server has not answered yet; another attempt is under way";
+                return Err(Error::new(Kind::Exhausted, Doing::Connecting, target, cause));
+            }
+        }
+    }
+
+    fn look(&self) -> Look {
+        let mut state = self.lock();
+        let now = Instant::now();
+        if let (Some(until), Some(last)) = (state.until, &state.last)
+            && now < until
+        {
+            return Look::Open(last.clone().not_tried());
+        }
+        if state.proven && state.failures == 0 {
+            return Look::Try(false);
+        }
+        match state.attempt {
+            Some(since) => Look::Wait(since),
+            None => {
+                state.attempt = Some(now);
+                Look::Try(true)
+            }
+        }
+    }
+
+    /// Whether the last attempt failed.
+    pub(super) fn is_open(&self) -> bool {
+        self.lock().failures > 0
+    }
+
+    /// A session that was open has shown that the server does not answer any more.
+    pub(super) fn trip(&self, error: &Error) {
+        self.lock().fail(error);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Look {
+    Try(bool),
+    Wait(Instant),
+    Open(Error),
+}
+
+impl State {
+    fn fail(&mut self, error: &Error) {
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << self.failures.min(8))
+            .min(LONGEST_PAUSE);
+        self.failures = self.failures.saturating_add(1);
+        self.until = Some(Instant::now() + pause);
+        self.last = Some(error.clone());
+    }
+}
+
+impl Attempt<'_> {
+    /// The server answered.
+    pub(super) fn succeeded(self) {
+        let mut state = self.breaker.lock();
+        state.proven = true;
+        state.failures = 0;
+        (state.until, state.last) = (None, None);
+    }
+
+    /// It did not.
+    pub(super) fn failed(self, error: &Error) {
+        self.breaker.lock().fail(error);
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.alone {
+            self.breaker.lock().attempt = None;
+        }
+        self.breaker.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target() -> Target {
+        Target::new("h", 1, "d", "u").unwrap()
+    }
+
+    fn dead() -> Error {
+        Error::new(Kind::Refused, Doing::Connecting, &target(), "connection refused")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_tries_and_the_others_hear_of_it() {
+        let breaker = Breaker::default();
+        let first = breaker.enter(&target()).await.unwrap();
+        let target = target();
+        let (second, ()) = tokio::join!(breaker.enter(&target), async {
+            tokio::time::sleep(HURRY / 2).await;
+            first.succeeded();
+        });
+        second.unwrap().succeeded();
+        let (one, two) = (breaker.enter(&target).await, breaker.enter(&target).await);
+        assert!(one.is_ok() && two.is_ok(), "a proven server is open to all");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_long_for_somebody_elses_attempt() {
+        let breaker = Breaker::default();
+        let _first = breaker.enter(&target()).await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(
+            breaker.enter(&target()).await.err().unwrap().kind(),
+            Kind::Exhausted
+        );
+        assert_eq!(begun.elapsed(), HURRY);
+        assert_eq!(
+            breaker.enter(&target()).await.err().unwrap().kind(),
+            Kind::Exhausted
+        );
+        assert_eq!(begun.elapsed(), HURRY, "the second does not wait at all");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_server_is_left_alone_for_longer_and_longer() {
+        let breaker = Breaker::default();
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            breaker.enter(&target()).await.unwrap().failed(&dead());
+            assert!(breaker.is_open());
+            let begun = Instant::now();
+            let error = breaker.enter(&target()).await.err().unwrap();
+            assert_eq!((error.kind(), begun.elapsed()), (Kind::Refused, Duration::ZERO));
+            assert!(error.was_not_tried());
+            while breaker.enter(&target()).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            pauses.push(begun.elapsed());
+        }
+        assert!(
+            pauses.is_sorted() && pauses[7] <= LONGEST_PAUSE + Duration::from_millis(50),
+            "{pauses:?}"
+        );
+        breaker.enter(&target()).await.unwrap().succeeded();
+        assert!(!breaker.is_open() && breaker.enter(&target()).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_cut_off_holds_nobody_up() {
+        let breaker = Breaker::default();
+        drop(breaker.enter(&target()).await.unwrap());
+        breaker.enter(&target()).await.unwrap().succeeded();
+    }
+}

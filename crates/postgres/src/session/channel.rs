@@ -1,0 +1,323 @@
+//! The way to a server: a socket, TLS over it, and an [`Inspector`] of everything that comes back.
+//!
+//! All of it is done here and not by the driver, so that the address is the one that was checked, and nothing that a
+//! server sends reaches the driver unseen. The driver gets a stream that is ready.
+
+use std::fmt;
+use std::future::Ready;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+
+use super::inspect::{Inspector, Refusal};
+use super::limits::{Budget, FREE, Limits, STEP};
+use crate::network::{AllowedNetworks, ConnectError};
+use crate::target::Target;
+use crate::tls::Tls;
+
+/// `SSLRequest`: its length, and a version that no protocol has.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// Where a target leads, checked.
+#[derive(Debug, Clone)]
+pub(crate) enum Road {
+    Tcp(Vec<SocketAddr>),
+    Socket(PathBuf),
+}
+
+/// The one address that was connected to, or all that were found.
+impl fmt::Display for Road {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => path.display().fmt(f),
+            Self::Tcp(addresses) => {
+                let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+                f.write_str(&addresses.join(","))
+            }
+        }
+    }
+}
+
+impl Road {
+    /// Looks the target's host up.
+    pub(crate) async fn to(target: &Target, networks: &AllowedNetworks) -> Result<Self, ConnectError> {
+        if !target.is_local_socket() {
+            return networks
+                .resolve(target.host(), target.port())
+                .await
+                .map(Self::Tcp);
+        }
+        if !networks.allows_sockets() {
+            return Err(ConnectError::Closed);
+        }
+        let file = format!(".s.PGSQL.{}", target.port());
+        Ok(Self::Socket(PathBuf::from(target.host()).join(file)))
+    }
+
+    /// Connects to the first address that answers; also says which one that was.
+    pub(crate) async fn travel(&self) -> io::Result<(Box<dyn Stream>, Self)> {
+        match self {
+            Self::Socket(path) => {
+                let stream = UnixStream::connect(path).await?;
+                Ok((Box::new(Plain(stream)), self.clone()))
+            }
+            Self::Tcp(addresses) => {
+                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+                for address in addresses {
+                    match TcpStream::connect(address).await {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            keep_alive(&stream)?;
+                            return Ok((Box::new(Plain(stream)), Self::Tcp(vec![*address])));
+                        }
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+}
+
+/// A peer that went without a word is noticed.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let probes = socket2::TcpKeepalive::new().with_time(Duration::from_secs(30));
+    socket2::SockRef::from(stream).set_tcp_keepalive(&probes)
+}
+
+/// A stream that knows what it could be bound to.
+pub(crate) trait Stream: TlsStream + Send + Unpin {}
+
+impl<S: TlsStream + Send + Unpin> Stream for S {}
+
+/// Without TLS there is nothing to be bound to.
+struct Plain<S>(S);
+
+impl<S: AsyncRead + Unpin> AsyncRead for Plain<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Plain<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Plain<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+/// Why TLS did not come about.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The server does not offer it, and it is required.
+    NotOffered,
+    /// The network or TLS failed.
+    Io(io::Error),
+}
+
+/// Asks for TLS as far as `mode` says. Returns the stream, and whether it is encrypted.
+pub(crate) async fn encrypt(
+    mut stream: Box<dyn Stream>,
+    mode: SslMode,
+    tls: &Tls,
+    host: &str,
+) -> Result<(Box<dyn Stream>, bool), Failed> {
+    if mode == SslMode::Disable {
+        return Ok((stream, false));
+    }
+    stream.write_all(&SSL_REQUEST).await.map_err(Failed::Io)?;
+    // Exactly one byte: what somebody in between puts after it must not count as said by the server.
+    let offered = stream.read_u8().await.map_err(Failed::Io)? == b'S';
+    if !offered {
+        return if mode == SslMode::Require {
+            Err(Failed::NotOffered)
+        } else {
+            Ok((stream, false))
+        };
+    }
+    let mut connector = tls.connector.clone();
+    let connect = MakeTlsConnect::<Box<dyn Stream>>::make_tls_connect(&mut connector, host);
+    let connect = connect.map_err(|error| Failed::Io(io::Error::other(error)))?;
+    let encrypted = connect.connect(stream).await.map_err(Failed::Io)?;
+    Ok((Box::new(encrypted), true))
+}
+
+/// What a session and its channel know of each other.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// Requests whose answers are counted together, and how many groups of them there were.
+    asked: AtomicUsize,
+    turn: AtomicUsize,
+    /// What the answers under way have taken of the budget.
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+    refusal: OnceLock<Refusal>,
+}
+
+impl Meter {
+    /// So many requests are sent; `first` after all earlier ones were answered.
+    pub(crate) fn ask(&self, requests: usize, first: bool) {
+        if first {
+            self.rest();
+            self.asked.store(requests, Ordering::Release);
+            self.turn.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.asked.fetch_add(requests, Ordering::AcqRel);
+        }
+    }
+
+    /// What was answered is not needed any more.
+    pub(crate) fn rest(&self) {
+        drop(self.take());
+    }
+
+    /// The part of the budget that the last answer has taken, to be kept for as long as what was made of it.
+    pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Why nothing more is read.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal.get().copied()
+    }
+
+    fn steps(&self) -> usize {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+
+    fn hold(&self, more: OwnedSemaphorePermit) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match held.as_mut() {
+            Some(held) => held.merge(more),
+            None => *held = Some(more),
+        }
+    }
+}
+
+type Waiting = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+
+/// A stream whose every message is looked at.
+pub(crate) struct Channel {
+    stream: Box<dyn Stream>,
+    inspector: Inspector,
+    meter: Arc<Meter>,
+    turn: usize,
+    budget: Budget,
+    waiting: Option<Waiting>,
+}
+
+impl Channel {
+    pub(crate) fn new(
+        stream: Box<dyn Stream>,
+        limits: Limits,
+        verified: bool,
+        budget: Budget,
+        meter: Arc<Meter>,
+    ) -> Self {
+        Self {
+            stream,
+            inspector: Inspector::new(limits, verified),
+            meter,
+            turn: 0,
+            budget,
+            waiting: None,
+        }
+    }
+
+    /// Takes from the budget what the answer needs by now.
+    fn poll_budget(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let needed = self.inspector.weight().saturating_sub(FREE).div_ceil(STEP);
+            let Some(more) = needed.checked_sub(self.meter.steps()).filter(|more| *more > 0) else {
+                self.waiting = None;
+                return Poll::Ready(Ok(()));
+            };
+            let steps = self.budget.steps();
+            let waiting = self.waiting.get_or_insert_with(|| {
+                Box::pin(steps.acquire_many_owned(u32::try_from(more).unwrap_or(u32::MAX)))
+            });
+            let permit = ready!(waiting.as_mut().poll(cx));
+            self.waiting = None;
+            self.meter.hold(permit.map_err(io::Error::other)?);
+        }
+    }
+}
+
+impl AsyncRead for Channel {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let channel = self.get_mut();
+        ready!(channel.poll_budget(cx))?;
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut channel.stream).poll_read(cx, buf))?;
+        let turn = channel.meter.turn.load(Ordering::Acquire);
+        if turn != channel.turn {
+            channel.turn = turn;
+            channel.inspector.begin();
+        }
+        let new = buf.filled().get(before..).unwrap_or_default();
+        let asked = channel.meter.asked.load(Ordering::Acquire);
+        let seen = channel.inspector.look(new, asked);
+        Poll::Ready(seen.map_err(|refusal| {
+            buf.set_filled(before);
+            let _ = channel.meter.refusal.set(refusal);
+            io::Error::other(refusal)
+        }))
+    }
+}
+
+impl AsyncWrite for Channel {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+impl TlsStream for Channel {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.stream.channel_binding()
+    }
+}
+
+/// To the driver: TLS is done, or is not wanted.
+pub(crate) struct Done;
+
+impl TlsConnect<Channel> for Done {
+    type Stream = Channel;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Channel>>;
+
+    fn connect(self, channel: Channel) -> Self::Future {
+        std::future::ready(Ok(channel))
+    }
+}
