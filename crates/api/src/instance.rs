@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::status::impl_status;
+use crate::user::Privilege;
 
 /// Condition type: a query came back.
 pub const CONNECTED: &str = "Connected";
@@ -65,6 +66,30 @@ pub struct PostgresInstanceSpec {
     #[schemars(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allowed_attributes: Vec<Attribute>,
+    /// Databases that no object made, and that other allowed namespaces may use; none by default. The instance's own
+    /// namespace may use them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub databases: Vec<OpenDatabases>,
+    /// Roles that no object made, and that other allowed namespaces may be members of, or reassign to; none by default.
+    /// A predefined role (`pg_…`) and a role of a cloud provider is open to nobody unless it stands here by its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub roles: Vec<OpenRoles>,
+    /// Roles that no object made, and that `existingRolePolicy: Adopt` may take over; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption: Option<Adoption>,
+    /// Extensions that may be made although PostgreSQL does not mark them as trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub extensions: Vec<String>,
+    /// Parameters that a role may have beside those that every user may set, for instance `app.tenant`; a `*` at the
+    /// end stands for any rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub parameters: Vec<String>,
     /// How many connections the operator opens to this server.
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 100))]
@@ -84,6 +109,54 @@ fn default_database() -> String {
 
 fn default_connections() -> u32 {
     4
+}
+
+/// Databases that other namespaces may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenDatabases {
+    /// Their names; a `*` stands for any characters.
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
+    pub names: Vec<String>,
+    /// The namespaces that may use them; every allowed one by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub namespaces: Vec<String>,
+    /// What a role may be given there at most, in the words of `PostgresUser`. A role never becomes the owner.
+    #[serde(default = "connect")]
+    #[schemars(length(min = 1, max = 16))]
+    pub privileges: Vec<Privilege>,
+}
+
+fn connect() -> Vec<Privilege> {
+    vec![Privilege::Connect]
+}
+
+/// Roles that other namespaces may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenRoles {
+    /// Their names; a `*` stands for any characters.
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
+    pub names: Vec<String>,
+    /// The namespaces that may use them; every allowed one by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub namespaces: Vec<String>,
+}
+
+/// Roles that an object may take over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Adoption {
+    /// Their names; a `*` stands for any characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub roles: Vec<String>,
+    /// The namespaces whose objects may; every allowed one by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub namespaces: Vec<String>,
 }
 
 /// TLS towards the server.

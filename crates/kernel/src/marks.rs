@@ -4,8 +4,9 @@
 //! people wrote. The seal is an HMAC under the installation's key ([`FingerprintKey::mac`]) over all of it and over the
 //! name of what bears the mark, so nobody else can write a mark, and none can be moved to another role or database.
 //!
-//! Marks of earlier versions have no seal, and those of another installation have one that this key cannot check: both
-//! are [`Seal::Unproven`]. They keep others away; to its own object such a mark is a proof only beside another one.
+//! Marks of earlier versions have no seal ([`Seal::Missing`]), and those of another installation, or of a key that was lost,
+//! have one that this key cannot check ([`Seal::Foreign`]). Both keep others away; to its own object such a mark is a
+//! proof only beside another one.
 
 use std::sync::Arc;
 
@@ -78,8 +79,10 @@ impl<'a> Bearer<'a> {
 pub enum Seal {
     /// This installation wrote it, for this very role or database.
     Valid,
-    /// It has no seal, or one of another installation.
-    Unproven,
+    /// It has none: an earlier version wrote it, or anybody else.
+    Missing,
+    /// Another installation sealed it, or this one with a key that was lost.
+    Foreign,
     /// It has a seal of this installation that was made for something else.
     Forged,
 }
@@ -94,9 +97,15 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether it belongs to an object of this namespace, as far as anybody knows.
+    /// Whether it belongs to an object of this namespace, as far as anybody knows. A namespace of the same name in
+    /// another installation is another one.
     pub fn is_of(&self, namespace: &str) -> bool {
-        self.seal != Seal::Forged && self.mark.owner.namespace == namespace
+        matches!(self.seal, Seal::Valid | Seal::Missing) && self.mark.owner.namespace == namespace
+    }
+
+    /// Whether only a second proof shows that this installation wrote it.
+    pub fn is_unproven(&self) -> bool {
+        matches!(self.seal, Seal::Missing | Seal::Foreign)
     }
 }
 
@@ -137,11 +146,11 @@ impl Marks {
             return (comment, None);
         };
         let seal = match seal {
-            None => Seal::Unproven,
+            None => Seal::Missing,
             Some(seal) => match self.0.verify(seal, PURPOSE, &parts(&mark, bearer)) {
                 Verdict::Same => Seal::Valid,
                 Verdict::Changed => Seal::Forged,
-                Verdict::Unknown => Seal::Unproven,
+                Verdict::Unknown => Seal::Foreign,
             },
         };
         (text.trim_end(), Some(Found { mark, seal }))
@@ -250,9 +259,9 @@ mod tests {
     fn marks_of_earlier_versions_and_of_other_installations_are_unproven() {
         let old = "text [stanchion PostgresUser ns/alice u-1 created]";
         let bearer = Bearer::Role("alice");
-        assert_eq!(marks().read(old, bearer), ("text", found(Seal::Unproven)));
+        assert_eq!(marks().read(old, bearer), ("text", found(Seal::Missing)));
         let theirs = marks().join("text", &mark(Origin::Created), bearer);
-        assert_eq!(marks().read(&theirs, bearer), ("text", found(Seal::Unproven)));
+        assert_eq!(marks().read(&theirs, bearer), ("text", found(Seal::Foreign)));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(crate) const ALL: &[Controller] = &[
         add: |setup, scopes, operator| {
             let setup = stanchion_user::Setup {
                 default_instance: setup.default_instance.clone(),
+                openings: setup.openings.clone(),
                 pools: setup.pools.clone(),
                 fingerprints: Arc::clone(&setup.fingerprints),
             };

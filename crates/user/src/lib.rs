@@ -3,7 +3,8 @@
 //! ```text
 //! user/       the controller of PostgresUser: validate, observe, plan, apply, report
 //! instance/   the controller of PostgresInstance, in the same rooms
-//! server      which server an object means, and what is allowed there
+//! server      which server an object means, and how it is reached
+//! rules       what a server opens to a namespace
 //! credentials what the application's Secret contains
 //! generate    passwords
 //! webhook     what is told when somebody applies an object
@@ -12,12 +13,14 @@
 pub mod credentials;
 pub mod generate;
 pub mod instance;
+pub mod rules;
 pub mod server;
 pub mod setup;
 pub mod user;
 pub mod webhook;
 
 pub use instance::InstanceController;
+pub use rules::Openings;
 pub use setup::{DefaultInstance, Setup};
 pub use user::{UserController, check, check_username};
 pub use webhook::webhooks;

@@ -1,4 +1,6 @@
-//! Which server an object means, and what is allowed there.
+//! Which server an object means, and how it is reached.
+
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -6,32 +8,48 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use secrecy::ExposeSecret;
 use stanchion_api::PostgresInstance;
-use stanchion_api::instance::{AllowedNamespaces, Attribute, Endpoints, PostgresInstanceSpec, TlsMode};
+use stanchion_api::instance::{AllowedNamespaces, Endpoints, PostgresInstanceSpec, TlsMode};
 use stanchion_api::user::InstanceRef;
+use stanchion_kernel::marks::Marks;
 use stanchion_kernel::redact::{SecretString, SecretValues};
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
+use crate::rules::Rules;
 use crate::setup::Setup;
+use crate::user::catalog::Viewer;
 
-/// A server that may be used.
+/// The reason of an instance that no longer allows a namespace.
+pub const NOT_ALLOWED: &str = "NamespaceNotAllowed";
+
+/// Whether a server may be used.
+pub enum Access {
+    /// It may.
+    Open(Server),
+    /// It might be used once, and may not any more.
+    Withdrawn(Server),
+}
+
+/// A server.
 pub struct Server {
     /// How the administrator gets there.
     pub target: pg::Target,
-    /// Powerful attributes that may be asked for.
-    pub allowed: Vec<Attribute>,
+    /// What it opens to the object's namespace, and who owns what.
+    pub viewer: Viewer,
     /// Addresses for applications.
     pub endpoints: Endpoints,
     /// TLS mode for applications.
     pub tls: pg::TlsMode,
 }
 
-/// Finds the server of an object in `namespace`.
+/// Finds the server of an object. An object that was provisioned there is told when it may not use the server any more;
+/// to any other, an instance that does not allow its namespace is as good as none.
 pub async fn resolve(
     read: &Reader,
     setup: &Setup,
     reference: Option<&InstanceRef>,
-) -> Result<Server, Problem> {
+    provisioned: bool,
+) -> Result<Access, Problem> {
     let namespace = &read.subject().key.namespace;
     let Some(reference) = reference else {
         let target = setup.default_instance.get().ok_or_else(|| {
@@ -41,24 +59,31 @@ pub async fn resolve(
             )
         })?;
         let tls = target.tls();
-        return Ok(Server {
+        return Ok(Access::Open(Server {
             target,
-            allowed: Vec::new(),
+            viewer: viewer(setup, Rules::of_default(namespace, &setup.openings)),
             endpoints: Endpoints::default(),
             tls,
-        });
+        }));
     };
     let home = reference.namespace.as_ref().unwrap_or(namespace);
-    let instance: PostgresInstance = read.get_in(home, &reference.name).await?.ok_or_else(|| {
-        Problem::dependency(
+    let instance: Option<PostgresInstance> = read.get_in(home, &reference.name).await?;
+    let allowed = match &instance {
+        Some(instance) => home == namespace || is_allowed(read, instance, namespace).await?,
+        None => false,
+    };
+    match instance {
+        Some(instance) if allowed => Ok(Access::Open(of_instance(read, setup, &instance).await?)),
+        Some(instance) if provisioned => Ok(Access::Withdrawn(of_instance(read, setup, &instance).await?)),
+        // In the same words, whether it is there or not: who may not use it is not told which instances there are.
+        _ => Err(Problem::dependency(
             "InstanceNotFound",
-            format!("PostgresInstance {home}/{} does not exist", reference.name),
-        )
-    })?;
-    if home != namespace {
-        allow(read, &instance, namespace).await?;
+            format!(
+                "PostgresInstance {home}/{} does not exist, or its spec.allowedNamespaces does not name {namespace}",
+                reference.name
+            ),
+        )),
     }
-    of_instance(read, setup, &instance).await
 }
 
 /// The server that an instance describes.
@@ -96,9 +121,10 @@ pub async fn of_instance(
         &target,
         usize::try_from(spec.max_connections).unwrap_or(usize::MAX),
     );
+    let namespace = &read.subject().key.namespace;
     Ok(Server {
         target,
-        allowed: spec.allowed_attributes.clone(),
+        viewer: viewer(setup, Rules::of_instance(namespace, &home, spec)),
         endpoints: spec.endpoints.clone().unwrap_or_default(),
         tls: mode,
     })
@@ -114,21 +140,18 @@ fn mode(spec: &PostgresInstanceSpec) -> pg::TlsMode {
     }
 }
 
-async fn allow(read: &Reader, instance: &PostgresInstance, namespace: &str) -> Result<(), Problem> {
+fn viewer(setup: &Setup, rules: Rules) -> Viewer {
+    Viewer {
+        rules: Arc::new(rules),
+        marks: Marks::new(Arc::clone(&setup.fingerprints)),
+    }
+}
+
+async fn is_allowed(read: &Reader, instance: &PostgresInstance, namespace: &str) -> Result<bool, Problem> {
     let allowed = instance.spec.allowed_namespaces.clone().unwrap_or_default();
     let AllowedNamespaces { names, selector } = allowed;
     let named = names.iter().any(|name| name == namespace || name == "*");
-    if named || matches(read, selector, namespace).await? {
-        return Ok(());
-    }
-    Err(Problem::human(
-        "NamespaceNotAllowed",
-        format!(
-            "PostgresInstance {}/{} does not allow namespace {namespace}; add it to its spec.allowedNamespaces",
-            instance.namespace().unwrap_or_default(),
-            instance.name_any(),
-        ),
-    ))
+    Ok(named || matches(read, selector, namespace).await?)
 }
 
 async fn matches(read: &Reader, selector: Option<LabelSelector>, namespace: &str) -> Result<bool, Problem> {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::{Pools, Target};
 
+use crate::rules::Openings;
+
 /// How long a pass waits for its turn at a database before it lets others go first.
 pub const TURN: Duration = Duration::from_secs(20);
 
@@ -14,6 +16,8 @@ pub const TURN: Duration = Duration::from_secs(20);
 pub struct Setup {
     /// The server of objects without `instanceRef`.
     pub default_instance: DefaultInstance,
+    /// What that server opens to every namespace.
+    pub openings: Openings,
     /// The connections of this process.
     pub pools: Pools,
     /// Tells whether a password has changed, without keeping it.

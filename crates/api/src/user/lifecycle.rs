@@ -10,8 +10,8 @@ use crate::duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum ExistingRolePolicy {
-    #[default]
     Adopt,
+    #[default]
     Fail,
 }
 
@@ -32,7 +32,8 @@ pub struct OnDelete {
     /// Given to another role, a reason not to drop the role, or dropped with it.
     #[serde(default)]
     pub owned_objects: OwnedObjects,
-    /// Who gets them; the owner of each database by default.
+    /// Who gets them: a role of an object of this namespace, or one that the instance opens. By default a role that
+    /// cannot log in and has no rights, one for each database and namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub reassign_to: Option<String>,

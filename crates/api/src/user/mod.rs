@@ -152,7 +152,7 @@ pub struct PostgresUserSpec {
     /// A Secret that the operator writes for the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret: Option<CredentialsSecret>,
-    /// What to do when the role exists already.
+    /// What to do when the role exists already and no object made it. The instance must open it for adoption.
     #[serde(default)]
     pub existing_role_policy: ExistingRolePolicy,
     /// What becomes of the role when this object is deleted.

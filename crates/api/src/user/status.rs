@@ -48,12 +48,21 @@ pub struct PostgresUserStatus {
     /// The role's oid: a role of the same name with another one is another role.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "roleOID")]
     pub role_oid: Option<i64>,
+    /// Proves that the operator made the role with this oid for this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_seal: Option<String>,
+    /// What a deletion has disarmed before it changed hands, some of it: what would have run with its owner's rights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disarmed: Vec<String>,
     /// A salted fingerprint of the password that was applied; it tells a change and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_secret_hash: Option<String>,
     /// The Secret that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_name: Option<String>,
+    /// Secrets that were written under other names, and are deleted when the present one is in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale_secrets: Vec<String>,
     /// The server, as `host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use stanchion_kernel::admission::{Endpoint, EndpointError};
 use stanchion_kernel::telemetry::logs;
 use stanchion_postgres::network::Network;
+use stanchion_user::Openings;
 
 use crate::controllers::Choice;
 
@@ -170,4 +171,66 @@ pub(crate) struct InstanceArguments {
         value_delimiter = ','
     )]
     pub(super) allow_network: Vec<Network>,
+
+    /// Databases of that server which no object made, and which every namespace may use, but not own; a * stands for
+    /// any characters, and an empty value for none. Never postgres, and no template
+    #[arg(
+        long,
+        env = "STANCHION_POSTGRES_DATABASES",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "*"
+    )]
+    pub(super) postgres_databases: Vec<String>,
+
+    /// Roles of that server which no object made, and which every namespace may be a member of, or reassign to; none by
+    /// default. A role whose name begins with pg_ must be named exactly
+    #[arg(
+        long,
+        env = "STANCHION_POSTGRES_ROLES",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(super) postgres_roles: Vec<String>,
+
+    /// Roles of that server which no object made, and which every namespace may adopt; none by default
+    #[arg(
+        long,
+        env = "STANCHION_POSTGRES_ADOPTION",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(super) postgres_adoption: Vec<String>,
+
+    /// Extensions that may be made on that server although PostgreSQL does not mark them as trusted
+    #[arg(
+        long,
+        env = "STANCHION_POSTGRES_EXTENSIONS",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(super) postgres_extensions: Vec<String>,
+
+    /// Parameters that a role of that server may have beside those that every user may set, for instance app.tenant
+    #[arg(
+        long,
+        env = "STANCHION_POSTGRES_PARAMETERS",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(super) postgres_parameters: Vec<String>,
+}
+
+impl InstanceArguments {
+    /// What the default server opens to every namespace.
+    pub(super) fn openings(&self) -> Openings {
+        let named = |names: &[String]| names.iter().filter(|name| !name.is_empty()).cloned().collect();
+        Openings {
+            databases: named(&self.postgres_databases),
+            roles: named(&self.postgres_roles),
+            adoption: named(&self.postgres_adoption),
+            extensions: named(&self.postgres_extensions),
+            parameters: named(&self.postgres_parameters),
+        }
+    }
 }

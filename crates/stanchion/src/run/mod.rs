@@ -23,7 +23,7 @@ use stanchion_kernel::redact::{FingerprintKey, install_key};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_kernel::telemetry::health::Health;
 use stanchion_postgres::{AllowedNetworks, PoolSettings, Pools};
-use stanchion_user::DefaultInstance;
+use stanchion_user::{DefaultInstance, Openings};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -50,6 +50,7 @@ pub(crate) const FINGERPRINTS: &str = "stanchion-fingerprints";
 pub(crate) struct Setup {
     /// The server of every `PostgresUser` that names none.
     pub(crate) default_instance: DefaultInstance,
+    pub(crate) openings: Openings,
     /// The connections of this process.
     pub(crate) pools: Pools,
     /// Tells whether a secret has changed, without keeping it.
@@ -171,6 +172,7 @@ async fn start<'a>(
             },
             Arc::new(metrics.postgres().clone()),
         ),
+        openings: arguments.instance.openings(),
         fingerprints: Arc::new(install_key(&secrets, FINGERPRINTS).await?),
         metrics: metrics.clone(),
     };

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stanchion_api::user::GrantKind;
+use stanchion_kernel::marks::Bearer;
 use stanchion_postgres::{Query, Row};
 
 use super::acl::exploded;
-use super::catalog::Unexpected;
+use super::catalog::{Unexpected, Viewer};
+use crate::rules::Whose;
 
 /// What there is inside one database.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,7 @@ pub struct Contents {
 pub struct SchemaFacts {
     /// Its owner.
     pub owner: String,
-    /// Whether we may change the owner's default privileges.
+    /// Whether we may change the owner's default privileges, and the owner is not another namespace's.
     pub acting: bool,
 }
 
@@ -48,7 +50,8 @@ pub struct Held {
 
 const SCHEMAS: &str = "\
 SELECT nspname::pg_catalog.text, pg_catalog.pg_get_userbyid(nspowner)::pg_catalog.text, \
-       pg_catalog.pg_has_role(nspowner, 'USAGE') \
+       pg_catalog.pg_has_role(nspowner, 'USAGE'), \
+       coalesce(pg_catalog.shobj_description(nspowner, 'pg_authid'), '') \
 FROM pg_catalog.pg_namespace WHERE nspname = ANY ($1)";
 
 const EXTENSIONS: &str = "SELECT extname::pg_catalog.text FROM pg_catalog.pg_extension";
@@ -138,7 +141,7 @@ pub fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
 }
 
 /// The answers to [`queries`].
-pub fn answer(results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
+pub fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
     let [schemas, extensions, public, held @ .., any_relation, any_function] = results else {
         return Err(Unexpected);
     };
@@ -149,7 +152,10 @@ pub fn answer(results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
             .collect::<Result<_, _>>()
     };
     Ok(Contents {
-        schemas: schemas.iter().map(schema).collect::<Result<_, _>>()?,
+        schemas: schemas
+            .iter()
+            .map(|row| schema(viewer, row))
+            .collect::<Result<_, _>>()?,
         extensions: extensions
             .iter()
             .map(|row| row.try_get(0))
@@ -160,12 +166,15 @@ pub fn answer(results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
     })
 }
 
-fn schema(row: &Row) -> Result<(String, SchemaFacts), Unexpected> {
+fn schema(viewer: &Viewer, row: &Row) -> Result<(String, SchemaFacts), Unexpected> {
+    let (owner, acting): (String, bool) = (row.try_get(1)?, row.try_get(2)?);
+    let comment: String = row.try_get(3)?;
+    let mark = viewer.marks.read(&comment, Bearer::Role(&owner)).1;
     Ok((
         row.try_get(0)?,
         SchemaFacts {
-            owner: row.try_get(1)?,
-            acting: row.try_get(2)?,
+            owner,
+            acting: acting && viewer.rules.whose(mark.as_ref()) != Whose::Theirs,
         },
     ))
 }

@@ -2,7 +2,7 @@
 
 use stanchion_postgres::{Query, Row};
 
-use super::catalog::{Catalog, Question, Unexpected};
+use super::catalog::{Catalog, Question, Unexpected, Viewer};
 use super::contents::{self, Contents};
 use super::target::Wanted;
 
@@ -23,10 +23,10 @@ pub struct View {
 
 impl Look {
     /// What there is to see for this role in this database.
-    pub fn at(wanted: &Wanted, database: &str) -> Self {
+    pub fn at(wanted: &Wanted, viewer: &Viewer, database: &str) -> Self {
         let schemas = schemas_of(wanted, database);
         Self {
-            question: question(wanted),
+            question: question(wanted, viewer),
             schemas: looks_inside(wanted, database, &schemas).then_some(schemas),
         }
     }
@@ -46,15 +46,15 @@ impl Look {
         Ok(View {
             catalog: self.question.answer(catalog)?,
             contents: match self.schemas {
-                Some(_) => contents::answer(contents)?,
+                Some(_) => contents::answer(&self.question.viewer, contents)?,
                 None => Contents::default(),
             },
         })
     }
 }
 
-/// What to ask about a wanted role.
-pub fn question(wanted: &Wanted) -> Question {
+/// The databases in which something is asked for, or was.
+pub fn databases_of(wanted: &Wanted) -> Vec<String> {
     let mut databases: Vec<String> = wanted.databases.keys().cloned().collect();
     databases.extend(
         wanted
@@ -65,14 +65,38 @@ pub fn question(wanted: &Wanted) -> Question {
     );
     databases.sort();
     databases.dedup();
+    databases
+}
+
+/// What to ask about a wanted role.
+pub fn question(wanted: &Wanted, viewer: &Viewer) -> Question {
+    let wishes = || wanted.databases.values();
+    let owners = wishes()
+        .flat_map(|wish| wish.schemas.values())
+        .flat_map(|schema| schema.default_for.iter());
+    let mut roles: Vec<String> = wanted
+        .member_of
+        .iter()
+        .map(|membership| &membership.role)
+        .chain(owners)
+        .cloned()
+        .collect();
+    roles.sort();
+    roles.dedup();
+    let parameters = wanted.role.parameters.keys();
     Question {
+        viewer: viewer.clone(),
         role: wanted.username.clone(),
-        roles: wanted
-            .member_of
-            .iter()
-            .map(|membership| membership.role.clone())
+        roles,
+        databases: databases_of(wanted),
+        template: wanted
+            .create_database
+            .as_ref()
+            .and_then(|create| create.template.clone()),
+        parameters: parameters.map(|name| name.to_ascii_lowercase()).collect(),
+        extensions: wishes()
+            .flat_map(|wish| wish.extensions.iter().cloned())
             .collect(),
-        databases,
     }
 }
 

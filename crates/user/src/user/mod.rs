@@ -6,7 +6,6 @@ pub mod birthmark;
 pub mod catalog;
 pub mod contents;
 pub mod look;
-pub mod mark;
 pub mod observe;
 pub mod output;
 pub mod passwords;
@@ -111,7 +110,7 @@ impl Reconciler for UserController {
     }
 
     fn validate(user: &PostgresUser) -> Result<Self::Target, Problem> {
-        validate::validate(user)
+        validate::validate_or_stand(user)
     }
 
     fn farewell(user: &PostgresUser) -> Self::Target {

@@ -9,13 +9,19 @@ use stanchion_api::user::{
     AppliedGrant, CreateDatabase, CredentialsSecret, DeletionPolicy, DriftMode, Encoding, ExistingRolePolicy,
     Generate, InstanceRef, Membership, MembershipPolicy, OnDelete, Role, RotationStrategy, SecretKeyRef,
 };
+use stanchion_kernel::marks::Owner;
+
+/// The kind in the marks of this controller.
+pub const KIND: &str = "PostgresUser";
 
 /// What shall be.
 pub enum Target {
     /// A role.
     Present(Box<Wanted>),
     /// Nothing is touched until the object says otherwise.
-    Suspended,
+    Suspended(Box<Standing>),
+    /// Nothing is touched until the spec is right.
+    Invalid(Box<Standing>, Box<Refusal>),
     /// No role.
     Absent(Box<Leaving>),
 }
@@ -29,6 +35,36 @@ pub struct Identity {
     pub name: String,
     /// Its uid.
     pub uid: String,
+}
+
+/// A role that was made, whatever the spec says now.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Whose it is.
+    pub identity: Identity,
+    /// What earlier passes did.
+    pub before: Before,
+}
+
+/// Why a spec is not followed.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: &'static str,
+    /// The message.
+    pub message: String,
+}
+
+impl Identity {
+    /// The owner in a mark.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            kind: KIND.into(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+        }
+    }
 }
 
 /// A role as it shall be.
@@ -89,9 +125,15 @@ pub struct Before {
     /// The value of the rotation annotation that was acted on.
     pub rotation_request: Option<String>,
     /// The oid of the role, if it was made and not adopted.
-    pub made: Option<u32>,
-    /// The Secret that was written.
-    pub credentials_secret: Option<String>,
+    pub oid: Option<u32>,
+    /// The proof that it was.
+    pub seal: Option<String>,
+    /// The database that the privileges are in.
+    pub database: Option<String>,
+    /// The databases in which something was done.
+    pub databases: Vec<String>,
+    /// The Secrets that were written.
+    pub credentials_secrets: Vec<String>,
 }
 
 /// Where the password comes from.

@@ -170,7 +170,7 @@ spec: {username: alice, database: app, privileges: [CONNECT], passwordSecretRef:
     for (path, value) in [
         ("/passwordSecretRef/key", json!("password")),
         ("/membershipPolicy", json!("Additive")),
-        ("/existingRolePolicy", json!("Adopt")),
+        ("/existingRolePolicy", json!("Fail")),
         ("/deletionPolicy", json!("Delete")),
         ("/onDelete/ownedObjects", json!("Reassign")),
         ("/onDelete/terminateSessions", json!(true)),

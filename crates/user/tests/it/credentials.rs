@@ -160,3 +160,30 @@ async fn a_foreign_secret_is_left_alone() {
     bed.gone("alice").await;
     assert_eq!(bed.secrets().get("theirs").await.unwrap(), before);
 }
+
+/// A Secret that was renamed in a pass that then failed does not stay, with the password in it, when it is renamed
+/// again.
+#[tokio::test]
+async fn no_renamed_secret_is_forgotten() {
+    let bed = Bed::new(any()).await;
+    let (role, _operator) = (role_name(), bed.operator().await);
+    let wish = |secret: &str, memory: &str| {
+        json!({
+            "passwordSecretRef": null, "password": { "generate": {} }, "credentialsSecret": { "name": secret },
+            "role": { "parameters": { "work_mem": memory } },
+        })
+    };
+    bed.user("alice", &role, wish("first", "1MB")).await;
+    bed.ready("alice").await;
+    bed.user("alice", &role, wish("second", "lots")).await;
+    bed.condition("alice", "Ready", "False", "InvalidSpec").await;
+    assert!(bed.secrets().get_opt("second").await.unwrap().is_some());
+    bed.user("alice", &role, wish("third", "1MB")).await;
+    let user = bed.ready("alice").await;
+    assert_eq!(user.status.unwrap().stale_secrets, [] as [String; 0]);
+    for gone in ["first", "second"] {
+        assert!(bed.secrets().get_opt(gone).await.unwrap().is_none(), "{gone}");
+    }
+    let secret = bed.values("third").await;
+    assert!(bed.logs_in(&role, &secret["password"]).await);
+}

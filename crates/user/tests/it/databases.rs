@@ -109,7 +109,7 @@ async fn a_database_that_somebody_else_made_stays() {
         .execute("postgres", &format!("CREATE DATABASE {name}"))
         .await;
     let _operator = bed.operator().await;
-    assert!(!is_made(&bed.ready("alice").await));
+    bed.condition("alice", "Ready", "False", "DatabaseConflict").await;
     bed.delete("alice").await;
     bed.gone("alice").await;
     assert!(exists(&bed, &name).await);

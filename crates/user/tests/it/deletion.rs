@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use stanchion_api::user::Phase;
+use stanchion_postgres::handover::Keeper;
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::{unique, wait};
 
@@ -14,6 +15,13 @@ async fn database(bed: &Bed, owner: &str) -> String {
         .execute(&format!("CREATE DATABASE {name} OWNER {owner}"))
         .await;
     name
+}
+
+/// The role that keeps what the namespace's users left behind in a database.
+async fn keeper(bed: &Bed, database: &str) -> String {
+    let oid = format!("SELECT oid FROM pg_database WHERE datname = '{database}'");
+    let oid = bed.server_one(&oid).await.parse().unwrap();
+    Keeper::of(oid, &bed.namespace).name().to_owned()
 }
 
 /// A6, A7: whatever the role owns, was given and gave on does not hold it up, in any database; nothing of it is lost,
@@ -76,21 +84,15 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
         assert_eq!(bed.one("SELECT n FROM s.kept").await, "7");
         let table_owner =
             |table: &str| format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
-        let home = bed
-            .one("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()")
-            .await;
-        assert_eq!(bed.one(&table_owner("kept")).await, home);
-        assert_eq!(
-            server.scalar(&other, &table_owner("elsewhere")).await.as_deref(),
-            Some(owner.as_str())
-        );
-        assert_eq!(
-            server.scalar(&whole, &table_owner("inside")).await.as_deref(),
-            Some(owner.as_str())
-        );
+        // Each database has a keeper for the namespace, and the whole database its own.
+        for (database, table) in [(bed.database.name(), "kept"), (&other, "elsewhere"), (&whole, "inside")] {
+            let keeper = keeper(&bed, database).await;
+            let found = server.scalar(database, &table_owner(table)).await;
+            assert_eq!(found.as_ref(), Some(&keeper), "{table}");
+        }
         let database_owner =
             format!("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{whole}'");
-        assert_eq!(bed.server_one(&database_owner).await, owner);
+        assert_eq!(bed.server_one(&database_owner).await, keeper(&bed, &whole).await);
         let passed_on = format!("SELECT has_table_privilege('{third}', 'public.given', 'SELECT')");
         assert_eq!(bed.one(&passed_on).await, "f", "what it passed on goes with it");
     })

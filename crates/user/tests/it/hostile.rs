@@ -260,6 +260,7 @@ async fn a_refused_password_is_not_told() {
     server
         .execute("postgres", "CREATE ROLE weak LOGIN PASSWORD 'w'")
         .await;
+    server.execute("postgres", "CREATE DATABASE app").await;
     let target = stanchion_postgres::Target::parse(&server.url_of("weak", "w", "postgres").into()).unwrap();
     let log = OperatorLog::in_memory();
     let (operator, _metrics) = bed.build(super::bed::How {
@@ -268,7 +269,7 @@ async fn a_refused_password_is_not_told() {
     });
     let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
     bed.password("alice", CANARY).await;
-    bed.user("alice", &role_name(), json!({ "database": "postgres" }))
+    bed.user("alice", &role_name(), json!({ "database": "app" }))
         .await;
     let user = bed
         .condition("alice", "Ready", "False", "InsufficientPrivilege")

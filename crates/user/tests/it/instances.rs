@@ -132,13 +132,14 @@ async fn an_instance_chooses_its_namespaces() {
     let wish = json!({ "instanceRef": { "name": "main", "namespace": home.namespace } });
     guest.user("alice", &role, wish).await;
     let user = guest
-        .condition("alice", "Ready", "False", "NamespaceNotAllowed")
+        .condition("alice", "Ready", "False", "InstanceNotFound")
         .await;
     assert!(message(&user, "Ready").contains("allowedNamespaces"));
     assert!(!guest.has_role(&role).await);
 
     let allow = async |allowed: Value| {
-        home.instance("main", json!({ "allowedNamespaces": allowed }))
+        let open = json!([{ "names": ["*"] }]);
+        home.instance("main", json!({ "allowedNamespaces": allowed, "databases": open }))
             .await;
         // The guest's operator watches its own namespace only; a person asks it to look.
         guest

@@ -29,5 +29,6 @@ mod retries;
 mod rights;
 mod roles;
 mod status;
+mod walls;
 mod watches;
 mod webhook;

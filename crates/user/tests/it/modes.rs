@@ -21,8 +21,11 @@ async fn a_plan_is_shown_and_not_run() {
     bed.user("alice", &role, wish("Plan")).await;
     let user = bed.condition("alice", "Ready", "False", "Planned").await;
     let plan = user.status.clone().unwrap().plan.unwrap();
-    // The oid follows from the uid.
-    let known = |line: &str| line.split(" OID ").next().unwrap().replace(&role, "ROLE");
+    // The oid and the seal follow from the key.
+    let known = |line: &str| {
+        let line = line.split(" OID ").next().unwrap().replace(&role, "ROLE");
+        line.split(" v1.").next().unwrap().to_owned()
+    };
     let sql: Vec<String> = plan.sql.iter().map(|line| known(line)).collect();
     let sql = sql
         .join("\n")
@@ -30,10 +33,11 @@ async fn a_plan_is_shown_and_not_run() {
         .replace(&user.metadata.uid.clone().unwrap(), "UID");
     insta::assert_snapshot!(sql, @r#"
     CREATE ROLE "ROLE" LOGIN PASSWORD '[redacted]'
-    COMMENT ON ROLE "ROLE" IS '[stanchion PostgresUser NS/alice UID created]'
+    COMMENT ON ROLE "ROLE" IS '[stanchion PostgresUser NS/alice UID created
     ALTER ROLE "ROLE" SET "work_mem" TO '1MB'
     CREATE DATABASE "ROLE_db"
     -- in database "ROLE_db"
+    COMMENT ON DATABASE "ROLE_db" IS '[stanchion PostgresUser NS/alice UID created
     CREATE SCHEMA IF NOT EXISTS "app"
     GRANT CONNECT ON DATABASE "ROLE_db" TO "ROLE"
     GRANT USAGE ON SCHEMA "app" TO "ROLE"

@@ -37,7 +37,7 @@ async fn a_retained_role_works_on_and_can_be_adopted() {
     bed.user(
         "kim-again",
         &role,
-        json!({ "passwordSecretRef": { "name": "kim" } }),
+        json!({ "passwordSecretRef": { "name": "kim" }, "existingRolePolicy": "Adopt" }),
     )
     .await;
     let user = bed.ready("kim-again").await;

@@ -117,12 +117,15 @@ async fn what_can_never_work_is_not_tried_again() {
         ),
         (
             "extension",
-            json!({ "createDatabase": { "enabled": true, "extensions": ["no_such_extension"] } }),
+            json!({ "databases": [{ "name": "HERE", "extensions": ["no_such_extension"] }] }),
             "no_such_extension",
         ),
     ];
-    for (name, wrong, named) in cases {
+    for (name, mut wrong, named) in cases {
         let bed = Bed::new(any()).await;
+        if let Some(database) = wrong.pointer_mut("/databases/0/name") {
+            *database = json!(bed.database.name());
+        }
         let role = role_name();
         let operator = bed.operator().await;
         bed.password(name, "secret").await;

@@ -183,3 +183,42 @@ async fn a_cloud_identity_logs_in_without_a_password() {
     let user = bed.condition("alice", "Ready", "False", "RoleNotFound").await;
     assert!(message(&user, "Ready").contains("azure_ad_user"));
 }
+
+/// What is taken out of the spec goes back to what PostgreSQL gives without a word (16 and later); and where there is no
+/// way back, the condition says so.
+#[tokio::test]
+async fn the_way_back_leads_back_or_is_said_to_have_an_end() {
+    let version = *versions().last().unwrap();
+    let bed = Bed::new(version).await;
+    let (role, group) = (role_name(), bed.group("").await);
+    let operator = bed.operator().await;
+    bed.instance("main", json!({})).await;
+    bed.password("alice", "p").await;
+    let wish = |more: serde_json::Value, owner: bool| {
+        let mut membership = json!({ "role": group });
+        json_patch::merge(&mut membership, &more);
+        json!({
+            "instanceRef": { "name": "main" }, "memberOf": [membership],
+            "databases": [{ "name": bed.database.name(), "owner": owner }],
+        })
+    };
+    bed.user(
+        "alice",
+        &role,
+        wish(json!({ "inherit": false, "set": false }), true),
+    )
+    .await;
+    bed.ready("alice").await;
+    let options = format!(
+        "SELECT concat_ws(' ', inherit_option, set_option) FROM pg_auth_members WHERE member = '{role}'::regrole"
+    );
+    assert_eq!(bed.one(&options).await, "f f");
+    bed.user("alice", &role, wish(json!({}), false)).await;
+    let user = bed.ready("alice").await;
+    assert_eq!(bed.one(&options).await, "t t");
+    let said = message(&user, "PrivilegesSynced");
+    assert!(said.contains("owns database"), "{said}");
+    let writes = bed.sql_writes().len();
+    bed.look_again(&operator, "alice").await;
+    assert_eq!(bed.sql_writes()[writes..], [] as [String; 0]);
+}

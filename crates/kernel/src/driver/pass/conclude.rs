@@ -67,6 +67,15 @@ impl<R: Reconciler> Pass<'_, R> {
         (problem, report)
     }
 
+    /// Tells what a cleanup has to say, in events: the status goes with the object.
+    pub(super) async fn tell(&self) {
+        let (_, report) = self.report(None);
+        let regarding = self.object.object_ref(&());
+        for notice in &report.notices {
+            self.shared.recorder.publish(&regarding, notice).await;
+        }
+    }
+
     /// Writes the status and tells of what changed in it.
     async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
         let before = self.object.status().cloned().unwrap_or_default();

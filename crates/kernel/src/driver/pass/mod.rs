@@ -104,6 +104,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let mut problem = self.guarded_steps().await.err();
         self.shared.reconciler.ended(problem.as_ref(), began.elapsed());
         if leaving && problem.is_none() {
+            self.tell().await;
             match self.release().await {
                 Ok(()) => return (None, Finish::Success),
                 Err(failed) => problem = Some(failed),

@@ -1,5 +1,7 @@
 //! Makes a role so: one transaction a database, under the database's lock, with what differs then.
 
+use std::time::Duration;
+
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::Problem;
 use stanchion_postgres::lock::ROLES;
@@ -7,12 +9,18 @@ use stanchion_postgres::{Begin, Pooled, Statement, Target as Address};
 
 use super::Applied;
 use crate::setup::{Setup, TURN};
-use crate::user::catalog::Catalog;
-use crate::user::look::{Look, View, question};
+use crate::user::catalog::{Catalog, Viewer};
+use crate::user::look::{Look, View, databases_of};
 use crate::user::observe::{self, Present, invalid};
 use crate::user::passwords::Passwords;
-use crate::user::plan::{self, Change, database, grants, ownership};
+use crate::user::plan::{self, About, Change, database, grants, guards, ownership};
 use crate::user::target::Wanted;
+
+/// The reason of a lock that somebody else holds.
+const BUSY: &str = "DatabaseBusy";
+
+/// How long a new password waits for the lock that orders the operator's own writers.
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// How often the differences are worked off in one transaction: what a new schema needs is known when it is there.
 const ROUNDS: usize = 2;
@@ -35,14 +43,22 @@ pub async fn make(
         setup,
         wanted,
         passwords: &present.passwords,
+        viewer: &present.server.viewer,
         held: Vec::new(),
         applied,
     };
-    pass.in_database(&home, true).await?;
+    match pass.in_database(&home, true).await {
+        // Anybody may hold the lock. A password that somebody wants to be rid of does not wait for it.
+        Err(problem) if problem.reason == BUSY && present.passwords.is_changing() => {
+            pass.passwords_only(&home).await?;
+            return Err(problem);
+        }
+        other => other?,
+    }
     if !exists {
         pass.create_database(admin, &present.catalog).await?;
     }
-    for name in question(wanted).databases {
+    for name in databases_of(wanted) {
         if name != home.database() {
             pass.in_database(&admin.with_database(&name).map_err(invalid)?, false)
                 .await?;
@@ -58,6 +74,7 @@ struct Pass<'a> {
     setup: &'a Setup,
     wanted: &'a Wanted,
     passwords: &'a Passwords,
+    viewer: &'a Viewer,
     /// What the role holds because of us, as far as the pass has come.
     held: Vec<AppliedGrant>,
     applied: &'a mut Applied,
@@ -73,10 +90,11 @@ impl Pass<'_> {
         };
         let begin = Begin {
             lock: Some(ROLES),
+            lock_wait: (with_role && self.passwords.is_changing()).then_some(MOMENT),
             guarded: with_role && self.passwords.is_changing(),
             ..Begin::default()
         };
-        let look = Look::at(self.wanted, address.database());
+        let look = Look::at(self.wanted, self.viewer, address.database());
         let (mut transaction, rows) = session.begin(&begin, &look.queries()).await?;
         let before = look.answer(&rows)?;
         let settled = self.passwords.settled();
@@ -104,6 +122,31 @@ impl Pass<'_> {
             transaction.roll_back().await;
         }
         self.note(&before, after.as_ref().unwrap_or(&before), address, with_role);
+        Ok(())
+    }
+
+    /// Sets passwords of roles that are there, and nothing else, without the lock.
+    async fn passwords_only(&mut self, address: &Address) -> Result<(), Problem> {
+        let mut session = self.setup.pools.get(address).await?;
+        let begin = Begin {
+            guarded: true,
+            ..Begin::default()
+        };
+        let look = Look::at(self.wanted, self.viewer, address.database());
+        let (transaction, rows) = session.begin(&begin, &look.queries()).await?;
+        let view = look.answer(&rows)?;
+        let mut changes = self.changes(&view, address, true, self.passwords)?;
+        changes.retain(|change| change.about == About::Password);
+        if view.catalog.role.is_none() || changes.is_empty() {
+            transaction.roll_back().await;
+            return Ok(());
+        }
+        let statements: Vec<Statement> = changes.iter().map(|change| change.statement.clone()).collect();
+        transaction.commit(&statements).await?;
+        self.applied
+            .changed
+            .extend(changes.into_iter().map(|change| change.what));
+        self.applied.password_set = true;
         Ok(())
     }
 
@@ -143,6 +186,7 @@ impl Pass<'_> {
         with_role: bool,
         passwords: &Passwords,
     ) -> Result<Vec<Change>, Problem> {
+        guards::check(self.wanted, &view.catalog)?;
         let mut changes = Vec::new();
         if with_role {
             changes.extend(ownership::role_changes(self.wanted, &view.catalog, passwords)?);
@@ -150,7 +194,10 @@ impl Pass<'_> {
         let name = address.database();
         if let Some(facts) = view.catalog.databases.get(name) {
             changes.extend(match self.wanted.databases.get(name) {
-                Some(wish) => database::diff(name, self.wanted, wish, facts, &view.contents),
+                Some(wish) => {
+                    guards::check_extensions(wish, &view.contents, &view.catalog)?;
+                    database::diff(name, self.wanted, wish, facts, &view.contents, &view.catalog)
+                }
                 None => database::leave(name, self.wanted, facts, &view.contents),
             });
         }

@@ -6,9 +6,11 @@ pub mod removing;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::{Problem, Writer};
+use stanchion_postgres::Batch;
+use stanchion_postgres::handover::Disarmed;
 
-use super::observe::Observed;
-use super::plan::{Change, Plan};
+use super::observe::{self, Observed, Withdrawn};
+use super::plan::{Change, Plan, lock_out};
 use super::target::Target;
 use crate::setup::Setup;
 
@@ -27,8 +29,28 @@ pub struct Applied {
     pub password_set: bool,
     /// The Secret for the application was written.
     pub credentials_written: bool,
+    /// What was disarmed before it changed hands, some of it.
+    pub disarmed: Vec<String>,
     /// Statements that would be run (`mode: Plan`).
     pub shown: Option<Vec<String>>,
+}
+
+/// How many disarmed things are named.
+const SHOWN: usize = 20;
+
+impl Applied {
+    /// Notes what was disarmed in a database.
+    fn disarm(&mut self, database: &str, armed: &Disarmed) {
+        let room = SHOWN.saturating_sub(self.disarmed.len());
+        let some = armed.some.iter().take(room);
+        let named = some.len();
+        self.disarmed
+            .extend(some.map(|what| format!("{what} in database {database}")));
+        let more = armed.count - i64::try_from(named).unwrap_or(i64::MAX);
+        if more > 0 {
+            self.disarmed.push(format!("{more} more in database {database}"));
+        }
+    }
 }
 
 /// Does what the plan says.
@@ -55,7 +77,7 @@ pub async fn apply(
                 making::make(setup, wanted, present, applied).await?;
             }
             // Last: until here an application may still read the old one.
-            if let Some(stale) = &work.stale {
+            for stale in &work.stale {
                 write.delete::<Secret>(stale).await?;
                 applied.credentials_written = true;
             }
@@ -63,10 +85,26 @@ pub async fn apply(
         }
         (Plan::Remove(goodbye), Target::Absent(leaving), Observed::Leaving(left)) => {
             write.may_write()?;
-            removing::remove(setup, leaving, left, &goodbye).await
+            removing::remove(setup, leaving, left, &goodbye, applied).await
+        }
+        (Plan::LockOut(names), _, Observed::Withdrawn(withdrawn)) => {
+            write.may_write()?;
+            lock_out(setup, withdrawn, &names).await
         }
         _ => Ok(()),
     }
+}
+
+/// Ends the logins of an object whose namespace may not use the server any more, without waiting for any lock, and says
+/// so.
+async fn lock_out(setup: &Setup, withdrawn: &Withdrawn, names: &[String]) -> Result<(), Problem> {
+    let mut session = setup.pools.get(&withdrawn.server.target).await?;
+    let statements = names.iter().map(|name| lock_out::statement(name)).collect();
+    session.apply(&Batch::new(statements)).await?;
+    for name in names {
+        observe::terminate(&session, name).await?;
+    }
+    Err(lock_out::problem())
 }
 
 /// The statements without their secrets, and where they would be run.

@@ -1,17 +1,27 @@
 //! Takes a role away, so that it can be taken away again after a crash at any point.
 
+use stanchion_api::user::OwnedObjects;
 use stanchion_kernel::Problem;
+use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::lock::ROLES;
-use stanchion_postgres::{Batch, Error, Pooled, Statement};
+use stanchion_postgres::{Batch, Begin, Error, Pooled, Query, Row, RowError, Session, Statement};
 
+use super::Applied;
 use crate::setup::{Setup, TURN};
+use crate::user::catalog::{Unexpected, Viewer};
 use crate::user::observe::{self, LeavingRole, Left, invalid, terminate};
-use crate::user::plan::goodbye::{self, End, Goodbye};
+use crate::user::plan::goodbye::{self, End, Goodbye, Heir};
 use crate::user::plan::grants;
 use crate::user::target::Leaving;
 
 /// Does what the plan says.
-pub async fn remove(setup: &Setup, leaving: &Leaving, left: &Left, goodbye: &Goodbye) -> Result<(), Problem> {
+pub async fn remove(
+    setup: &Setup,
+    leaving: &Leaving,
+    left: &Left,
+    goodbye: &Goodbye,
+    applied: &mut Applied,
+) -> Result<(), Problem> {
     for name in &goodbye.databases {
         let (_turn, mut session) = setup.pools.exclusive(&left.server.target, TURN).await?;
         let statement = Statement::new("DROP DATABASE IF EXISTS ")
@@ -25,6 +35,7 @@ pub async fn remove(setup: &Setup, leaving: &Leaving, left: &Left, goodbye: &Goo
             leaving,
             left,
             name,
+            applied,
         };
         match end {
             End::Drop => removal.drop().await?,
@@ -41,6 +52,7 @@ struct Removal<'a> {
     leaving: &'a Leaving,
     left: &'a Left,
     name: &'a str,
+    applied: &'a mut Applied,
 }
 
 impl Removal<'_> {
@@ -48,31 +60,33 @@ impl Removal<'_> {
     /// ours any more.
     async fn look(&self) -> Result<Option<(Pooled, LeavingRole)>, Problem> {
         let session = self.setup.pools.get(&self.left.server.target).await?;
-        let role = observe::look(&session, self.name, self.leaving).await?;
+        let role = observe::look(&session, self.viewer(), self.name, self.leaving).await?;
         Ok(role
             .filter(|role| goodbye::end(self.leaving, role).is_some())
             .map(|role| (session, role)))
+    }
+
+    fn viewer(&self) -> &Viewer {
+        &self.left.server.viewer
     }
 
     async fn drop(&mut self) -> Result<(), Problem> {
         let Some((mut session, role)) = self.look().await? else {
             return Ok(());
         };
-        session
-            .apply(&Batch::new(goodbye::seize(&role)).locked(ROLES))
-            .await?;
+        // At once: a lock that anybody can take must not keep a login open.
+        session.apply(&Batch::new(goodbye::seize(&role))).await?;
         if self.leaving.on_delete.terminate_sessions {
             terminate(&session, self.name).await?;
         }
         // Until now its sessions could make things.
-        let Some(role) = observe::look(&session, self.name, self.leaving).await? else {
+        let Some(role) = observe::look(&session, self.viewer(), self.name, self.leaving).await? else {
             return Ok(());
         };
-        let handed_over = goodbye::hand_over(self.leaving, &role);
-        if !handed_over.is_empty() {
-            session.apply(&Batch::new(handed_over).locked(ROLES)).await?;
-        }
         drop(session);
+        for (database, oid) in &role.databases {
+            self.give_database(&role, database, *oid).await?;
+        }
         for (database, here) in &role.dependencies {
             // What depends in a database that lets nobody in shows itself when the role is dropped.
             if database.is_empty() || !here.open {
@@ -83,22 +97,101 @@ impl Removal<'_> {
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error.into()),
                 Ok((_turn, mut session)) => {
-                    let statements = goodbye::empty(self.leaving, &role, here);
-                    session.apply(&Batch::new(statements).locked(ROLES)).await?;
+                    let heir = (here.owned > 0).then_some(here.oid);
+                    self.empty(&mut session, &role, heir, Vec::new()).await?;
                 }
             }
         }
         // Shared objects (a database that it owns, a privilege on one) belong to no database: any one will do.
         let (_turn, mut session) = self.setup.pools.exclusive(&self.left.server.target, TURN).await?;
-        let mut statements = Vec::new();
-        if let Some(shared) = role.dependencies.get("") {
-            statements.extend(goodbye::empty(self.leaving, &role, shared));
+        let Some(role) = observe::look(&session, self.viewer(), self.name, self.leaving).await? else {
+            return Ok(());
+        };
+        let dropped = goodbye::drop_role(self.name);
+        let ended = match role.dependencies.get("") {
+            Some(shared) => {
+                let heir = (shared.owned > 0).then_some(shared.oid);
+                self.empty(&mut session, &role, heir, vec![dropped]).await
+            }
+            None => {
+                let batch = Batch::new(vec![dropped]).locked(ROLES);
+                session.apply(&batch).await.map(|_| ()).map_err(Failed::Sql)
+            }
+        };
+        match ended {
+            Err(Failed::Sql(error)) if error.sqlstate() == Some("2BP01") => Err(blocked(self.name, &error)),
+            other => Ok(other?),
         }
-        statements.push(goodbye::drop_role(self.name));
-        match session.apply(&Batch::new(statements).locked(ROLES)).await {
-            Err(error) if error.sqlstate() == Some("2BP01") => Err(blocked(self.name, &error)),
-            other => other.map(|_| ()).map_err(Problem::from),
-        }
+    }
+
+    /// A database that the role owns gets its heir.
+    async fn give_database(&self, role: &LeavingRole, database: &str, oid: u32) -> Result<(), Problem> {
+        let keeper = self.keeper(oid);
+        let (_turn, mut session) = self.setup.pools.exclusive(&self.left.server.target, TURN).await?;
+        let begin = Begin {
+            lock: Some(ROLES),
+            ..Begin::default()
+        };
+        let (transaction, rows) = session.begin(&begin, &[keeper.query()]).await?;
+        let found = first(&rows, 0)
+            .map(Keeper::facts)
+            .transpose()
+            .map_err(unexpected)?
+            .flatten();
+        let heir = Heir::of(self.leaving, role, &keeper, found.as_ref())?;
+        let statements = goodbye::hand_over(role, database, heir);
+        transaction.commit(&statements).await?;
+        Ok(())
+    }
+
+    /// Empties the role in the session's database, and gives what it owns there to the heir of the database with this
+    /// oid: in one transaction, with what would run with its owner's rights made harmless.
+    async fn empty(
+        &mut self,
+        session: &mut Session,
+        role: &LeavingRole,
+        database: Option<u32>,
+        last: Vec<Statement>,
+    ) -> Result<(), Failed> {
+        let reassigns = self.leaving.on_delete.owned_objects == OwnedObjects::Reassign;
+        let keeper = database.filter(|_| reassigns).map(|oid| self.keeper(oid));
+        let begin = Begin {
+            lock: Some(ROLES),
+            ..Begin::default()
+        };
+        let queries: Vec<Query> = keeper
+            .iter()
+            .flat_map(|keeper| [handover::armed(self.name), keeper.query()])
+            .collect();
+        let (transaction, rows) = session.begin(&begin, &queries).await.map_err(Failed::Sql)?;
+        let mut armed = Disarmed::default();
+        let heir = match &keeper {
+            None => None,
+            Some(keeper) => {
+                armed = first(&rows, 0)
+                    .map(Disarmed::of_rows)
+                    .transpose()
+                    .map_err(unexpected)?
+                    .unwrap_or_default();
+                let found = first(&rows, 1)
+                    .map(Keeper::facts)
+                    .transpose()
+                    .map_err(unexpected)?
+                    .flatten();
+                Some(Heir::of(self.leaving, role, keeper, found.as_ref())?)
+            }
+        };
+        let mut statements = goodbye::empty(role, heir);
+        statements.extend(last);
+        let place = transaction.session().target().database().to_owned();
+        transaction.commit(&statements).await.map_err(Failed::Sql)?;
+        self.applied.disarm(&place, &armed);
+        Ok(())
+    }
+
+    /// The keeper of a database for the object's namespace.
+    fn keeper(&self, oid: u32) -> Keeper {
+        Keeper::of(oid, &self.leaving.identity.namespace)
     }
 
     /// A role that was there before us keeps everything but what we gave it.
@@ -114,8 +207,14 @@ impl Removal<'_> {
                 Err(error) if is_gone(&error) => continue,
                 other => other?,
             };
-            let statements =
-                observe::left_over(&session, self.name, &database, &self.leaving.before.grants).await?;
+            let statements = observe::left_over(
+                &session,
+                self.viewer(),
+                self.name,
+                &database,
+                &self.leaving.before.grants,
+            )
+            .await?;
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
         if let Some((mut session, role)) = self.look().await? {
@@ -130,18 +229,45 @@ impl Removal<'_> {
         let Some((mut session, role)) = self.look().await? else {
             return Ok(());
         };
-        let mut statements = Vec::new();
         if disable {
-            statements.push(
-                Statement::new("ALTER ROLE ")
-                    .ident(self.name)
-                    .sql(" NOLOGIN PASSWORD NULL"),
-            );
+            let disable = Statement::new("ALTER ROLE ")
+                .ident(self.name)
+                .sql(" NOLOGIN PASSWORD NULL");
+            session.apply(&Batch::new(vec![disable])).await?;
         }
-        statements.extend(goodbye::unmark(&role));
+        let statements: Vec<Statement> = goodbye::unmark(&role).into_iter().collect();
         session.apply(&Batch::new(statements).locked(ROLES)).await?;
         Ok(())
     }
+}
+
+/// Why something did not end well: by the server's word, or by our own.
+enum Failed {
+    Sql(Error),
+    Ours(Problem),
+}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Self {
+        Self::Ours(problem)
+    }
+}
+
+impl From<Failed> for Problem {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Sql(error) => error.into(),
+            Failed::Ours(problem) => problem,
+        }
+    }
+}
+
+fn first(rows: &[Vec<Row>], index: usize) -> Option<&[Row]> {
+    rows.get(index).map(Vec::as_slice)
+}
+
+fn unexpected(_: RowError) -> Problem {
+    Unexpected.into()
 }
 
 /// The database is not there, or lets nobody in.

@@ -3,27 +3,50 @@
 mod question;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use secrecy::SecretString;
+use stanchion_kernel::marks::{Found, Marks};
 use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Row, Server};
 
 pub use question::{Question, read};
 
+use crate::rules::Rules;
+
+/// Who looks: what the server opens to them, and how they tell whose something is.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    /// What the server opens to the object's namespace.
+    pub rules: Arc<Rules>,
+    /// Writes and reads marks.
+    pub marks: Marks,
+}
+
 /// What there is on the server.
 #[derive(Debug)]
 pub struct Catalog {
+    /// Who looked.
+    pub viewer: Viewer,
     /// The server, and who we are there.
     pub server: Server,
     /// The role, if it is there.
     pub role: Option<RoleFacts>,
     /// The roles that it is a member of.
     pub memberships: BTreeMap<String, MembershipFacts>,
-    /// The role, and the roles among those asked for that exist, each with the powers that come with it.
-    pub existing: BTreeMap<String, Reach>,
+    /// The role, and the roles among those asked for that exist.
+    pub existing: BTreeMap<String, RoleRef>,
     /// The databases among those asked for that exist.
     pub databases: BTreeMap<String, DatabaseFacts>,
+    /// The template of the database that is to be made.
+    pub template: Option<DatabaseFacts>,
+    /// The parameters among those asked for that every user may set.
+    pub user_parameters: BTreeSet<String>,
+    /// The parameters among those asked for that the server knows.
+    pub parameters: BTreeSet<String>,
+    /// The extensions among those asked for that the server has, and whether PostgreSQL trusts them to everybody.
+    pub extensions: BTreeMap<String, bool>,
     /// What we may do with the role.
     pub powers: Powers,
 }
@@ -54,6 +77,10 @@ pub struct RoleFacts {
     pub valid_until: Option<Timestamp>,
     /// COMMENT
     pub comment: String,
+    /// The part of it that people wrote.
+    pub text: String,
+    /// Whose the role is.
+    pub mark: Option<Found>,
     /// Parameters for all databases.
     pub parameters: BTreeMap<String, String>,
     /// The stored password.
@@ -69,6 +96,15 @@ pub enum Stored {
     Nothing,
     /// A verifier, or a hash.
     Verifier(SecretString),
+}
+
+/// Another role, as far as it matters to whoever wants to use it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleRef {
+    /// The powers that come with it.
+    pub reach: Reach,
+    /// Whose it is.
+    pub mark: Option<Found>,
 }
 
 /// Powers that somebody has who may act as a role: its own, and those of every role that it is a member of.
@@ -107,8 +143,16 @@ pub struct DatabaseFacts {
     pub owner: String,
     /// Whether anybody may connect at all.
     pub open: bool,
-    /// Whether we may change the owner's default privileges.
+    /// Whether we may change the owner's default privileges, and the owner is not another namespace's.
     pub acting: bool,
+    /// Whether it is a template.
+    pub template: bool,
+    /// The part of its comment that people wrote.
+    pub text: String,
+    /// Whose it is.
+    pub mark: Option<Found>,
+    /// Whose its owner is.
+    pub owner_mark: Option<Found>,
     /// Words that the role itself was given.
     pub granted: BTreeSet<String>,
     /// Words that PUBLIC has.

@@ -6,10 +6,10 @@ use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{Query, Row, Session};
 
 use super::Observed;
-use crate::server::{self, Server};
+use crate::server::{self, Access, Server};
 use crate::setup::Setup;
 use crate::user::birthmark;
-use crate::user::catalog::{Catalog, Question, Unexpected};
+use crate::user::catalog::{self, Catalog, DatabaseFacts, Question, Unexpected, Viewer};
 use crate::user::rotation;
 use crate::user::target::Leaving;
 
@@ -31,8 +31,8 @@ pub struct LeavingRole {
     pub catalog: Catalog,
     /// What depends on it, by database; the shared objects (databases themselves) are under `""`.
     pub dependencies: BTreeMap<String, Dependency>,
-    /// The databases that it owns.
-    pub databases: Vec<String>,
+    /// The databases that it owns, and their oids.
+    pub databases: Vec<(String, u32)>,
 }
 
 /// What a role has in one database.
@@ -42,28 +42,22 @@ pub struct Dependency {
     pub owned: i64,
     /// Whether we can look there.
     pub open: bool,
-    /// The database's owner.
-    pub owner: String,
-    /// Whether we may hand things to the owner.
-    pub may_become_owner: bool,
+    /// The database's oid.
+    pub oid: u32,
 }
 
 const DEPENDENCIES: &str = "\
 SELECT coalesce(d.datname::pg_catalog.text, ''), pg_catalog.count(*) FILTER (WHERE s.deptype = 'o'), \
-       coalesce(pg_catalog.bool_and(d.datallowconn), true), \
-       coalesce(pg_catalog.max(pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text), ''), \
-       coalesce(pg_catalog.bool_and(pg_catalog.pg_has_role(d.datdba, 'USAGE') \
-         AND pg_catalog.pg_has_role(d.datdba, CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 \
-             >= 160000 THEN 'SET' ELSE 'MEMBER' END)), false) \
+       coalesce(pg_catalog.bool_and(d.datallowconn), true), coalesce(d.oid, 0::pg_catalog.oid) \
 FROM pg_catalog.pg_shdepend s JOIN pg_catalog.pg_roles r ON r.oid = s.refobjid AND r.rolname = $1 \
 LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid \
-WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass GROUP BY d.datname";
+WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass GROUP BY d.datname, d.oid";
 
 const OWNED_DATABASES: &str = "\
-SELECT d.datname::pg_catalog.text FROM pg_catalog.pg_database d \
+SELECT d.datname::pg_catalog.text, d.oid FROM pg_catalog.pg_database d \
 JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
 
-const DATABASES: &str = "SELECT datname::pg_catalog.text, oid FROM pg_catalog.pg_database";
+const DATABASES: &str = "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database";
 
 /// Looks at what is left.
 pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<Observed, Problem> {
@@ -71,12 +65,13 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
     let (Some(username), false) = (&leaving.username, leaving.released) else {
         return Ok(Observed::Nothing);
     };
-    let server = match server::resolve(read, setup, leaving.instance.as_ref()).await {
+    let provisioned = leaving.before.username.is_some();
+    // What was made on a server that may not be used any more goes all the same.
+    let server = match server::resolve(read, setup, leaving.instance.as_ref(), provisioned).await {
+        Ok(Access::Open(server) | Access::Withdrawn(server)) => server,
         // There is no server that anything could have been made on.
-        Err(problem) if leaving.before.username.is_none() && problem.reason == "InstanceNotFound" => {
-            return Ok(Observed::Nothing);
-        }
-        other => other?,
+        Err(problem) if !provisioned && problem.reason == "InstanceNotFound" => return Ok(Observed::Nothing),
+        Err(problem) => return Err(problem),
     };
     // The administrator's database: the object's own one may be gone, or let nobody in.
     let session = setup.pools.get(&server.target).await?;
@@ -86,9 +81,9 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
     let before = &leaving.before;
     let dual = before.active_login.is_some() || !before.retiring_logins.is_empty();
     for name in logins.iter().filter(|_| dual).chain(std::iter::once(username)) {
-        roles.extend(look(&session, name, leaving).await?);
+        roles.extend(look(&session, &server.viewer, name, leaving).await?);
     }
-    let databases = made(&session, &leaving.identity.uid).await?;
+    let databases = made(&session, &server.viewer, username, leaving).await?;
     Ok(Observed::Leaving(Box::new(Left {
         server,
         roles,
@@ -97,19 +92,28 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
 }
 
 /// The databases that the object made, whatever its status remembers.
-async fn made(session: &Session, uid: &str) -> Result<Vec<String>, Problem> {
-    let mut made = Vec::new();
-    for row in session.query(&Query::new(DATABASES)).await? {
-        let (name, oid): (String, u32) = both(&row)?;
-        if oid == birthmark::oid(uid, &name) {
-            made.push(name);
-        }
-    }
-    Ok(made)
-}
-
-fn both(row: &Row) -> Result<(String, u32), Unexpected> {
-    Ok((row.try_get(0)?, row.try_get(1)?))
+async fn made(
+    session: &Session,
+    viewer: &Viewer,
+    username: &str,
+    leaving: &Leaving,
+) -> Result<Vec<String>, Problem> {
+    let rows = session.query(&Query::new(DATABASES)).await?;
+    let question = Question {
+        databases: names(&rows)?,
+        ..Question::about(viewer, username)
+    };
+    let catalog = catalog::read(session, &question).await?;
+    let owners = [catalog.server.role.as_str(), username];
+    let is_ours = |(name, facts): &(&String, &DatabaseFacts)| {
+        birthmark::is_ours(&viewer.marks, &leaving.identity, name, facts, owners)
+    };
+    let made = catalog
+        .databases
+        .iter()
+        .filter(is_ours)
+        .map(|(name, _)| name.clone());
+    Ok(made.collect())
 }
 
 fn names(rows: &[Row]) -> Result<Vec<String>, Unexpected> {
@@ -117,12 +121,20 @@ fn names(rows: &[Row]) -> Result<Vec<String>, Unexpected> {
     Ok(names)
 }
 
+fn owned(row: &Row) -> Result<(String, u32), Unexpected> {
+    Ok((row.try_get(0)?, row.try_get(1)?))
+}
+
 /// Looks at one role; `None` when it is gone.
-pub async fn look(session: &Session, name: &str, leaving: &Leaving) -> Result<Option<LeavingRole>, Problem> {
+pub async fn look(
+    session: &Session,
+    viewer: &Viewer,
+    name: &str,
+    leaving: &Leaving,
+) -> Result<Option<LeavingRole>, Problem> {
     let question = Question {
-        role: name.to_owned(),
         roles: leaving.on_delete.reassign_to.iter().cloned().collect(),
-        databases: Vec::new(),
+        ..Question::about(viewer, name)
     };
     let mut queries = question.queries();
     queries.extend([DEPENDENCIES, OWNED_DATABASES].map(|sql| Query::new(sql).text(name)));
@@ -138,7 +150,7 @@ pub async fn look(session: &Session, name: &str, leaving: &Leaving) -> Result<Op
         name: name.to_owned(),
         catalog,
         dependencies,
-        databases: names(&databases)?,
+        databases: databases.iter().map(owned).collect::<Result<_, _>>()?,
     }))
 }
 
@@ -146,8 +158,7 @@ fn dependency(row: &Row) -> Result<(String, Dependency), Unexpected> {
     let facts = Dependency {
         owned: row.try_get(1)?,
         open: row.try_get(2)?,
-        owner: row.try_get(3)?,
-        may_become_owner: row.try_get(4)?,
+        oid: row.try_get(3)?,
     };
     Ok((row.try_get(0)?, facts))
 }

@@ -9,18 +9,21 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::core::ObjectMeta;
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_kernel::marks::Seal;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{Pooled, Query, Session, Statement};
 
 pub use leaving::{Dependency, LeavingRole, Left, look};
 
-use super::catalog::{self, Catalog, Question};
+use super::catalog::{self, Catalog, Question, RoleFacts, Viewer};
 use super::contents::{self, Contents};
 use super::look::{looks_inside, question, schemas_of};
 use super::passwords::Passwords;
+use super::plan::ownership::is_own;
 use super::plan::{grants, guards};
-use super::target::{Target, Wanted};
-use crate::server::{self, Server};
+use super::rotation;
+use super::target::{Identity, Standing, Target, Wanted};
+use crate::server::{self, Access, Server};
 use crate::setup::Setup;
 use crate::user::output;
 
@@ -30,8 +33,18 @@ pub enum Observed {
     Present(Box<Present>),
     /// For a role that shall go.
     Leaving(Box<Left>),
+    /// For a role on a server that may not be used any more.
+    Withdrawn(Box<Withdrawn>),
     /// Nothing was looked at.
     Nothing,
+}
+
+/// What there is of a role on a server that may not be used any more.
+pub struct Withdrawn {
+    /// The server.
+    pub server: Server,
+    /// The object's roles that can still log in.
+    pub logins: Vec<String>,
 }
 
 /// What there is of a role that shall be there.
@@ -46,58 +59,100 @@ pub struct Present {
     pub passwords: Passwords,
     /// The Secret for the application, when it has to be written.
     pub credentials: Option<Intent>,
-    /// The Secret that was written under another name before, and is still there.
-    pub stale_secret: Option<ObjectMeta>,
+    /// The Secrets that were written under other names before, and are still there.
+    pub stale_secrets: Vec<ObjectMeta>,
 }
 
 /// Reads everything that the plan needs.
 pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Observed, Problem> {
     match target {
-        Target::Suspended => Ok(Observed::Nothing),
-        Target::Present(wanted) => Ok(Observed::Present(Box::new(
-            Box::pin(present(setup, read, wanted)).await?,
-        ))),
+        Target::Suspended(standing) | Target::Invalid(standing, _) => stand(setup, read, standing).await,
+        Target::Present(wanted) => Box::pin(present(setup, read, wanted)).await,
         Target::Absent(leaving) => leaving::observe(setup, read, leaving).await,
     }
 }
 
-async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Present, Problem> {
-    let server = server::resolve(read, setup, wanted.instance.as_ref()).await?;
-    guards::check_role(&wanted.role, &server.allowed)?;
+/// Nothing is looked at but whether the server may still be used. Neither `suspend` nor a spec that cannot be followed
+/// keeps a login open that was taken back.
+async fn stand(setup: &Setup, read: &Reader, standing: &Standing) -> Result<Observed, Problem> {
+    let Standing { identity, before } = standing;
+    let (Some(username), Some(instance)) = (&before.username, &before.instance) else {
+        return Ok(Observed::Nothing);
+    };
+    match server::resolve(read, setup, Some(instance), true).await {
+        Ok(Access::Withdrawn(server)) => withdrawn(setup, server, identity, username).await,
+        Ok(Access::Open(_)) | Err(_) => Ok(Observed::Nothing),
+    }
+}
+
+/// The object's logins on a server that it may not use any more.
+async fn withdrawn(
+    setup: &Setup,
+    server: Server,
+    identity: &Identity,
+    username: &str,
+) -> Result<Observed, Problem> {
+    let session = setup.pools.get(&server.target).await?;
+    let names = rotation::login_names(username);
+    let mut logins = Vec::new();
+    for name in names.iter().map(String::as_str).chain([username]) {
+        let catalog = catalog::read(&session, &Question::about(&server.viewer, name)).await?;
+        let ours = |role: &RoleFacts| {
+            let mark = role.mark.as_ref();
+            role.login
+                && mark.is_some_and(|found| found.seal != Seal::Forged && is_own(&found.mark, identity))
+        };
+        if catalog.role.as_ref().is_some_and(ours) {
+            logins.push(name.to_owned());
+        }
+    }
+    Ok(Observed::Withdrawn(Box::new(Withdrawn { server, logins })))
+}
+
+async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
+    let before = &wanted.before;
+    let server =
+        match server::resolve(read, setup, wanted.instance.as_ref(), before.username.is_some()).await? {
+            Access::Open(server) => server,
+            Access::Withdrawn(server) => {
+                return withdrawn(setup, server, &wanted.identity, &wanted.username).await;
+            }
+        };
+    guards::check_role(&wanted.role, &server.viewer.rules.attributes)?;
     let live: Option<Secret> = match &wanted.credentials {
         Some(secret) => read.get(&secret.name).await?,
         None => None,
     };
     let source = password::source(read, wanted, live.as_ref()).await?;
-    let session = connect(setup, &server, &wanted.database).await?;
-    let catalog = catalog::read(&session, &question(wanted)).await?;
-    guards::check_memberships(&wanted.member_of, &catalog.existing, &server.allowed)?;
+    let session = connect(setup, &server, wanted).await?;
+    let catalog = catalog::read(&session, &question(wanted, &server.viewer)).await?;
+    guards::check(wanted, &catalog)?;
     let mut logins = Vec::new();
     for name in source.login_names(wanted) {
-        let question = Question {
-            role: name.clone(),
-            roles: Vec::new(),
-            databases: Vec::new(),
-        };
+        let question = Question::about(&server.viewer, &name);
         logins.push((name, catalog::read(&session, &question).await?));
     }
     let passwords = password::decide(setup, wanted, source, &catalog, logins)?;
     let contents = read_contents(setup, &server, wanted, &catalog, session).await?;
     let credentials = credentials(read, wanted, &server, &passwords, live.as_ref())?;
-    let stale_secret = stale_secret(read, wanted).await?;
-    Ok(Present {
+    let stale_secrets = stale_secrets(read, wanted).await?;
+    Ok(Observed::Present(Box::new(Present {
         server,
         catalog,
         contents,
         passwords,
         credentials,
-        stale_secret,
-    })
+        stale_secrets,
+    })))
 }
 
-/// A session in the object's database, or in the administrator's while that one is not there.
-pub async fn connect(setup: &Setup, server: &Server, database: &str) -> Result<Pooled, Problem> {
-    let target = server.target.with_database(database).map_err(invalid)?;
+/// A session in the object's database, or in the administrator's while that one is not there, or while nobody knows
+/// whether the object may use it: a session that stays in the pool keeps a database from being copied or dropped.
+async fn connect(setup: &Setup, server: &Server, wanted: &Wanted) -> Result<Pooled, Problem> {
+    if wanted.before.database.as_ref() != Some(&wanted.database) {
+        return Ok(setup.pools.get(&server.target).await?);
+    }
+    let target = server.target.with_database(&wanted.database).map_err(invalid)?;
     match setup.pools.get(&target).await {
         Err(error) if error.sqlstate() == Some("3D000") => Ok(setup.pools.get(&server.target).await?),
         other => Ok(other?),
@@ -133,15 +188,21 @@ async fn read_contents(
                     .await?
             }
         };
-        contents.insert(name.clone(), read_one(&here, &wanted.username, &schemas).await?);
+        let inside = read_one(&here, &server.viewer, &wanted.username, &schemas).await?;
+        contents.insert(name.clone(), inside);
     }
     Ok(contents)
 }
 
 /// Reads what is inside the database of a session.
-pub async fn read_one(session: &Session, role: &str, schemas: &[String]) -> Result<Contents, Problem> {
+pub async fn read_one(
+    session: &Session,
+    viewer: &Viewer,
+    role: &str,
+    schemas: &[String],
+) -> Result<Contents, Problem> {
     let results = session.snapshot(&contents::queries(role, schemas)).await?;
-    Ok(contents::answer(&results)?)
+    Ok(contents::answer(viewer, &results)?)
 }
 
 fn credentials(
@@ -165,21 +226,18 @@ fn credentials(
         .map_err(|problem| problem.with_reason("SecretConflict"))
 }
 
-/// The Secret of an earlier spec, if it is there and ours.
-async fn stale_secret(read: &Reader, wanted: &Wanted) -> Result<Option<ObjectMeta>, Problem> {
+/// The Secrets of earlier specs that are there and ours.
+async fn stale_secrets(read: &Reader, wanted: &Wanted) -> Result<Vec<ObjectMeta>, Problem> {
     let now = wanted.credentials.as_ref().map(|secret| &secret.name);
-    let Some(name) = wanted
-        .before
-        .credentials_secret
-        .as_ref()
-        .filter(|name| Some(*name) != now)
-    else {
-        return Ok(None);
-    };
-    let secret: Option<Secret> = read.get(name).await?;
-    Ok(secret
-        .map(|secret| secret.metadata)
-        .filter(|meta| apply::is_owned(meta, read.subject())))
+    let mut stale = Vec::new();
+    for name in &wanted.before.credentials_secrets {
+        if Some(name) != now {
+            let secret: Option<Secret> = read.get(name).await?;
+            stale.extend(secret.map(|secret| secret.metadata));
+        }
+    }
+    stale.retain(|meta| apply::is_owned(meta, read.subject()));
+    Ok(stale)
 }
 
 /// A name that cannot be one.
@@ -200,19 +258,19 @@ pub async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> 
 /// The statements that take back what earlier passes gave in this database and is still held.
 pub async fn left_over(
     session: &Session,
+    viewer: &Viewer,
     role: &str,
     database: &str,
     before: &[AppliedGrant],
 ) -> Result<Vec<Statement>, Problem> {
     let here = grants::within(database, before);
     let question = Question {
-        role: role.into(),
-        roles: Vec::new(),
         databases: vec![database.into()],
+        ..Question::about(viewer, role)
     };
     let catalog = catalog::read(session, &question).await?;
     let schemas: Vec<String> = here.iter().filter_map(|grant| grant.schema.clone()).collect();
-    let contents = read_one(session, role, &schemas).await?;
+    let contents = read_one(session, viewer, role, &schemas).await?;
     let Some(facts) = catalog.databases.get(database) else {
         return Ok(Vec::new());
     };

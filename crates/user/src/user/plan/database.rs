@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stanchion_kernel::Problem;
+use stanchion_kernel::marks::{Bearer, Mark, Origin, Seal};
 use stanchion_postgres::Statement;
 
 use super::{Change, grants};
@@ -27,7 +28,7 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
                 format!("database {name:?} does not exist; create it, or set createDatabase.enabled"),
             ));
         };
-        let oid = birthmark::oid(&wanted.identity.uid, name);
+        let oid = birthmark::oid(&catalog.viewer.marks, &wanted.identity.uid, name);
         let statement = Statement::new("CREATE DATABASE ")
             .ident(name)
             .sql(" OID ")
@@ -41,13 +42,20 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
     Ok(None)
 }
 
+/// The oid of a database that is not there yet.
+const FRESH: u32 = 0;
+
 /// A database as it is right after it was made.
 pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
     let facts = DatabaseFacts {
-        oid: 0,
+        oid: FRESH,
         owner: catalog.server.role.clone(),
         open: true,
         acting: true,
+        template: false,
+        text: String::new(),
+        mark: None,
+        owner_mark: None,
         granted: BTreeSet::new(),
         public: ["CONNECT", "TEMPORARY"].map(Into::into).into(),
     };
@@ -61,9 +69,11 @@ pub fn diff(
     wish: &DatabaseWish,
     facts: &DatabaseFacts,
     contents: &Contents,
+    catalog: &Catalog,
 ) -> Vec<Change> {
     let role = &wanted.username;
     let mut changes = Vec::new();
+    changes.extend(mark(name, wanted, facts, catalog));
     if wish.owner && facts.owner != *role {
         let statement = Statement::new("ALTER DATABASE ")
             .ident(name)
@@ -90,6 +100,34 @@ pub fn diff(
     let before = grants::within(name, &wanted.before.grants);
     changes.extend(grants::diff(role, &asked, &before, facts, contents));
     changes.into_iter().map(|change| change.within(name)).collect()
+}
+
+/// The mark of a database that we made. It comes before another owner could write one.
+fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> Option<Change> {
+    let is_marked = facts.mark.as_ref().is_some_and(|found| found.seal == Seal::Valid);
+    if is_marked || !is_ours(name, wanted, facts, catalog) {
+        return None;
+    }
+    let mark = Mark {
+        owner: wanted.identity.owner(),
+        origin: Origin::Created,
+    };
+    let comment = catalog
+        .viewer
+        .marks
+        .join(&facts.text, &mark, Bearer::Database(name));
+    let statement = Statement::new("COMMENT ON DATABASE ")
+        .ident(name)
+        .sql(" IS ")
+        .literal(&comment);
+    Some(Change::role(format!("mark of database {name}"), statement))
+}
+
+/// Whether we made the database for this object, or are about to.
+pub fn is_ours(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> bool {
+    let owners = [catalog.server.role.as_str(), wanted.username.as_str()];
+    let made = birthmark::is_ours(&catalog.viewer.marks, &wanted.identity, name, facts, owners);
+    made || (facts.oid == FRESH && wanted.create_database.is_some() && name == wanted.database)
 }
 
 /// Takes back everything in a database that the spec no longer names.

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use stanchion_api::user::{AppliedGrant, DeletionPolicy, MembershipPolicy, OwnedObjects};
 use stanchion_kernel::Problem;
+use stanchion_kernel::marks::{Bearer, Found, Mark, Origin, Owner, Seal};
 use stanchion_kernel::problem::Retry;
 use stanchion_postgres::Statement;
+use stanchion_postgres::handover::{self, Keeper, KeeperFacts};
 
 use super::{Plan, memberships, ownership, parameters};
-use crate::user::mark::{self, Origin};
-use crate::user::observe::{Dependency, LeavingRole, Left};
+use crate::user::catalog::Reach;
+use crate::user::observe::{LeavingRole, Left};
 use crate::user::target::Leaving;
 
 /// How often a blocked deletion is tried again.
@@ -65,9 +67,21 @@ pub fn plan(leaving: &Leaving, left: &Left) -> Result<Plan, Problem> {
 /// What becomes of this role; `None` for a role that is not ours, whatever its name is.
 pub fn end(leaving: &Leaving, role: &LeavingRole) -> Option<End> {
     let facts = role.catalog.role.as_ref()?;
-    let mark = mark::split(&facts.comment)
-        .1
-        .filter(|mark| mark.owner.uid == leaving.identity.uid)?;
+    let found = facts.mark.as_ref()?;
+    let mark = &found.mark;
+    let before = &leaving.before;
+    let announced = [&before.username, &before.active_login]
+        .into_iter()
+        .flatten()
+        .chain(&before.retiring_logins)
+        .any(|known| *known == role.name);
+    // A mark of an earlier version is believed where the status knows the role, too.
+    let is_main = before.username.as_ref() == Some(&role.name);
+    let known = announced && (!is_main || before.oid.is_none_or(|oid| oid == facts.oid));
+    let ours = found.seal == Seal::Valid || (found.is_unproven() && known);
+    if !ours || !ownership::is_own(mark, &leaving.identity) {
+        return None;
+    }
     Some(match (mark.origin, leaving.policy) {
         (Origin::Created, DeletionPolicy::Delete) => End::Drop,
         (Origin::Adopted, DeletionPolicy::Delete) => End::Revoke,
@@ -82,7 +96,8 @@ fn check_owned(leaving: &Leaving, role: &LeavingRole, made: &[String]) -> Result
         return Ok(());
     }
     let goes = |database: &&String| leaving.drop_databases && made.contains(database);
-    let going = i64::try_from(role.databases.iter().filter(goes).count()).unwrap_or_default();
+    let going =
+        i64::try_from(role.databases.iter().filter(|(name, _)| goes(&name)).count()).unwrap_or_default();
     let owning: Vec<String> = role
         .dependencies
         .iter()
@@ -102,14 +117,30 @@ fn check_owned(leaving: &Leaving, role: &LeavingRole, made: &[String]) -> Result
     )))
 }
 
-/// Nothing is touched while the one who shall inherit is not there.
+/// Nothing is touched while the one who shall inherit is not there, or may not be given anything: what a role owned
+/// would act with the rights of whoever gets it.
 fn check_heir(leaving: &Leaving, role: &LeavingRole) -> Result<(), Problem> {
-    match &leaving.on_delete.reassign_to {
-        Some(heir) if !role.catalog.existing.contains_key(heir) => Err(blocked(format!(
-            "role {} cannot be dropped: onDelete.reassignTo names role {heir:?}, which does not exist",
-            role.name
-        ))),
-        _ => Ok(()),
+    let Some(name) = &leaving.on_delete.reassign_to else {
+        return Ok(());
+    };
+    let refuse = |why: String| {
+        let role = &role.name;
+        Err(blocked(format!("role {role} cannot be dropped: {why}")))
+    };
+    let Some(heir) = role.catalog.existing.get(name) else {
+        return refuse(format!(
+            "onDelete.reassignTo names role {name:?}, which does not exist"
+        ));
+    };
+    if heir.reach != Reach::default() {
+        return refuse(format!(
+            "onDelete.reassignTo names role {name:?}, which is too powerful to be given what another role made; choose another"
+        ));
+    }
+    let rules = &role.catalog.viewer.rules;
+    match rules.check_role("onDelete.reassignTo", name, heir) {
+        Ok(()) => Ok(()),
+        Err(problem) => refuse(problem.message),
     }
 }
 
@@ -130,47 +161,111 @@ pub fn seize(role: &LeavingRole) -> Vec<Statement> {
     statements
 }
 
-/// The databases that the role owns go to the heir, whatever becomes of the rest: REASSIGN OWNED, run in any database,
-/// would give them to that database's owner, who has no claim to them, and DROP OWNED leaves them in the way. It
-/// takes CREATEDB; without it REASSIGN is all there is.
-pub fn hand_over(leaving: &Leaving, role: &LeavingRole) -> Vec<Statement> {
+/// What a keeper's mark names as its kind.
+const KEEPER: &str = "Keeper";
+
+/// Who gets what the role owned: the role that the manifest names, else a keeper.
+pub enum Heir<'a> {
+    /// The role that the manifest names.
+    Named(&'a str),
+    /// A role that nobody can be, and what is to be done before it can be given anything.
+    Keeper(&'a Keeper, Vec<Statement>),
+}
+
+impl<'a> Heir<'a> {
+    /// The heir in a database, given what is known of its keeper.
+    pub fn of(
+        leaving: &'a Leaving,
+        role: &LeavingRole,
+        keeper: &'a Keeper,
+        found: Option<&KeeperFacts>,
+    ) -> Result<Self, Problem> {
+        if let Some(named) = &leaving.on_delete.reassign_to {
+            return Ok(Self::Named(named));
+        }
+        let (marks, bearer) = (&role.catalog.viewer.marks, Bearer::Role(keeper.name()));
+        let mut ready = match found {
+            None => keeper.make(&marks.join("keeps what deleted users owned", &keeper_mark(leaving), bearer)),
+            Some(facts) if facts.powerless && is_keeper(leaving, marks.read(&facts.comment, bearer).1) => {
+                Vec::new()
+            }
+            Some(_) => {
+                return Err(blocked(format!(
+                    "role {} cannot be dropped: role {:?}, which should keep what it owns, is not as this operator makes \
+                     it; rename or drop that role",
+                    role.name,
+                    keeper.name()
+                )));
+            }
+        };
+        ready.extend(handover::join(keeper.name(), &role.catalog.server));
+        Ok(Self::Keeper(keeper, ready))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Keeper(keeper, _) => keeper.name(),
+        }
+    }
+}
+
+fn keeper_mark(leaving: &Leaving) -> Mark {
+    Mark {
+        owner: Owner {
+            kind: KEEPER.into(),
+            namespace: leaving.identity.namespace.clone(),
+            name: "-".into(),
+            uid: "-".into(),
+        },
+        origin: Origin::Created,
+    }
+}
+
+fn is_keeper(leaving: &Leaving, found: Option<Found>) -> bool {
+    found.is_some_and(|found| found.seal == Seal::Valid && found.mark == keeper_mark(leaving))
+}
+
+/// A database that the role owns goes to the heir, whatever becomes of the rest: REASSIGN OWNED, run in any database,
+/// would give it to that database's keeper, and DROP OWNED leaves it in the way. It takes CREATEDB; without it REASSIGN
+/// is all there is.
+pub fn hand_over(role: &LeavingRole, database: &str, heir: Heir<'_>) -> Vec<Statement> {
     let attributes = role.catalog.server.attributes;
     if !(attributes.superuser || attributes.create_db) {
         return Vec::new();
     }
-    let hand_over = |name: &String| {
-        let statement = Statement::new("ALTER DATABASE ").ident(name).sql(" OWNER TO ");
-        to(statement, leaving.on_delete.reassign_to.as_deref())
+    let give = Statement::new("ALTER DATABASE ")
+        .ident(database)
+        .sql(" OWNER TO ")
+        .ident(heir.name());
+    let mut statements = match heir {
+        Heir::Named(_) => Vec::new(),
+        Heir::Keeper(_, ready) => ready,
     };
-    role.databases.iter().map(hand_over).collect()
-}
-
-/// To this role, or to ourselves.
-fn to(statement: Statement, heir: Option<&str>) -> Statement {
-    match heir {
-        Some(heir) => statement.ident(heir),
-        None => statement.sql("CURRENT_USER"),
-    }
-}
-
-/// What is done in one database: hand over or drop what the role owns, revoke what it was given.
-pub fn empty(leaving: &Leaving, role: &LeavingRole, here: &Dependency) -> Vec<Statement> {
-    let mut statements = Vec::new();
-    if leaving.on_delete.owned_objects == OwnedObjects::Reassign {
-        let statement = Statement::new("REASSIGN OWNED BY ").ident(&role.name).sql(" TO ");
-        statements.push(to(statement, heir(leaving, role, here)));
-    }
-    statements.push(Statement::new("DROP OWNED BY ").ident(&role.name));
+    statements.push(give);
     statements
 }
 
-/// Who gets what the role owned: who the manifest says, else the database's owner if we may become it, else we.
-fn heir<'a>(leaving: &'a Leaving, role: &LeavingRole, here: &'a Dependency) -> Option<&'a str> {
-    let named = leaving.on_delete.reassign_to.as_deref();
-    let superuser = role.catalog.server.attributes.superuser;
-    let owner = (!here.owner.is_empty() && here.owner != role.name && (superuser || here.may_become_owner))
-        .then_some(here.owner.as_str());
-    named.or(owner)
+/// What is done in one database: hand over or drop what the role owns, revoke what it was given. Nothing that is handed
+/// over runs with its new owner's rights.
+pub fn empty(role: &LeavingRole, heir: Option<Heir<'_>>) -> Vec<Statement> {
+    let name = &role.name;
+    let mut statements = Vec::new();
+    match heir {
+        None => {}
+        Some(Heir::Named(heir)) => {
+            statements.extend(handover::disarm(name));
+            statements.push(handover::reassign(name, heir));
+        }
+        Some(Heir::Keeper(keeper, ready)) => {
+            statements.extend(ready);
+            statements.extend(handover::disarm(name));
+            statements.extend(handover::keep(name, keeper, &role.catalog.server));
+            statements.extend(handover::disarm(keeper.name()));
+        }
+    }
+    statements.push(Statement::new("DROP OWNED BY ").ident(name));
+    statements
 }
 
 /// The last statement.
@@ -201,8 +296,13 @@ pub fn take_back(role: &LeavingRole, given: &[AppliedGrant]) -> Result<Vec<State
 /// Takes the mark away, so that another object can adopt the role.
 pub fn unmark(role: &LeavingRole) -> Option<Statement> {
     let facts = role.catalog.role.as_ref()?;
-    let (text, mark) = mark::split(&facts.comment);
-    mark.map(|_| {
+    let marks = &role.catalog.viewer.marks;
+    facts.mark.as_ref().map(|_| {
+        // An earlier version let people write a mark of their own into the text.
+        let mut text = facts.text.as_str();
+        while let (rest, Some(_)) = marks.read(text, Bearer::Role(&role.name)) {
+            text = rest;
+        }
         let start = Statement::new("COMMENT ON ROLE ").ident(&role.name).sql(" IS ");
         if text.is_empty() {
             start.sql("NULL")

@@ -1,28 +1,87 @@
 //! What an instance must allow before a role may have it. Whoever may create an object in a namespace must not
 //! become an administrator of the server by it: not by an attribute, not by a membership, not by a parameter.
 
-use std::collections::BTreeMap;
-
 use stanchion_api::instance::Attribute;
 use stanchion_api::user::{Membership, Role};
 use stanchion_kernel::Problem;
 
-use crate::user::catalog::Reach;
+use super::database;
+use crate::rules::{Whose, is_like};
+use crate::user::catalog::{Catalog, DatabaseFacts, RoleRef};
+use crate::user::contents::Contents;
+use crate::user::target::{DatabaseWish, Wanted};
 
-/// Parameters that only a superuser may set, because they lead around the server's checks. The administrator would
-/// set them for anybody.
-const POWERFUL: &[&str] = &[
-    "allow_system_table_mods",
-    "dynamic_library_path",
-    "extension_control_path",
-    "ignore_checksum_failure",
-    "lo_compat_privileges",
+/// Parameters that every user may set, and that no role gets by a manifest: they hide what a role does from those who
+/// watch the server, or let it act as another.
+const CLOSED: &[&str] = &[
+    "debug_*",
+    "local_preload_libraries",
+    "log_*",
+    "session_authorization",
     "session_preload_libraries",
-    "session_replication_role",
-    "zero_damaged_pages",
+    "temp_file_limit",
+    "track_*",
 ];
 
-/// Powerful attributes and parameters need the instance's permission.
+/// Everything that the server's catalog decides: attributes, parameters, roles and databases of others.
+pub fn check(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
+    let rules = &catalog.viewer.rules;
+    check_role(&wanted.role, &rules.attributes)?;
+    check_parameters(wanted, catalog)?;
+    check_memberships(&wanted.member_of, catalog)?;
+    for owner in wanted
+        .databases
+        .values()
+        .flat_map(|wish| wish.schemas.values())
+        .flat_map(|schema| &schema.default_for)
+        .filter(|owner| **owner != wanted.username)
+    {
+        if let Some(role) = catalog.existing.get(owner) {
+            rules.check_default_owner(owner, role)?;
+        }
+    }
+    for (name, wish) in &wanted.databases {
+        if let Some(facts) = catalog.databases.get(name) {
+            check_database(name, wish, facts, wanted, catalog)?;
+        }
+    }
+    let create = wanted.create_database.as_ref();
+    let copied = create
+        .and_then(|create| create.template.as_ref())
+        .filter(|_| !catalog.databases.contains_key(&wanted.database));
+    match copied.zip(catalog.template.as_ref()) {
+        Some((template, facts)) => rules.check_template(template, facts),
+        None => Ok(()),
+    }
+}
+
+fn check_database(
+    name: &str,
+    wish: &DatabaseWish,
+    facts: &DatabaseFacts,
+    wanted: &Wanted,
+    catalog: &Catalog,
+) -> Result<(), Problem> {
+    if database::is_ours(name, wanted, facts, catalog) {
+        return Ok(());
+    }
+    let rules = &catalog.viewer.rules;
+    let creates = wanted.create_database.is_some() && name == wanted.database;
+    // An earlier version took such a database; the object goes on with it, within the rules.
+    let known = wanted.before.databases.iter().any(|known| known == name);
+    if creates && !known && rules.whose_database(facts) == Whose::Nobodys {
+        return Err(Problem::human(
+            "DatabaseConflict",
+            format!(
+                "database {name:?} exists, and no object of this namespace made it; choose another name, or take \
+                 createDatabase out to use it as it is"
+            ),
+        ));
+    }
+    rules.check_database(name, wish, facts)
+}
+
+/// Powerful attributes need the instance's permission.
 pub fn check_role(role: &Role, allowed: &[Attribute]) -> Result<(), Problem> {
     let asked = [
         (role.superuser, Attribute::Superuser, "superuser"),
@@ -35,23 +94,65 @@ pub fn check_role(role: &Role, allowed: &[Attribute]) -> Result<(), Problem> {
             return Err(refused(&format!("role.{name}"), name));
         }
     }
-    let powerful = |name: &&String| POWERFUL.iter().any(|known| name.eq_ignore_ascii_case(known));
-    match role.parameters.keys().find(powerful) {
-        Some(name) if !allowed.contains(&Attribute::Superuser) => {
-            Err(refused(&format!("role.parameters.{name}"), "superuser"))
+    Ok(())
+}
+
+/// A role gets the parameters that every user may set, and of those none that hides what it does. The administrator
+/// could set any other for it. A parameter that the server does not know at all is refused by the server, unless it has
+/// a prefix: then it may belong to a module that is loaded later.
+fn check_parameters(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
+    let rules = &catalog.viewer.rules;
+    for (name, value) in &wanted.role.parameters {
+        let lower = name.to_ascii_lowercase();
+        let closed = CLOSED.iter().any(|pattern| is_like(pattern, &lower));
+        let unknown = !lower.contains('.') && !catalog.parameters.contains(&lower);
+        let of_users = catalog.user_parameters.contains(&lower) && !closed;
+        let as_group = lower == "role"
+            && (value.eq_ignore_ascii_case("none")
+                || *value == wanted.username
+                || wanted.member_of.iter().any(|group| group.role == *value));
+        let open = match lower.as_str() {
+            "role" => as_group,
+            _ => (of_users || unknown) && !closed,
+        };
+        if !open && !rules.opens_parameter(&lower) {
+            return Err(Problem::human(
+                "AttributeNotAllowed",
+                format!(
+                    "role.parameters.{name} is not allowed on this instance: not every user may set it, or it hides what \
+                     a role does; add it to the instance's spec.parameters (for the operator's default server, \
+                     --postgres-parameters), or superuser to its spec.allowedAttributes"
+                ),
+            ));
         }
-        _ => Ok(()),
+    }
+    Ok(())
+}
+
+/// Extensions that are not there are made if PostgreSQL trusts them, or the instance does.
+pub fn check_extensions(wish: &DatabaseWish, contents: &Contents, catalog: &Catalog) -> Result<(), Problem> {
+    let rules = &catalog.viewer.rules;
+    let mut missing = wish.extensions.difference(&contents.extensions);
+    // One that the server does not have at all is refused by the server.
+    match missing.find(|name| catalog.extensions.get(*name) == Some(&false) && !rules.opens_extension(name)) {
+        None => Ok(()),
+        Some(name) => Err(Problem::human(
+            "ExtensionNotAllowed",
+            format!(
+                "extension {name:?} is not one that PostgreSQL trusts to everybody; add it to the instance's spec.extensions (for the operator's default server, --postgres-extensions), or \
+                 have an administrator create it in the database"
+            ),
+        )),
     }
 }
 
 /// A member may do what the role may do, and what that one's own memberships allow.
-pub fn check_memberships(
-    member_of: &[Membership],
-    reach: &BTreeMap<String, Reach>,
-    allowed: &[Attribute],
-) -> Result<(), Problem> {
+fn check_memberships(member_of: &[Membership], catalog: &Catalog) -> Result<(), Problem> {
+    let (rules, unknown) = (&catalog.viewer.rules, RoleRef::default());
+    let allowed = &rules.attributes;
     for membership in member_of {
-        let reach = reach.get(&membership.role).copied().unwrap_or_default();
+        let role = catalog.existing.get(&membership.role).unwrap_or(&unknown);
+        let reach = role.reach;
         let powers = [
             (reach.superuser, Attribute::Superuser, "superuser"),
             (reach.replication, Attribute::Replication, "replication"),
@@ -64,6 +165,9 @@ pub fn check_memberships(
                 return Err(refused(&what, name));
             }
         }
+        if catalog.existing.contains_key(&membership.role) {
+            rules.check_role("memberOf", &membership.role, role)?;
+        }
     }
     Ok(())
 }
@@ -73,60 +177,4 @@ fn refused(what: &str, attribute: &str) -> Problem {
         "AttributeNotAllowed",
         format!("{what} is not allowed on this instance; add {attribute} to its spec.allowedAttributes"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn member_of(role: &str) -> Vec<Membership> {
-        vec![Membership {
-            role: role.into(),
-            admin: false,
-            inherit: None,
-            set: None,
-        }]
-    }
-
-    #[test]
-    fn nothing_leads_to_superuser_unless_the_instance_allows_it() {
-        let attribute = Role {
-            superuser: Some(true),
-            ..Role::default()
-        };
-        let parameter = Role {
-            parameters: [("Session_Preload_Libraries".to_owned(), "x".to_owned())].into(),
-            ..Role::default()
-        };
-        for role in [&attribute, &parameter] {
-            let problem = check_role(role, &[Attribute::CreateRole]).unwrap_err();
-            assert_eq!(problem.reason, "AttributeNotAllowed");
-            check_role(role, &[Attribute::Superuser]).unwrap();
-        }
-        let reach = BTreeMap::from([(
-            "dba".to_owned(),
-            Reach {
-                superuser: true,
-                ..Reach::default()
-            },
-        )]);
-        let problem = check_memberships(&member_of("dba"), &reach, &[]).unwrap_err();
-        assert!(
-            problem.message.contains("\"dba\" comes with superuser"),
-            "{problem}"
-        );
-        check_memberships(&member_of("dba"), &reach, &[Attribute::Superuser]).unwrap();
-        check_memberships(&member_of("readers"), &reach, &[]).unwrap();
-    }
-
-    #[test]
-    fn what_is_refused_or_left_alone_needs_no_permission() {
-        let role = Role {
-            superuser: Some(false),
-            create_database: Some(true),
-            parameters: [("work_mem".to_owned(), "1MB".to_owned())].into(),
-            ..Role::default()
-        };
-        check_role(&role, &[]).unwrap();
-    }
 }

@@ -4,22 +4,25 @@ use std::collections::BTreeMap;
 
 use stanchion_api::user::{ExistingRolePolicy, Role};
 use stanchion_kernel::Problem;
+use stanchion_kernel::marks::Mark;
 use stanchion_postgres::Statement;
 
 use super::ownership::{Claimant, claim};
 use super::role::RoleWish;
 use super::{Change, parameters, role};
-use crate::user::mark::Mark;
 use crate::user::passwords::Login;
-use crate::user::target::Wanted;
+use crate::user::target::{Before, Wanted};
 
 /// What differs of one login. One that nobody may use is not made.
 pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, Problem> {
+    let unknown = Before::default();
     let claimant = Claimant {
         name: &login.name,
         identity: &wanted.identity,
         policy: ExistingRolePolicy::Fail,
-        made: None,
+        before: &unknown,
+        announced: wanted.before.active_login.as_ref() == Some(&login.name)
+            || wanted.before.retiring_logins.contains(&login.name),
     };
     let facts = login.catalog.role.as_ref();
     let origin = match (claim(&claimant, &login.catalog), dual) {
@@ -43,11 +46,11 @@ pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, P
         attributes: &attributes,
         password: login.change.clone(),
         mark: Mark {
-            owner: wanted.identity.clone(),
+            owner: wanted.identity.owner(),
             origin,
         },
     };
-    let mut changes = role::diff(&wish, facts);
+    let mut changes = role::diff(&wish, &login.catalog);
     for change in &mut changes {
         if facts.is_some() {
             change.what = format!("{} of login {}", change.what, login.name);

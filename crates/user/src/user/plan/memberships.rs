@@ -64,11 +64,25 @@ pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem
             check_old_server(membership, asked.inherits)?;
         }
         let facts = catalog.memberships.get(role);
-        if !facts.is_some_and(|facts| is_so(membership, facts, options)) {
-            changes.extend(grant(asked.role, membership, facts, options));
+        let stated = stated(membership, asked, options);
+        if !facts.is_some_and(|facts| is_so(&stated, facts, options)) {
+            changes.extend(grant(asked.role, &stated, facts, options));
         }
     }
     Ok(changes)
+}
+
+/// What was given by an earlier pass and is no longer stated goes back to what PostgreSQL gives without a word.
+fn stated(wanted: &Membership, asked: &Asked<'_>, options: bool) -> Membership {
+    let given = |grant: &AppliedGrant| {
+        grant.kind == GrantKind::Membership && grant.name.as_ref() == Some(&wanted.role)
+    };
+    let mut stated = wanted.clone();
+    if options && asked.before.iter().any(given) {
+        stated.inherit = wanted.inherit.or(Some(asked.inherits));
+        stated.set = wanted.set.or(Some(true));
+    }
+    stated
 }
 
 /// Before PostgreSQL 16 a member may always SET ROLE, and whether it inherits is its own attribute. What cannot

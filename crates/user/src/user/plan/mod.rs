@@ -8,6 +8,7 @@ pub mod database;
 pub mod goodbye;
 pub mod grants;
 pub mod guards;
+pub mod lock_out;
 pub mod logins;
 pub mod memberships;
 pub mod ownership;
@@ -89,6 +90,8 @@ pub enum Plan {
     Make(Box<Work>),
     /// Take the role away.
     Remove(goodbye::Goodbye),
+    /// The server may not be used any more: these roles may no longer log in.
+    LockOut(Vec<String>),
 }
 
 /// What has to be made so.
@@ -98,8 +101,8 @@ pub struct Work {
     /// The Secret for the application, when it differs. It is written first: a password that is in no Secret is
     /// lost with the process.
     pub credentials: Option<Intent>,
-    /// The Secret that was written under another name before.
-    pub stale: Option<ObjectMeta>,
+    /// The Secrets that were written under other names before.
+    pub stale: Vec<ObjectMeta>,
 }
 
 /// Decides what to do.
@@ -107,6 +110,9 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
         (Target::Present(wanted), Observed::Present(present)) => present_plan(wanted, present),
         (Target::Absent(leaving), Observed::Leaving(seen)) => goodbye::plan(leaving, seen),
+        (_, Observed::Withdrawn(withdrawn)) if withdrawn.logins.is_empty() => Err(lock_out::problem()),
+        (_, Observed::Withdrawn(withdrawn)) => Ok(Plan::LockOut(withdrawn.logins.clone())),
+        (Target::Invalid(_, refusal), _) => Err(Problem::permanent(refusal.reason, refusal.message.clone())),
         _ => Ok(Plan::Nothing),
     }
 }
@@ -120,8 +126,8 @@ fn present_plan(wanted: &Wanted, present: &Present) -> Result<Plan, Problem> {
         changes.clear();
     }
     let credentials = present.credentials.clone();
-    let stale = present.stale_secret.clone();
-    if changes.is_empty() && credentials.is_none() && stale.is_none() {
+    let stale = present.stale_secrets.clone();
+    if changes.is_empty() && credentials.is_none() && stale.is_empty() {
         return Ok(Plan::Nothing);
     }
     Ok(Plan::Make(Box::new(Work {
@@ -139,6 +145,7 @@ pub fn is_left_alone(wanted: &Wanted, present: &Present) -> bool {
 
 /// Everything that differs, on the server and in every database.
 pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Problem> {
+    guards::check(wanted, &present.catalog)?;
     let mut changes = ownership::role_changes(wanted, &present.catalog, &present.passwords)?;
     let creation = database::creation(wanted, &present.catalog)?;
     let made = creation.is_some();
@@ -146,12 +153,28 @@ pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Pr
     for (name, wish) in &wanted.databases {
         match (present.catalog.databases.get(name), present.contents.get(name)) {
             (Some(facts), Some(contents)) => {
-                changes.extend(database::diff(name, wanted, wish, facts, contents));
+                guards::check_extensions(wish, contents, &present.catalog)?;
+                changes.extend(database::diff(
+                    name,
+                    wanted,
+                    wish,
+                    facts,
+                    contents,
+                    &present.catalog,
+                ));
             }
             // What follows its creation belongs to the plan that people are shown.
             _ if made && *name == wanted.database => {
                 let (facts, contents) = database::fresh(&present.catalog);
-                changes.extend(database::diff(name, wanted, wish, &facts, &contents));
+                guards::check_extensions(wish, &contents, &present.catalog)?;
+                changes.extend(database::diff(
+                    name,
+                    wanted,
+                    wish,
+                    &facts,
+                    &contents,
+                    &present.catalog,
+                ));
             }
             _ => {}
         }

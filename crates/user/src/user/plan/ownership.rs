@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use stanchion_api::instance::Attribute;
 use stanchion_api::user::ExistingRolePolicy;
 use stanchion_kernel::Problem;
+use stanchion_kernel::marks::{Found, Mark, Marks, Origin, Owner, Seal};
+use stanchion_kernel::redact::Verdict;
 use stanchion_postgres::Statement;
 use stanchion_postgres::server::BOUND_CREATEROLE;
 
 use super::role::RoleWish;
 use super::{Change, logins, memberships, parameters, role};
-use crate::user::catalog::{Catalog, Reach, RoleFacts};
-use crate::user::mark::{self, Mark, Origin};
+use crate::user::catalog::{Catalog, RoleFacts};
 use crate::user::passwords::Passwords;
-use crate::user::target::{Identity, Wanted};
+use crate::user::target::{Before, Identity, KIND, Wanted};
 
 /// What differs of the role: itself, its parameters, its memberships, and its two logins where it has them.
 pub fn role_changes(
@@ -27,11 +29,11 @@ pub fn role_changes(
         attributes: &wanted.role,
         password: passwords.main_change(),
         mark: Mark {
-            owner: wanted.identity.clone(),
+            owner: wanted.identity.owner(),
             origin,
         },
     };
-    let mut changes = role::diff(&wish, catalog.role.as_ref());
+    let mut changes = role::diff(&wish, catalog);
     let none = BTreeMap::new();
     let stored = catalog.role.as_ref().map_or(&none, |facts| &facts.parameters);
     changes.extend(parameters::diff(
@@ -89,6 +91,9 @@ pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
     })
 }
 
+/// What a seal in a status is for.
+const SEAL: &str = "role of an object";
+
 /// Who claims a role.
 pub struct Claimant<'a> {
     /// The role.
@@ -97,8 +102,10 @@ pub struct Claimant<'a> {
     pub identity: &'a Identity,
     /// What to do with a role that is there already.
     pub policy: ExistingRolePolicy,
-    /// The oid of the role that this object made, by its status.
-    pub made: Option<u32>,
+    /// What the status says of the role.
+    pub before: &'a Before,
+    /// Whether an earlier pass has named it in the status before it made it.
+    pub announced: bool,
 }
 
 fn claimant(wanted: &Wanted) -> Claimant<'_> {
@@ -106,13 +113,19 @@ fn claimant(wanted: &Wanted) -> Claimant<'_> {
         name: &wanted.username,
         identity: &wanted.identity,
         policy: wanted.existing,
-        made: wanted.before.made,
+        before: &wanted.before,
+        announced: wanted.before.username.as_ref() == Some(&wanted.username),
     }
 }
 
 /// Whether the role was there before the object, so that not everything that it holds is ours.
 pub fn is_adopted(wanted: &Wanted, catalog: &Catalog) -> bool {
     claim(&claimant(wanted), catalog).is_ok_and(|origin| origin == Origin::Adopted)
+}
+
+/// The proof, for the status, that the role with this oid was made for this object.
+pub fn seal(marks: &Marks, identity: &Identity, name: &str, oid: u32) -> String {
+    marks.key().mac(SEAL, &[&identity.uid, name, &oid.to_string()])
 }
 
 /// Decides whether the role is ours to change, and how it came to be.
@@ -131,35 +144,130 @@ pub fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin, Probl
     let Some(facts) = &catalog.role else {
         return Ok(Origin::Created);
     };
-    match mark::split(&facts.comment).1 {
-        Some(mark) if mark.owner.uid == claimant.identity.uid => Ok(mark.origin),
-        Some(mark) => Err(conflict(
-            name,
-            &format!(
-                "belongs to PostgresUser {}/{}",
-                mark.owner.namespace, mark.owner.name
-            ),
-            "delete one of the two objects, or choose another username",
-        )),
-        // Somebody wrote another comment over the mark; the oid says that it is still the role that we made.
-        None if claimant.made == Some(facts.oid) => Ok(Origin::Created),
-        None => {
-            let reach = catalog.existing.get(name).copied().unwrap_or_default();
-            adopt(name, facts, reach, claimant.policy)
+    match &facts.mark {
+        Some(Found { mark, seal }) if is_own(mark, claimant.identity) => match seal {
+            Seal::Valid => Ok(mark.origin),
+            // The mark of an earlier version, or of a key that was lost. Anybody may have written it, so the status
+            // must know the role, too.
+            Seal::Missing | Seal::Foreign if claimant.knows(facts.oid) => {
+                check_powers(name, facts, catalog).map(|()| mark.origin)
+            }
+            Seal::Missing | Seal::Foreign | Seal::Forged => Err(conflict(
+                name,
+                "bears a mark of this object that this operator did not write",
+                "take the mark out of the role's comment, or choose another username",
+            )),
+        },
+        Some(Found { mark, .. }) => Err(taken(name, mark, claimant.identity)),
+        // Somebody wrote another comment over the mark; the seal in the status says that it is still the role that we
+        // made.
+        None if claimant.is_proven(facts.oid, catalog) => {
+            check_powers(name, facts, catalog).map(|()| Origin::Created)
         }
+        None => adopt(name, facts, catalog, claimant.policy),
     }
 }
 
-/// A role that nobody has marked may be adopted, unless it is too powerful to be handed to whoever may create
-/// an object in a namespace: by itself, or by what it is a member of.
-fn adopt(name: &str, facts: &RoleFacts, reach: Reach, policy: ExistingRolePolicy) -> Result<Origin, Problem> {
+/// Whether a mark is this object's.
+pub fn is_own(mark: &Mark, identity: &Identity) -> bool {
+    mark.owner.kind == KIND && mark.owner.uid == identity.uid
+}
+
+impl Claimant<'_> {
+    fn knows(&self, oid: u32) -> bool {
+        self.announced && self.before.oid.is_none_or(|known| known == oid)
+    }
+
+    fn is_proven(&self, oid: u32, catalog: &Catalog) -> bool {
+        let parts = [self.identity.uid.as_str(), self.name, &oid.to_string()];
+        let key = catalog.viewer.marks.key();
+        let seal = self.before.seal.as_deref().unwrap_or_default();
+        self.before.oid == Some(oid) && key.verify(seal, SEAL, &parts) == Verdict::Same
+    }
+}
+
+/// The owner is named only to those who may know of it.
+fn taken(name: &str, mark: &Mark, identity: &Identity) -> Problem {
+    let Owner {
+        kind,
+        namespace,
+        name: owner,
+        ..
+    } = &mark.owner;
+    let what = if *namespace == identity.namespace {
+        format!("belongs to {kind} {namespace}/{owner}")
+    } else {
+        "belongs to an object of another namespace".to_owned()
+    };
+    conflict(
+        name,
+        &what,
+        "delete one of the two objects, or choose another username",
+    )
+}
+
+/// A role may not be more powerful than what the instance allows, whichever way it became an object's: by itself, or by
+/// what it is a member of.
+fn check_powers(name: &str, facts: &RoleFacts, catalog: &Catalog) -> Result<(), Problem> {
+    match powers(name, facts, catalog)
+        .find(|(attribute, _)| !catalog.viewer.rules.attributes.contains(attribute))
+    {
+        None => Ok(()),
+        Some((_, power)) => Err(conflict(
+            name,
+            &format!("exists and has {power}"),
+            "only a mark of this operator would prove that it belongs to this object",
+        )),
+    }
+}
+
+fn powers(
+    name: &str,
+    facts: &RoleFacts,
+    catalog: &Catalog,
+) -> impl Iterator<Item = (Attribute, &'static str)> {
+    let reach = catalog
+        .existing
+        .get(name)
+        .map(|role| role.reach)
+        .unwrap_or_default();
     let powers = [
-        (facts.superuser || reach.superuser, "SUPERUSER"),
-        (facts.replication || reach.replication, "REPLICATION"),
-        (facts.bypass_rls || reach.bypass_rls, "BYPASSRLS"),
-        (facts.create_role || reach.create_role, "CREATEROLE"),
+        (
+            facts.superuser || reach.superuser,
+            Attribute::Superuser,
+            "SUPERUSER",
+        ),
+        (
+            facts.replication || reach.replication,
+            Attribute::Replication,
+            "REPLICATION",
+        ),
+        (
+            facts.bypass_rls || reach.bypass_rls,
+            Attribute::BypassRls,
+            "BYPASSRLS",
+        ),
+        (
+            facts.create_role || reach.create_role,
+            Attribute::CreateRole,
+            "CREATEROLE",
+        ),
     ];
-    if let Some((_, power)) = powers.into_iter().find(|(has, _)| *has) {
+    powers
+        .into_iter()
+        .filter(|(has, ..)| *has)
+        .map(|(_, attribute, power)| (attribute, power))
+}
+
+/// A role that nobody has marked may be adopted where the server opens it, unless it is too powerful to be handed to
+/// whoever may create an object in a namespace.
+fn adopt(
+    name: &str,
+    facts: &RoleFacts,
+    catalog: &Catalog,
+    policy: ExistingRolePolicy,
+) -> Result<Origin, Problem> {
+    if let Some((_, power)) = powers(name, facts, catalog).next() {
         return Err(conflict(
             name,
             &format!("exists and has {power}"),
@@ -167,11 +275,16 @@ fn adopt(name: &str, facts: &RoleFacts, reach: Reach, policy: ExistingRolePolicy
         ));
     }
     match policy {
-        ExistingRolePolicy::Adopt => Ok(Origin::Adopted),
+        ExistingRolePolicy::Adopt if catalog.viewer.rules.adopts(name) => Ok(Origin::Adopted),
+        ExistingRolePolicy::Adopt => Err(conflict(
+            name,
+            "exists already and is not open for adoption",
+            "add it to the instance's spec.adoption.roles (for the operator's default server, --postgres-adoption)",
+        )),
         ExistingRolePolicy::Fail => Err(conflict(
             name,
             "exists already",
-            "drop it, choose another username, or set existingRolePolicy: Adopt",
+            "drop it, choose another username, or set existingRolePolicy: Adopt for a role that is open for adoption",
         )),
     }
 }

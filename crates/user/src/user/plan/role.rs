@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use secrecy::SecretString;
 use stanchion_api::user::Role;
+use stanchion_kernel::marks::{Bearer, Mark};
 use stanchion_postgres::Statement;
 
 use super::{About, Change};
-use crate::user::catalog::RoleFacts;
-use crate::user::mark::{self, Mark};
+use crate::user::catalog::{Catalog, RoleFacts};
 
 /// A role as it shall be.
 pub struct RoleWish<'a> {
@@ -103,7 +103,8 @@ fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
 
 /// One CREATE or ALTER with exactly what differs, and the comment. An attribute that does not differ is not
 /// named: naming SUPERUSER, even to deny it, takes a superuser.
-pub fn diff(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Vec<Change> {
+pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
+    let facts = catalog.role.as_ref();
     let verb = if facts.is_some() {
         "ALTER ROLE "
     } else {
@@ -157,7 +158,7 @@ pub fn diff(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Vec<Change> {
             ..Change::role(what, statement)
         });
     }
-    changes.extend(comment(wish, facts));
+    changes.extend(comment(wish, catalog));
     changes
 }
 
@@ -166,10 +167,15 @@ fn microseconds(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-fn comment(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> Option<Change> {
+fn comment(wish: &RoleWish<'_>, catalog: &Catalog) -> Option<Change> {
+    let facts = catalog.role.as_ref();
     let stored = facts.map_or("", |facts| facts.comment.as_str());
-    let (text, _) = mark::split(stored);
-    let wanted = mark::join(wish.attributes.comment.as_deref().unwrap_or(text), &wish.mark);
+    let text = facts.map_or("", |facts| facts.text.as_str());
+    let text = wish.attributes.comment.as_deref().unwrap_or(text);
+    let wanted = catalog
+        .viewer
+        .marks
+        .join(text, &wish.mark, Bearer::Role(wish.name));
     (wanted != stored).then(|| {
         let statement = Statement::new("COMMENT ON ROLE ")
             .ident(wish.name)

@@ -20,6 +20,8 @@ pub(super) struct Drift {
     pub(super) left: Vec<Change>,
     /// Found, and put right, in the words of the spec.
     pub(super) corrected: Vec<String>,
+    /// Databases that the role owns although the spec does not say so.
+    owns: Vec<String>,
 }
 
 impl Drift {
@@ -40,6 +42,7 @@ impl Drift {
             mode: wanted.drift,
             left,
             corrected,
+            owns: owns(wanted, present),
         }
     }
 
@@ -64,7 +67,10 @@ impl Drift {
             (true, DriftMode::Ignore) => (Truth::Unknown, "Ignored"),
             (true, _) => (Truth::False, DRIFTED),
         };
-        let privileges = self.words(|change| change.about == About::Privileges);
+        let mut privileges = self.words(|change| change.about == About::Privileges);
+        privileges.extend(self.owns.iter().map(|name| {
+            format!("the role owns database {name}, which the spec does not say; ALTER DATABASE OWNER TO another role changes it")
+        }));
         conditions.set(
             condition::PRIVILEGES_SYNCED,
             truth,
@@ -109,6 +115,16 @@ impl Drift {
         let chosen = self.left.iter().filter(|change| chosen(change));
         chosen.map(|change| change.what.clone()).collect()
     }
+}
+
+/// The way into ownership has no way back: nobody knows who owned the database before.
+fn owns(wanted: &Wanted, present: &Present) -> Vec<String> {
+    let asked = |name: &String| wanted.databases.get(name).is_some_and(|wish| wish.owner);
+    let databases = present.catalog.databases.iter();
+    databases
+        .filter(|(name, facts)| facts.owner == wanted.username && !asked(name))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// `since` keeps the time of the first look at the same drift.

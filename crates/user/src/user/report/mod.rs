@@ -10,6 +10,7 @@ use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
 use stanchion_api::user::{Phase, PostgresUserStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::events::Notice;
 use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
 use stanchion_kernel::{Outcome, Problem, Report};
 
@@ -26,13 +27,13 @@ pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report
     let mut conditions = Conditions::new(status.conditions(), user.metadata.generation, now);
     connected(&mut conditions, outcome);
     let mut report = match (outcome.problem, outcome.target) {
-        (Some(problem), _) => failed(user, status, &mut conditions, problem),
-        (None, Some(Target::Suspended)) => suspended(status),
+        (Some(problem), _) => failed(user, status, &mut conditions, problem, outcome),
+        (None, Some(Target::Suspended(_))) => suspended(status),
         (None, Some(Target::Present(wanted))) => {
             present::report(status, &mut conditions, wanted, outcome, now)
         }
-        // An object whose role is gone has nothing more to say.
-        (None, _) => Report::new(status),
+        // An object whose role is gone has only this left to say.
+        (None, _) => removed(status, outcome),
     };
     report.status.conditions = conditions.finish();
     report
@@ -65,6 +66,14 @@ pub fn announce(
                     .active_login
                     .get_or_insert_with(|| active.clone());
             }
+            // Before it is written: a Secret that nobody remembers would stay, with the password in it.
+            let secret = wanted.credentials.as_ref().map(|secret| secret.name.clone());
+            if status.credentials_secret_name != secret {
+                let known = status.credentials_secret_name.take();
+                status.stale_secrets.extend(known);
+                status.stale_secrets.retain(|name| Some(name) != secret.as_ref());
+                status.credentials_secret_name = secret;
+            }
             // Before it is given: what is given and forgotten would never be taken back.
             status.grants = grants::union(&status.grants, &plan::holdings(wanted, present));
         }
@@ -81,6 +90,7 @@ fn connected(conditions: &mut Conditions, outcome: &Seen<'_>) {
     let server = match outcome.observed {
         Some(Observed::Present(present)) => Some(present.server.target.to_string()),
         Some(Observed::Leaving(left)) => Some(left.server.target.to_string()),
+        Some(Observed::Withdrawn(withdrawn)) => Some(withdrawn.server.target.to_string()),
         _ => None,
     };
     match (outcome.problem, server) {
@@ -107,6 +117,7 @@ fn failed(
     mut status: PostgresUserStatus,
     conditions: &mut Conditions,
     problem: &Problem,
+    outcome: &Seen<'_>,
 ) -> Report<PostgresUserStatus> {
     let deleting = user.metadata.deletion_timestamp.is_some();
     status.phase = Some(match (deleting, problem.reaction().failed, status.created) {
@@ -129,7 +140,44 @@ fn failed(
     if let Some(synced) = synced {
         conditions.set(synced, Truth::False, problem.reason, &problem.message);
     }
+    if is_password_pending(outcome) {
+        let message = format!("the new password is not set yet: {}", problem.message);
+        conditions.set(condition::PASSWORD_SYNCED, Truth::False, "Pending", &message);
+    }
+    let disarmed = &outcome.applied.disarmed;
+    if !disarmed.is_empty() {
+        status.disarmed.clone_from(disarmed);
+    }
     Report::new(status)
+}
+
+/// Whether a password was to be set in this pass and is not.
+fn is_password_pending(outcome: &Seen<'_>) -> bool {
+    match outcome.observed {
+        Some(Observed::Present(present)) => present.passwords.is_changing() && !outcome.applied.password_set,
+        _ => false,
+    }
+}
+
+/// A role that was removed: what was made harmless is told in an event, which stays when the object is gone.
+fn removed(mut status: PostgresUserStatus, outcome: &Seen<'_>) -> Report<PostgresUserStatus> {
+    let disarmed = &outcome.applied.disarmed;
+    let mut notices = Vec::new();
+    if !disarmed.is_empty() {
+        notices.push(Notice::warning(
+            "ObjectsDisarmed",
+            "Remove",
+            format!(
+                "the role owned what would have run with its owner's rights; it was made harmless and handed over: {}",
+                disarmed.join(", ")
+            ),
+        ));
+    }
+    status.disarmed.clone_from(disarmed);
+    Report {
+        notices,
+        ..Report::new(status)
+    }
 }
 
 fn suspended(mut status: PostgresUserStatus) -> Report<PostgresUserStatus> {

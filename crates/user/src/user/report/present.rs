@@ -10,9 +10,8 @@ use stanchion_kernel::condition::{Conditions, Truth};
 
 use super::drift::Drift;
 use super::{Seen, drift, notices, password};
-use crate::user::birthmark;
 use crate::user::observe::{Observed, Present};
-use crate::user::plan::{self, ownership};
+use crate::user::plan::{self, database, ownership};
 use crate::user::target::Wanted;
 
 /// The guide's words.
@@ -102,11 +101,16 @@ fn made(
     status.provisioned_database = Some(wanted.database.clone());
     status.instance = Some(present.server.target.to_string());
     let role = present.catalog.role.as_ref();
+    let adopted = ownership::is_adopted(wanted, &present.catalog);
     if let Some(oid) = applied.oid.or(role.map(|role| role.oid)) {
+        let marks = &present.catalog.viewer.marks;
+        let seal = || ownership::seal(marks, &wanted.identity, &wanted.username, oid);
         status.role_oid = Some(oid.into());
+        status.role_seal = (!adopted).then(seal);
     }
-    status.adopted = Some(ownership::is_adopted(wanted, &present.catalog));
+    status.adopted = Some(adopted);
     status.credentials_secret_name = wanted.credentials.as_ref().map(|secret| secret.name.clone());
+    status.stale_secrets.clear();
     match &applied.grants {
         Some(grants) => status.grants.clone_from(grants),
         // Everything was as it should be: what the spec says is held, and may be taken back when it no longer says so.
@@ -136,7 +140,7 @@ fn made(
 /// The databases of the spec, and those that we made before it named others.
 fn databases(status: &mut PostgresUserStatus, wanted: &Wanted, present: &Present, outcome: &Seen<'_>) {
     let created = |name: &String| match present.catalog.databases.get(name) {
-        Some(facts) => facts.oid == birthmark::oid(&wanted.identity.uid, name),
+        Some(facts) => database::is_ours(name, wanted, facts, &present.catalog),
         None => outcome.applied.database_made && *name == wanted.database,
     };
     status

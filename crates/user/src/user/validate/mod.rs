@@ -16,14 +16,16 @@ use stanchion_api::user::{
 };
 use stanchion_kernel::Problem;
 use stanchion_kernel::condition::find;
+use stanchion_kernel::problem::Class;
 
 pub use names::username;
 use names::{NAME_LIMIT, check_values, database_name};
 use password::{interval, password};
 
-use super::target::{Before, DatabaseWish, Identity, Leaving, SchemaWish, Target, Wanted};
+use super::target::{Before, DatabaseWish, Identity, Leaving, Refusal, SchemaWish, Standing, Target, Wanted};
 use super::words;
 use crate::credentials;
+use crate::server::NOT_ALLOWED;
 
 /// The target of a living object.
 pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
@@ -33,7 +35,7 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     let before = before(user);
     unmoved(user, &before)?;
     if spec.suspend {
-        return Ok(Target::Suspended);
+        return Ok(Target::Suspended(Box::new(standing(user))));
     }
     let drift = spec.drift_policy.clone().unwrap_or_default();
     let wanted = Wanted {
@@ -59,6 +61,36 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
         credentials::check(secret)?;
     }
     Ok(Target::Present(Box::new(wanted)))
+}
+
+/// The same for the controller. A spec that cannot be followed does not keep a server from withdrawing what it gave, so
+/// that an object which was provisioned on another namespace's server is still looked at.
+pub fn validate_or_stand(user: &PostgresUser) -> Result<Target, Problem> {
+    let standing = standing(user);
+    let abroad = standing.before.instance.as_ref().is_some_and(|instance| {
+        standing.before.username.is_some()
+            && instance
+                .namespace
+                .as_ref()
+                .is_some_and(|home| *home != standing.identity.namespace)
+    });
+    validate(user).or_else(|problem| {
+        if !abroad || problem.class != Class::Permanent {
+            return Err(problem);
+        }
+        let refusal = Refusal {
+            reason: problem.reason,
+            message: problem.message,
+        };
+        Ok(Target::Invalid(Box::new(standing), Box::new(refusal)))
+    })
+}
+
+fn standing(user: &PostgresUser) -> Standing {
+    Standing {
+        identity: identity(user),
+        before: before(user),
+    }
 }
 
 /// The target of an object that is being deleted: what the status says was provisioned, and nothing that the
@@ -232,21 +264,31 @@ fn before(user: &PostgresUser) -> Before {
     // Only a pass that came to its end speaks of drift: a new spec whose application failed is not settled.
     let applied =
         find(&status.conditions, condition::DRIFTED).and_then(|drifted| drifted.observed_generation);
-    let made = status
-        .role_oid
-        .filter(|_| status.adopted == Some(false))
-        .and_then(|oid| u32::try_from(oid).ok());
+    // A server that took back what it had opened has disabled the login: that is nothing that was changed by hand.
+    let withdrawn =
+        find(&status.conditions, condition::READY).is_some_and(|ready| ready.reason == NOT_ALLOWED);
     Before {
         username: status.provisioned_username,
         instance: status.provisioned_instance_ref,
-        settled: status.created == Some(true) && applied == user.metadata.generation,
+        settled: status.created == Some(true) && applied == user.metadata.generation && !withdrawn,
         grants: status.grants,
         password_mark: status.applied_secret_hash,
         password_changed: password.last_changed,
         active_login: password.active_login,
         retiring_logins: password.retiring_logins,
         rotation_request: status.rotated_at_request,
-        made,
-        credentials_secret: status.credentials_secret_name,
+        oid: status.role_oid.and_then(|oid| u32::try_from(oid).ok()),
+        seal: status.role_seal,
+        database: status.provisioned_database,
+        databases: status
+            .databases
+            .into_iter()
+            .map(|database| database.name)
+            .collect(),
+        credentials_secrets: status
+            .stale_secrets
+            .into_iter()
+            .chain(status.credentials_secret_name)
+            .collect(),
     }
 }

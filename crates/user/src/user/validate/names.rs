@@ -1,6 +1,8 @@
 //! Names and values, as PostgreSQL and the guide would have them.
 
 use stanchion_kernel::Problem;
+use stanchion_kernel::marks::looks_marked;
+use stanchion_postgres::handover;
 
 use crate::user::target::Wanted;
 
@@ -23,6 +25,9 @@ pub fn username(name: &str) -> Result<(), Problem> {
     };
     if name.is_empty() || !name.chars().enumerate().all(legal) {
         return refuse("username must be lower-case ASCII: ^[a-z_][a-z0-9_$]*$");
+    }
+    if name.starts_with(handover::PREFIX) {
+        return refuse("username is reserved by the operator");
     }
     if name.starts_with("pg_") || RESERVED.contains(&name) {
         return refuse("username is reserved by postgres");
@@ -59,7 +64,13 @@ pub(super) fn check_values(wanted: &Wanted) -> Result<(), Problem> {
         parameter_name(name)?;
         no_nul(&format!("role.parameters.{name}"), value)?;
     }
-    no_nul("role.comment", wanted.role.comment.as_deref().unwrap_or_default())?;
+    let comment = wanted.role.comment.as_deref().unwrap_or_default();
+    no_nul("role.comment", comment)?;
+    if looks_marked(comment) {
+        let message =
+            "role.comment contains \"[stanchion \", which begins the operator's own mark of ownership";
+        return Err(Problem::permanent("InvalidSpec", message));
+    }
     for membership in &wanted.member_of {
         role_name("memberOf", &membership.role)?;
         if membership.role == wanted.username {

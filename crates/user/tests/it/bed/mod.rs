@@ -22,7 +22,7 @@ use stanchion_testkit::postgres::{Database, Version, versions};
 use stanchion_testkit::proxy::Proxy;
 use stanchion_testkit::wait::Wait;
 use stanchion_testkit::{unique, wait};
-use stanchion_user::{DefaultInstance, InstanceController, Setup, UserController};
+use stanchion_user::{DefaultInstance, InstanceController, Openings, Setup, UserController};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
@@ -58,6 +58,10 @@ pub(crate) struct How {
     pub(crate) backoff: Backoff,
     /// Whom the API server takes it for.
     pub(crate) config: Config,
+    /// What the server opens to every namespace.
+    pub(crate) openings: Openings,
+    /// The namespaces that it looks after beside the bed's own.
+    pub(crate) more: Vec<String>,
 }
 
 impl Bed {
@@ -148,6 +152,8 @@ impl Bed {
             faults: Faults::new(),
             backoff: Backoff::default(),
             config: self.cluster.config().await,
+            openings: open(),
+            more: Vec::new(),
         }
     }
 
@@ -192,6 +198,7 @@ impl Bed {
         let client = client::build(how.config, &metrics, &options).unwrap();
         let setup = Setup {
             default_instance: DefaultInstance::new(Some(how.admin)),
+            openings: how.openings,
             pools: Pools::new(PoolSettings::default(), Arc::new(())),
             fingerprints: Arc::clone(&self.key),
         };
@@ -207,15 +214,28 @@ impl Bed {
             shutdown: CancellationToken::new(),
         };
         let mut operator = Operator::new(environment);
-        let scope = Scope::Namespace(self.namespace.clone());
-        operator.add(UserController::new(setup.clone()), &scope);
-        operator.add(InstanceController::new(setup), &scope);
+        for namespace in how.more.into_iter().chain([self.namespace.clone()]) {
+            let scope = Scope::Namespace(namespace);
+            operator.add(UserController::new(setup.clone()), &scope);
+            operator.add(InstanceController::new(setup.clone()), &scope);
+        }
         (operator, metrics)
     }
 
     /// A wait that shows the operator's log when it fails.
     pub(crate) fn wait(&self) -> Wait<'_> {
         wait::within(PATIENCE).showing(&self.log)
+    }
+}
+
+/// A server with one tenant, who may use and adopt every role that people made. The walls are tested with
+/// [`Openings::default`].
+pub(crate) fn open() -> Openings {
+    Openings {
+        roles: vec!["*".into()],
+        adoption: vec!["*".into()],
+        parameters: vec!["my.*".into()],
+        ..Openings::default()
     }
 }
 

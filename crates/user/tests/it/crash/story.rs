@@ -67,6 +67,7 @@ impl Story {
             assert_eq!(hero["metadata"]["finalizers"], json!([FINALIZER]));
             // These are other ones each time.
             hero["status"]["roleOID"] = Value::Null;
+            hero["status"]["roleSeal"] = Value::Null;
             hero["status"]["appliedSecretHash"] = Value::Null;
         }
         let secrets = objects::<Secret>(client, &bed.namespace).await;
@@ -79,7 +80,7 @@ impl Story {
         let inside = format!(
             "SELECT concat_ws(' ', (SELECT string_agg(nspacl::text, ',') FROM pg_namespace WHERE nspacl::text LIKE '%{role}%'), \
              (SELECT string_agg(defaclacl::text, ',' ORDER BY 1) FROM pg_default_acl WHERE defaclacl::text LIKE '%{role}%'), \
-             (SELECT tableowner FROM pg_tables WHERE tablename = 'kept'))"
+             (SELECT regexp_replace(tableowner, '^stanchion_kept_.*', 'its keeper') FROM pg_tables WHERE tablename = 'kept'))"
         );
         json!({
             "users": users,
@@ -88,7 +89,7 @@ impl Story {
             "role": bed.server_one(&attributes).await,
             "here": [bed.words(role, bed.database.name()).await, bed.one(&inside).await],
             "there": [bed.words(role, other).await, server.scalar(other, &inside).await],
-            "made": bed.server_one(&format!("SELECT datdba::regrole FROM pg_database WHERE datname = '{role}_db'")).await,
+            "made": bed.server_one(&format!("SELECT regexp_replace(datdba::regrole::text, '^stanchion_kept_.*', 'its keeper') FROM pg_database WHERE datname = '{role}_db'")).await,
             "first": bed.logs_in(role, "first").await,
             "second": bed.logs_in(role, "second").await,
             "generated": self.generated(told).await,

@@ -1,24 +1,53 @@
 //! What is wanted and what is there, made of plain values.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::instance::Endpoints;
 use stanchion_api::user::GrantKind;
+use stanchion_kernel::marks::{Bearer, Mark, Marks, Origin};
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::{Attributes, Powers, SelfGrant};
 use stanchion_postgres::{Target as Address, TlsMode};
 
+use crate::rules::{Openings, Rules};
 use crate::server::Server;
-use crate::user::catalog::{Catalog, DatabaseFacts, Reach, RoleFacts, Stored};
+use crate::user::catalog::{Catalog, DatabaseFacts, RoleFacts, RoleRef, Stored, Viewer};
 use crate::user::contents::{Contents, Held, SchemaFacts};
 use crate::user::observe::Present;
 use crate::user::passwords::Passwords;
 use crate::user::plan::differences;
-use crate::user::target::{Target, Wanted};
+use crate::user::target::{Identity, Target, Wanted};
 use crate::user::validate::validate;
 
-pub(super) const MARK: &str = "[stanchion PostgresUser ns/alice uid created]";
+/// The comment that the operator would write.
+pub(super) fn mark(role: &str) -> String {
+    let owner = Identity {
+        namespace: "ns".into(),
+        name: "alice".into(),
+        uid: "uid".into(),
+    }
+    .owner();
+    let origin = Origin::Created;
+    viewer()
+        .marks
+        .join("", &Mark { owner, origin }, Bearer::Role(role))
+}
+
+/// Who looks: an object of the namespace `ns`, at a server that opens every role.
+pub(super) fn viewer() -> Viewer {
+    let openings = Openings {
+        roles: vec!["*".into()],
+        adoption: vec!["*".into()],
+        ..Openings::default()
+    };
+    Viewer {
+        rules: Arc::new(Rules::of_default("ns", &openings)),
+        marks: Marks::new(Arc::new(FingerprintKey::from_bytes(&[7; 32]).unwrap())),
+    }
+}
 
 /// What a manifest asks for.
 pub(super) fn wanted(more: &Value) -> Wanted {
@@ -54,8 +83,17 @@ pub(super) fn server(version: u32, superuser: bool) -> stanchion_postgres::Serve
     }
 }
 
+/// The role `alice` with this comment.
 pub(super) fn role(comment: &str) -> RoleFacts {
+    role_of("alice", comment)
+}
+
+pub(super) fn role_of(name: &str, comment: &str) -> RoleFacts {
+    let viewer = viewer();
+    let (text, mark) = viewer.marks.read(comment, Bearer::Role(name));
     RoleFacts {
+        text: text.into(),
+        mark,
         oid: 1,
         login: true,
         inherit: true,
@@ -79,19 +117,38 @@ pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
         owner: "admin".into(),
         open: true,
         acting: true,
+        template: false,
+        text: String::new(),
+        mark: None,
+        owner_mark: None,
         granted: BTreeSet::new(),
         public: ["CONNECT".to_owned(), "TEMPORARY".to_owned()].into(),
     };
     Catalog {
+        viewer: viewer(),
         server: server(version, superuser),
         role: None,
         memberships: BTreeMap::new(),
         existing: [
-            ("readers".to_owned(), Reach::default()),
-            ("writers".to_owned(), Reach::default()),
+            ("readers".to_owned(), RoleRef::default()),
+            ("writers".to_owned(), RoleRef::default()),
         ]
         .into(),
         databases: [("app".to_owned(), app)].into(),
+        template: None,
+        user_parameters: ["search_path", "work_mem", "statement_timeout", "jit"]
+            .map(Into::into)
+            .into(),
+        parameters: [
+            "search_path",
+            "work_mem",
+            "statement_timeout",
+            "jit",
+            "session_preload_libraries",
+        ]
+        .map(Into::into)
+        .into(),
+        extensions: [("pgcrypto".to_owned(), true)].into(),
         powers: Powers::default(),
     }
 }
@@ -99,7 +156,7 @@ pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
 /// The same with the role as we made it.
 pub(super) fn made(version: u32) -> Catalog {
     let mut catalog = empty(version, true);
-    catalog.role = Some(role(MARK));
+    catalog.role = Some(role(&mark("alice")));
     if let Some(app) = catalog.databases.get_mut("app") {
         app.granted.insert("CONNECT".into());
     }
@@ -114,13 +171,13 @@ pub(super) fn present(catalog: Catalog, contents: &Contents) -> Present {
         catalog,
         server: Server {
             target,
-            allowed: Vec::new(),
+            viewer: viewer(),
             endpoints: Endpoints::default(),
             tls: TlsMode::Prefer,
         },
         passwords: Passwords::default(),
         credentials: None,
-        stale_secret: None,
+        stale_secrets: Vec::new(),
     }
 }
 
@@ -149,7 +206,20 @@ pub(super) fn shown(wanted: &Wanted, present: &Present) -> String {
     let changes = differences(wanted, present).unwrap();
     let lines: Vec<String> = changes
         .iter()
-        .map(|change| change.statement.to_string())
+        .map(|change| unsealed(&change.statement.to_string()))
         .collect();
     lines.join("\n")
+}
+
+/// Without what follows from the key.
+fn unsealed(statement: &str) -> String {
+    let (before, after) = statement.split_once(" v1.").unwrap_or((statement, ""));
+    let rest = after
+        .split_once(']')
+        .map_or(String::new(), |(_, rest)| format!("]{rest}"));
+    let whole = format!("{before}{rest}");
+    match whole.split_once(" OID ") {
+        Some((before, _)) => format!("{before} OID …"),
+        None => whole,
+    }
 }

@@ -10,7 +10,7 @@ use crate::user::catalog::{MembershipFacts, RoleFacts};
 use crate::user::contents::Contents;
 use crate::user::passwords::{Login, Passwords};
 use crate::user::plan::role::PasswordChange;
-use given::{MARK, empty, held, made, present, role, schema, shown, wanted};
+use given::{empty, held, made, mark, present, role, role_of, schema, shown, wanted};
 
 #[test]
 fn a_role_is_made_with_everything_it_needs() {
@@ -120,7 +120,8 @@ fn a_database_of_its_own_without_a_superuser() {
     CREATE ROLE "alice" LOGIN
     COMMENT ON ROLE "alice" IS '[stanchion PostgresUser ns/alice uid created]'
     GRANT "alice" TO CURRENT_USER WITH INHERIT TRUE, SET TRUE
-    CREATE DATABASE "own" OID 3990363996
+    CREATE DATABASE "own" OID …
+    COMMENT ON DATABASE "own" IS '[stanchion PostgresUser ns/alice uid created]'
     ALTER DATABASE "own" OWNER TO "alice"
     REVOKE CONNECT, TEMPORARY ON DATABASE "own" FROM PUBLIC
     SET LOCAL search_path TO "public"
@@ -154,7 +155,12 @@ fn a_login_that_takes_turns_has_the_limits_of_the_role() {
     there.passwords = Passwords {
         active: Some("alice_b".into()),
         dual: vec![
-            login("alice_a", false, Some(role(MARK)), PasswordChange::Clear),
+            login(
+                "alice_a",
+                false,
+                Some(role_of("alice_a", &mark("alice_a"))),
+                PasswordChange::Clear,
+            ),
             login("alice_b", true, None, PasswordChange::Set("x".into())),
         ],
         ..Passwords::default()
@@ -173,8 +179,9 @@ fn a_login_that_takes_turns_has_the_limits_of_the_role() {
 
 #[test]
 fn what_an_adopted_role_held_stays_its_own() {
-    let wish =
-        wanted(&json!({ "privileges": ["CONNECT", "TEMPORARY"], "memberOf": [{ "role": "readers" }] }));
+    let wish = wanted(&json!({
+        "privileges": ["CONNECT", "TEMPORARY"], "memberOf": [{ "role": "readers" }], "existingRolePolicy": "Adopt",
+    }));
     let mut catalog = made(150_000);
     catalog.role = Some(role("by hand"));
     catalog
@@ -202,5 +209,86 @@ fn a_change_by_hand_is_left_alone_only_after_the_spec_was_applied() {
             !is_left_alone(&wish, &there),
             "a new password is applied in every mode"
         );
+    }
+}
+
+mod walls {
+    use stanchion_api::instance::Attribute;
+    use stanchion_kernel::Problem;
+
+    use super::*;
+    use crate::rules::{Openings, Rules};
+    use crate::user::catalog::{Reach, RoleRef};
+    use given::viewer;
+
+    fn refused(wish: &Wanted, catalog: Catalog) -> Problem {
+        differences(wish, &present(catalog, &Contents::default())).unwrap_err()
+    }
+
+    /// A server that opens nothing but what the guide has.
+    fn closed(catalog: &mut Catalog) {
+        catalog.viewer.rules = Rules::of_default("ns", &Openings::default()).into();
+    }
+
+    #[test]
+    fn nothing_leads_to_superuser_unless_the_instance_allows_it() {
+        let dba = RoleRef {
+            reach: Reach {
+                superuser: true,
+                ..Reach::default()
+            },
+            mark: None,
+        };
+        for more in [
+            json!({ "role": { "superuser": true } }),
+            json!({ "role": { "parameters": { "Session_Preload_Libraries": "x" } } }),
+            json!({ "memberOf": [{ "role": "dba" }] }),
+        ] {
+            let wish = wanted(&more);
+            let mut catalog = made(160_000);
+            catalog.existing.insert("dba".into(), dba.clone());
+            let problem = refused(&wish, catalog);
+            assert_eq!(problem.reason, "AttributeNotAllowed", "{problem}");
+            let mut catalog = made(160_000);
+            catalog.existing.insert("dba".into(), dba.clone());
+            let mut rules = (*viewer().rules).clone();
+            rules.attributes = vec![Attribute::Superuser];
+            catalog.viewer.rules = rules.into();
+            differences(&wish, &present(catalog, &Contents::default())).unwrap();
+        }
+    }
+
+    #[test]
+    fn roles_that_no_object_made_are_closed_unless_they_are_opened() {
+        let wish = wanted(&json!({ "memberOf": [{ "role": "readers" }] }));
+        let mut catalog = made(160_000);
+        closed(&mut catalog);
+        assert_eq!(refused(&wish, catalog).reason, "RoleNotAllowed");
+        let wish = wanted(&json!({ "memberOf": [{ "role": "pg_monitor" }] }));
+        let mut catalog = made(160_000);
+        catalog.existing.insert("pg_monitor".into(), RoleRef::default());
+        assert_eq!(
+            refused(&wish, catalog).reason,
+            "RoleNotAllowed",
+            "a pattern does not open it"
+        );
+    }
+
+    #[test]
+    fn parameters_that_hide_something_are_refused() {
+        for name in [
+            "log_min_duration_statement",
+            "track_activities",
+            "pgaudit.log",
+            "role",
+            "session_preload_libraries",
+        ] {
+            let wish = wanted(&json!({ "role": { "parameters": { name: "x" } } }));
+            let mut catalog = made(160_000);
+            catalog.parameters.insert(name.into());
+            catalog.user_parameters.insert("role".into());
+            let problem = refused(&wish, catalog);
+            assert_eq!(problem.reason, "AttributeNotAllowed", "{name}: {problem}");
+        }
     }
 }

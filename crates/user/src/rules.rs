@@ -1,0 +1,422 @@
+//! What a server opens to the objects of a namespace, beside what they made themselves.
+//!
+//! A role or a database belongs to the object whose mark it bears, and so to that object's namespace; from another one
+//! nothing on it can be had. These rules are about the rest: roles and databases that bear nobody's mark.
+
+use stanchion_api::instance::{Attribute, PostgresInstanceSpec};
+use stanchion_api::user::Privilege;
+use stanchion_kernel::Problem;
+use stanchion_kernel::marks::Found;
+
+use crate::user::catalog::{DatabaseFacts, RoleRef};
+use crate::user::target::{DatabaseWish, SchemaWish};
+use crate::user::words;
+
+/// Roles of cloud providers begin so. Most of them have powers that no attribute shows.
+const CLOUD: &[&str] = &["rds", "cloudsql", "alloydb", "azure", "neon_", "aiven"];
+/// Roles of cloud providers that only let a cloud identity log in.
+const CLOUD_LOGINS: &[&str] = &[
+    "rds_iam",
+    "cloudsqliamuser",
+    "cloudsqliamserviceaccount",
+    "azure_ad_user",
+];
+/// Databases that belong to the server itself.
+const OF_THE_SERVER: &str = "postgres";
+
+/// What the operator's default server opens to every namespace. The flags of the command line set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Openings {
+    /// Databases that a person made, in which roles may be given privileges.
+    pub databases: Vec<String>,
+    /// Roles that a person made, which roles may be members of.
+    pub roles: Vec<String>,
+    /// Roles that a person made, which may be adopted.
+    pub adoption: Vec<String>,
+    /// Extensions that may be made although they are not trusted.
+    pub extensions: Vec<String>,
+    /// Parameters beside those that every user may set.
+    pub parameters: Vec<String>,
+}
+
+impl Default for Openings {
+    /// As the guide has it: any database that a person made may be named, and nothing else.
+    fn default() -> Self {
+        Self {
+            databases: vec!["*".into()],
+            roles: Vec::new(),
+            adoption: Vec::new(),
+            extensions: Vec::new(),
+            parameters: Vec::new(),
+        }
+    }
+}
+
+/// From where an object looks at a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// From the instance's own namespace.
+    Home,
+    /// From another namespace that the instance allows.
+    Guest,
+    /// At the operator's default server.
+    Default,
+}
+
+/// What a server opens to the objects of one namespace.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The objects' namespace.
+    pub namespace: String,
+    /// From where they look.
+    pub side: Side,
+    /// Powerful attributes that may be asked for.
+    pub attributes: Vec<Attribute>,
+    databases: Vec<(Vec<String>, Option<Vec<Privilege>>)>,
+    roles: Vec<String>,
+    adoption: Vec<String>,
+    extensions: Vec<String>,
+    parameters: Vec<String>,
+}
+
+/// Whose something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This namespace's.
+    Ours,
+    /// Another's.
+    Theirs,
+    /// No object made it.
+    Nobodys,
+}
+
+impl Rules {
+    /// The rules of the operator's default server.
+    pub fn of_default(namespace: &str, openings: &Openings) -> Self {
+        let Openings {
+            databases,
+            roles,
+            adoption,
+            extensions,
+            parameters,
+        } = openings.clone();
+        Self {
+            namespace: namespace.to_owned(),
+            side: Side::Default,
+            attributes: Vec::new(),
+            databases: vec![(databases, None)],
+            roles,
+            adoption,
+            extensions,
+            parameters,
+        }
+    }
+
+    /// The rules of an instance whose namespace is `home`.
+    pub fn of_instance(namespace: &str, home: &str, spec: &PostgresInstanceSpec) -> Self {
+        let here = |namespaces: &[String]| {
+            namespaces.is_empty() || namespaces.iter().any(|name| is_like(name, namespace))
+        };
+        let databases = spec.databases.iter().filter(|open| here(&open.namespaces));
+        let roles = spec.roles.iter().filter(|open| here(&open.namespaces));
+        let adoption = spec.adoption.iter().filter(|open| here(&open.namespaces));
+        Self {
+            namespace: namespace.to_owned(),
+            side: if namespace == home {
+                Side::Home
+            } else {
+                Side::Guest
+            },
+            attributes: spec.allowed_attributes.clone(),
+            databases: databases
+                .map(|open| (open.names.clone(), Some(open.privileges.clone())))
+                .collect(),
+            roles: roles.flat_map(|open| open.names.clone()).collect(),
+            adoption: adoption.flat_map(|open| open.roles.clone()).collect(),
+            extensions: spec.extensions.clone(),
+            parameters: spec.parameters.clone(),
+        }
+    }
+
+    /// Whose something with this mark is.
+    pub fn whose(&self, mark: Option<&Found>) -> Whose {
+        match mark {
+            Some(found) if found.is_of(&self.namespace) => Whose::Ours,
+            Some(_) => Whose::Theirs,
+            None => Whose::Nobodys,
+        }
+    }
+
+    /// Whose a database is: its own mark says so, else that of its owner.
+    pub fn whose_database(&self, facts: &DatabaseFacts) -> Whose {
+        self.whose(facts.mark.as_ref().or(facts.owner_mark.as_ref()))
+    }
+
+    /// Whether a role that no object made may be adopted.
+    pub fn adopts(&self, role: &str) -> bool {
+        is_among(&self.adoption, role) && !is_closed(role)
+    }
+
+    /// Whether an extension may be made although it is not trusted.
+    pub fn opens_extension(&self, name: &str) -> bool {
+        is_among(&self.extensions, name) || self.is_superuser_allowed()
+    }
+
+    /// Whether a parameter may be set although not every user may set it.
+    pub fn opens_parameter(&self, name: &str) -> bool {
+        is_among(&self.parameters, name) || self.is_superuser_allowed()
+    }
+
+    fn is_superuser_allowed(&self) -> bool {
+        self.attributes.contains(&Attribute::Superuser)
+    }
+
+    /// Whether an object may use a role, as a group or as an heir.
+    pub fn check_role(&self, field: &str, name: &str, role: &RoleRef) -> Result<(), Problem> {
+        match self.whose(role.mark.as_ref()) {
+            Whose::Ours => Ok(()),
+            Whose::Theirs => Err(no_role(
+                field,
+                name,
+                "belongs to an object of another namespace",
+                "",
+            )),
+            Whose::Nobodys if is_closed(name) => {
+                if self.roles.iter().any(|open| open == name)
+                    || CLOUD_LOGINS.contains(&name)
+                    || self.is_superuser_allowed()
+                {
+                    return Ok(());
+                }
+                let what = "is a role of the server or of its provider";
+                Err(no_role(field, name, what, "its exact name to "))
+            }
+            Whose::Nobodys if self.side == Side::Home || is_among(&self.roles, name) => Ok(()),
+            Whose::Nobodys => Err(no_role(
+                field,
+                name,
+                "was not made by an object of this namespace",
+                "it to ",
+            )),
+        }
+    }
+
+    /// Whether default privileges may be changed for what a role makes. Within a database that is open, that is true
+    /// of every role that bears no other namespace's mark.
+    pub fn check_default_owner(&self, name: &str, role: &RoleRef) -> Result<(), Problem> {
+        let field = "defaultPrivilegesForRoles";
+        match self.whose(role.mark.as_ref()) {
+            Whose::Nobodys if is_closed(name) => self.check_role(field, name, role),
+            Whose::Ours | Whose::Nobodys => Ok(()),
+            Whose::Theirs => Err(no_role(
+                field,
+                name,
+                "belongs to an object of another namespace",
+                "",
+            )),
+        }
+    }
+
+    /// Whether an object may have this in a database that is there.
+    pub fn check_database(
+        &self,
+        name: &str,
+        wish: &DatabaseWish,
+        facts: &DatabaseFacts,
+    ) -> Result<(), Problem> {
+        match self.whose_database(facts) {
+            Whose::Ours => return Ok(()),
+            Whose::Theirs => {
+                let what = "belongs to an object of another namespace";
+                return Err(no_database(name, what, "choose another database"));
+            }
+            Whose::Nobodys => {}
+        }
+        if facts.template {
+            return Err(no_database(name, "is a template", "choose another database"));
+        }
+        if name == OF_THE_SERVER && (self.side != Side::Home || wish.owner) {
+            let what = "belongs to the server itself";
+            return Err(no_database(name, what, "choose another database"));
+        }
+        if self.side == Side::Home {
+            return Ok(());
+        }
+        if wish.owner {
+            let what =
+                "was not made by an object of this namespace, so no role of this namespace becomes its owner";
+            return Err(no_database(
+                name,
+                what,
+                "take out owner, or use createDatabase for a database that is not there",
+            ));
+        }
+        let open: Vec<&Option<Vec<Privilege>>> = self
+            .databases
+            .iter()
+            .filter(|(names, _)| is_among(names, name))
+            .map(|(_, most)| most)
+            .collect();
+        if open.iter().any(|most| most.is_none()) {
+            return Ok(());
+        }
+        let most: Vec<Privilege> = open.into_iter().flatten().flatten().copied().collect();
+        let advice = match self.side {
+            Side::Default => "the operator's --postgres-databases must name it",
+            Side::Home | Side::Guest => "the instance's spec.databases must open it",
+        };
+        if most.is_empty() {
+            return Err(no_database(name, "is not open to this namespace", advice));
+        }
+        match more_than(&most, wish) {
+            None => Ok(()),
+            Some(word) => Err(no_database(
+                name,
+                &format!("is not open to this namespace for {word}"),
+                advice,
+            )),
+        }
+    }
+
+    /// Whether a database may be copied.
+    pub fn check_template(&self, name: &str, facts: &DatabaseFacts) -> Result<(), Problem> {
+        match self.whose_database(facts) {
+            Whose::Ours => Ok(()),
+            Whose::Nobodys if facts.template || self.side == Side::Home => Ok(()),
+            Whose::Theirs | Whose::Nobodys => {
+                let what = "cannot be the template: no object of this namespace made it, and it is no template of the server";
+                Err(no_database(name, what, "choose another createDatabase.template"))
+            }
+        }
+    }
+}
+
+/// The first word of a wish that goes beyond these.
+fn more_than(most: &[Privilege], wish: &DatabaseWish) -> Option<String> {
+    let mut open = DatabaseWish::default();
+    open.schemas.insert("public".into(), SchemaWish::default());
+    words::add_to_database(&mut open, most);
+    let inside = open.schemas.get("public").cloned().unwrap_or_default();
+    let words = wish.privileges.difference(&open.privileges);
+    let schemas = wish.schemas.iter().flat_map(|(name, schema)| {
+        let parts = [
+            (&schema.schema, &inside.schema),
+            (&schema.tables, &inside.tables),
+            (&schema.sequences, &inside.sequences),
+            (&schema.functions, &inside.functions),
+        ];
+        parts
+            .into_iter()
+            .flat_map(|(asked, open)| asked.difference(open))
+            .map(move |word| format!("{word} in schema {name}"))
+            .collect::<Vec<_>>()
+    });
+    let makes = !wish.extensions.is_empty() || wish.schemas.values().any(|schema| schema.create);
+    let makes = (makes && !open.privileges.contains("CREATE")).then(|| "CREATE".to_owned());
+    words
+        .map(|word| (*word).to_owned())
+        .chain(schemas)
+        .chain(makes)
+        .next()
+}
+
+/// A role that is closed unless it is opened by its exact name.
+fn is_closed(name: &str) -> bool {
+    name.starts_with("pg_") || CLOUD.iter().any(|provider| name.starts_with(provider))
+}
+
+fn is_among(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| is_like(pattern, name))
+}
+
+/// `*` stands for any characters. Looks at each character of the pattern once for each of the name, at most.
+pub(crate) fn is_like(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut open = false;
+    let mut last = "";
+    for part in parts {
+        if let Some(found) = rest.find(last).filter(|_| open) {
+            rest = rest.get(found + last.len()..).unwrap_or_default();
+        } else if open {
+            return false;
+        }
+        (open, last) = (true, part);
+    }
+    if open {
+        rest.ends_with(last)
+    } else {
+        rest.is_empty()
+    }
+}
+
+fn no_role(field: &str, name: &str, what: &str, open: &str) -> Problem {
+    let advice = if open.is_empty() {
+        "choose another role".to_owned()
+    } else {
+        format!(
+            "choose another role, or have {open}the instance's spec.roles (for the operator's default server, \
+             --postgres-roles) added"
+        )
+    };
+    Problem::human(
+        "RoleNotAllowed",
+        format!("{field}: role {name:?} {what}; {advice}"),
+    )
+}
+
+fn no_database(name: &str, what: &str, advice: &str) -> Problem {
+    Problem::human(
+        "DatabaseNotAllowed",
+        format!("database {name:?} {what}; {advice}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, like) in [
+            ("*", "", true),
+            ("*", "shop", true),
+            ("shop", "shop", true),
+            ("shop", "shops", false),
+            ("shop*", "shop", true),
+            ("shop*", "shop_a", true),
+            ("*_ro", "shop_ro", true),
+            ("*_ro", "shop_rw", false),
+            ("a*b*c", "a--b--c", true),
+            ("a*b*c", "a--c--b", false),
+            ("a*b*b", "ab", false),
+            ("a*b*b", "abb", true),
+            ("**", "x", true),
+        ] {
+            assert_eq!(is_like(pattern, name), like, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn words_are_open_up_to_what_is_said() {
+        let wish = |words: &[Privilege]| {
+            let mut wish = DatabaseWish::default();
+            words::add_to_database(&mut wish, words);
+            wish
+        };
+        let read = [Privilege::Read];
+        assert_eq!(
+            more_than(&read, &wish(&[Privilege::Connect, Privilege::Select])),
+            None
+        );
+        let write = more_than(&read, &wish(&[Privilege::Write]));
+        assert!(write.is_some_and(|word| word.contains("in schema public")));
+        assert_eq!(
+            more_than(&read, &wish(&[Privilege::Temp])).as_deref(),
+            Some("TEMPORARY")
+        );
+        assert_eq!(more_than(&[Privilege::Owner], &wish(&[Privilege::Owner])), None);
+    }
+}

@@ -1,0 +1,398 @@
+//! F3, F15, F22, F23, F26: what belongs to others, to the server, or to nobody.
+
+use serde_json::json;
+use stanchion_testkit::wait;
+use stanchion_user::Openings;
+
+use super::town::{Town, Way, ways};
+use crate::bed::{Bed, How, PATIENCE, any, role_name};
+
+/// F3: nothing on a role or a database of another namespace, in none of the ways of a spec, on the default server and on
+/// an instance that allows the namespace.
+#[tokio::test]
+async fn gets_nothing_on_what_belongs_to_another_namespace() {
+    for (version, way) in ways() {
+        let town = Town::new(version, way, Openings::default()).await;
+        let (account, vault, den) = (&town.account, &town.vault, &town.den);
+        for (wish, reason) in [
+            (json!({ "database": vault }), "DatabaseNotAllowed"),
+            (
+                json!({ "databases": [{ "name": vault, "privileges": ["READ"] }] }),
+                "DatabaseNotAllowed",
+            ),
+            (
+                json!({ "databases": [{ "name": vault, "owner": true }] }),
+                "DatabaseNotAllowed",
+            ),
+            (
+                json!({ "database": vault, "createDatabase": { "enabled": true } }),
+                "DatabaseNotAllowed",
+            ),
+            (json!({ "memberOf": [{ "role": account }] }), "RoleNotAllowed"),
+            (
+                json!({ "database": format!("{vault}_copy"), "createDatabase": { "enabled": true, "template": vault } }),
+                "DatabaseNotAllowed",
+            ),
+            (
+                json!({ "databases": [{ "name": den, "schemas": [{
+                    "name": "public", "privileges": ["SELECT"], "defaultPrivilegesForRoles": [account] }] }] }),
+                "RoleNotAllowed",
+            ),
+            (
+                json!({ "role": { "parameters": { "role": account } } }),
+                "AttributeNotAllowed",
+            ),
+        ] {
+            town.refuses(wish, reason).await;
+        }
+        let held = format!(
+            "SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid WHERE r.rolname = '{account}' \
+             AND m.member <> current_user::regrole"
+        );
+        assert_eq!(town.bank.server_one(&held).await, "0", "{way:?}");
+    }
+}
+
+/// F3: the server's own databases and roles, and those of its provider. F22: extensions that are not trusted.
+#[tokio::test]
+async fn gets_nothing_of_the_servers_own() {
+    for (version, way) in ways() {
+        let town = Town::new(version, way, Openings::default()).await;
+        let den = &town.den;
+        let rds = town.bank.group("").await;
+        let rds = {
+            let named = format!("rds_{rds}");
+            town.bank.database.execute(&format!("CREATE ROLE {named}")).await;
+            named
+        };
+        for database in ["postgres", "template1", "template0"] {
+            for wish in [
+                json!({ "database": database }),
+                json!({ "databases": [{ "name": database, "owner": true }] }),
+                json!({ "databases": [{ "name": database, "privileges": ["READ"] }] }),
+            ] {
+                town.refuses(wish, "DatabaseNotAllowed").await;
+            }
+        }
+        for role in [
+            "pg_read_all_data",
+            "pg_write_all_data",
+            "pg_monitor",
+            "pg_signal_backend",
+            &rds,
+        ] {
+            town.refuses(json!({ "memberOf": [{ "role": role }] }), "RoleNotAllowed")
+                .await;
+        }
+        let said = town
+            .refuses(
+                json!({ "databases": [{ "name": den, "extensions": ["file_fdw"] }] }),
+                "ExtensionNotAllowed",
+            )
+            .await;
+        assert!(said.contains("file_fdw"), "{said}");
+    }
+}
+
+/// F26: an object that names a template leaves no session in it.
+#[tokio::test]
+async fn leaves_no_session_in_a_database_that_it_may_not_use() {
+    let town = Town::new(any(), Way::Default, Openings::default()).await;
+    for database in ["template1", &town.vault] {
+        town.refuses(json!({ "database": database }), "DatabaseNotAllowed")
+            .await;
+        let sessions = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}' AND application_name = '{}' \
+             AND usename <> 'nobody' AND datname <> '{}'",
+            town.bank.application, town.vault
+        );
+        assert_eq!(town.bank.server_one(&sessions).await, "0", "{database}");
+    }
+}
+
+/// F3, Decided: of what no object made, an instance's own namespace may use everything, another one what the instance
+/// opens, up to what it says, and never the database itself.
+#[tokio::test]
+async fn uses_what_nobody_made_only_as_far_as_it_is_opened() {
+    let town = Town::new(any(), Way::Guest, Openings::default()).await;
+    let (bank, evil) = (&town.bank, &town.evil);
+    let (shared, group) = (evil.database.name(), bank.group("").await);
+    town.refuses(json!({ "database": shared }), "DatabaseNotAllowed")
+        .await;
+    town.refuses(json!({ "memberOf": [{ "role": group }] }), "RoleNotAllowed")
+        .await;
+    bank.instance(
+        "main",
+        json!({
+            "allowedNamespaces": { "names": [evil.namespace] },
+            "databases": [
+                { "names": [shared], "namespaces": [evil.namespace], "privileges": ["READ"] },
+                { "names": ["*"], "namespaces": ["somebody-else"], "privileges": ["OWNER"] },
+            ],
+            "roles": [{ "names": [group, "pg_monitor"] }],
+        }),
+    )
+    .await;
+    let role = role_name();
+    let wish = json!({
+        "database": shared, "privileges": ["CONNECT", "READ"],
+        "memberOf": [{ "role": group }, { "role": "pg_monitor" }],
+    });
+    town.tries("reader", &role, wish).await;
+    evil.ready("reader").await;
+    for wish in [
+        json!({ "database": shared, "privileges": ["WRITE"] }),
+        json!({ "database": shared, "privileges": ["TEMPORARY"] }),
+        json!({ "database": shared, "databases": [{ "name": shared, "owner": true }] }),
+        json!({ "database": shared, "databases": [{ "name": shared, "schemas": [{ "name": "x", "create": true }] }] }),
+    ] {
+        town.refuses(wish, "DatabaseNotAllowed").await;
+    }
+    // At home everything that is nobody's can be used, and owned.
+    let (own, home) = (role_name(), bank.database.name());
+    bank.password("owner", "p").await;
+    let wish = json!({
+        "instanceRef": { "name": "main" }, "memberOf": [{ "role": group }],
+        "databases": [{ "name": home, "owner": true }],
+    });
+    bank.user("owner", &own, wish).await;
+    bank.ready("owner").await;
+}
+
+/// F3, Decided: on the default server a database that a person made can be used, as the guide has it, unless the operator
+/// says otherwise; it never becomes a role's own.
+#[tokio::test]
+async fn uses_the_default_server_as_the_guide_has_it() {
+    let town = Town::new(any(), Way::Default, Openings::default()).await;
+    let shared = town.evil.database.name();
+    let role = role_name();
+    town.tries(
+        "reader",
+        &role,
+        json!({ "database": shared, "privileges": ["CONNECT", "READ"] }),
+    )
+    .await;
+    town.evil.ready("reader").await;
+    let own = json!({ "database": shared, "databases": [{ "name": shared, "owner": true }] });
+    town.refuses(own, "DatabaseNotAllowed").await;
+    let group = town.bank.group("").await;
+    town.refuses(json!({ "memberOf": [{ "role": group }] }), "RoleNotAllowed")
+        .await;
+
+    let closed = Openings {
+        databases: vec!["other_*".into()],
+        ..Openings::default()
+    };
+    let town = Town::new(any(), Way::Default, closed).await;
+    town.refuses(
+        json!({ "database": town.evil.database.name() }),
+        "DatabaseNotAllowed",
+    )
+    .await;
+}
+
+/// F23: a database of the wished name that somebody else made is not taken for one's own: neither one that a person made,
+/// nor one that another tenant's login made.
+#[tokio::test]
+async fn takes_no_database_that_somebody_else_made() {
+    let town = Town::new(any(), Way::Default, Openings::default()).await;
+    let create = |name: &str| json!({ "database": name, "createDatabase": { "enabled": true } });
+    town.refuses(create(town.evil.database.name()), "DatabaseConflict")
+        .await;
+    let maker = role_name();
+    town.bank.password("maker", "p").await;
+    let wish = json!({ "database": town.vault, "role": { "createDatabase": true } });
+    town.bank.user("maker", &maker, wish).await;
+    town.bank.ready("maker").await;
+    let theirs = format!("{maker}_db");
+    let server = town.bank.database.server();
+    let session = server.connect(&maker, "p", &town.vault).await.unwrap();
+    session
+        .batch_execute(&format!("CREATE DATABASE {theirs}"))
+        .await
+        .unwrap();
+    town.refuses(create(&theirs), "DatabaseNotAllowed").await;
+}
+
+/// F3: a role that a person made is adopted only where that is opened; never by default, and never a powerful one.
+#[tokio::test]
+async fn adopts_no_role_that_is_not_opened() {
+    let bed = Bed::new(any()).await;
+    let mut how = bed.how().await;
+    how.openings = Openings {
+        adoption: vec!["legacy_*".into()],
+        ..Openings::default()
+    };
+    let _operator = bed.start(how);
+    let dba = bed.group("LOGIN PASSWORD 'before'").await;
+    let owner = bed.group("LOGIN PASSWORD 'before'").await;
+    bed.database
+        .execute(&format!(
+            "ALTER DATABASE {} OWNER TO {owner}",
+            bed.database.name()
+        ))
+        .await;
+    for role in [&dba, &owner] {
+        for policy in [json!({}), json!({ "existingRolePolicy": "Adopt" })] {
+            let name = role.replace('_', "-");
+            bed.password(&name, "after").await;
+            bed.user(&name, role, policy).await;
+            bed.condition(&name, "Ready", "False", "RoleConflict").await;
+            bed.delete(&name).await;
+            bed.gone(&name).await;
+            assert!(bed.logs_in(role, "before").await && !bed.logs_in(role, "after").await);
+        }
+    }
+    let legacy = format!("legacy_{dba}");
+    bed.database.execute(&format!("CREATE ROLE {legacy} LOGIN")).await;
+    bed.password("legacy", "after").await;
+    bed.user("legacy", &legacy, json!({ "existingRolePolicy": "Adopt" }))
+        .await;
+    bed.ready("legacy").await;
+    assert!(bed.logs_in(&legacy, "after").await);
+}
+
+/// F15: no parameter that hides what a role does from those who watch the server.
+#[tokio::test]
+async fn sets_no_parameter_that_hides_what_it_does() {
+    for (version, way) in ways() {
+        let town = Town::new(version, way, Openings::default()).await;
+        for (name, value) in [
+            ("log_statement", "none"),
+            ("log_min_messages", "panic"),
+            ("Log_Duration", "off"),
+            ("pgaudit.log", "none"),
+            ("track_activities", "off"),
+            ("temp_file_limit", "-1"),
+            ("session_preload_libraries", "evil"),
+            ("local_preload_libraries", "evil"),
+            ("session_replication_role", "replica"),
+            ("role", "postgres"),
+            ("app.anything", "x"),
+        ] {
+            let wish = json!({ "role": { "parameters": { name: value } } });
+            town.refuses(wish, "AttributeNotAllowed").await;
+        }
+        let role = role_name();
+        let wish = json!({ "role": { "parameters": { "work_mem": "4MB", "search_path": "a, b" } } });
+        town.tries("modest", &role, wish).await;
+        town.evil.ready("modest").await;
+    }
+}
+
+/// Held: powers come in no way, whatever the name, the attribute or the membership.
+#[tokio::test]
+async fn gets_no_power_over_the_server() {
+    for (version, way) in ways() {
+        let town = Town::new(version, way, Openings::default()).await;
+        let iam = |role: &str| json!({ "passwordSecretRef": null, "auth": { "iam": { "provider": "aws", "roleName": role } } });
+        for wish in [
+            json!({ "role": { "superuser": true } }),
+            json!({ "role": { "createRole": true } }),
+            json!({ "role": { "replication": true } }),
+            json!({ "role": { "bypassRLS": true } }),
+            json!({ "memberOf": [{ "role": "pg_execute_server_program" }] }),
+            json!({ "memberOf": [{ "role": "pg_read_server_files" }] }),
+            json!({ "memberOf": [{ "role": "pg_write_server_files" }] }),
+            json!({ "memberOf": [{ "role": "postgres" }] }),
+            iam("pg_execute_server_program"),
+            iam("postgres"),
+        ] {
+            town.refuses(wish, "AttributeNotAllowed").await;
+        }
+        town.refuses(iam("pg_monitor"), "RoleNotAllowed").await;
+    }
+}
+
+/// Held: a username is a name, and nobody else's.
+#[tokio::test]
+async fn takes_no_name_that_is_not_its_own() {
+    let town = Town::new(any(), Way::Default, Openings::default()).await;
+    let conflict = async |username: &str| {
+        town.tries("thief", username, json!({})).await;
+        town.evil
+            .condition("thief", "Ready", "False", "RoleConflict")
+            .await;
+        town.evil.delete("thief").await;
+        town.evil.gone("thief").await;
+    };
+    conflict(&town.account).await;
+    let superuser = town.bank.group("SUPERUSER LOGIN").await;
+    conflict(&superuser).await;
+    for username in [
+        "postgres",
+        "pg_monitor",
+        "a; DROP ROLE b",
+        "x SUPERUSER",
+        "stanchion_kept_1_00000000",
+    ] {
+        let user: stanchion_api::PostgresUser = serde_json::from_value(json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "x" },
+            "spec": { "username": username, "database": "app", "passwordSecretRef": { "name": "s" } },
+        }))
+        .unwrap();
+        assert_eq!(
+            stanchion_user::check(&user).err().unwrap().reason,
+            "InvalidSpec",
+            "{username}"
+        );
+    }
+    assert!(town.bank.logs_in(&town.account, "p").await);
+}
+
+/// Held: the operator's own role, whoever it is.
+#[tokio::test]
+async fn takes_not_the_operators_own_role() {
+    let bed = Bed::plain(any()).await;
+    let own = bed.admin().user().to_owned();
+    let how = How {
+        openings: Openings::default(),
+        ..bed.how().await
+    };
+    let _operator = bed.start(how);
+    bed.password("own", "p").await;
+    bed.user("own", &own, json!({})).await;
+    bed.condition("own", "Ready", "False", "RoleConflict").await;
+    bed.password("member", "p").await;
+    bed.user("member", &role_name(), json!({ "memberOf": [{ "role": own }] }))
+        .await;
+    bed.condition("member", "Ready", "False", "AttributeNotAllowed")
+        .await;
+}
+
+/// F11: somebody holds the lock that orders the operator's writers. A password is reported as pending, and a deletion
+/// disables the login all the same.
+#[tokio::test]
+async fn keeps_no_login_open_with_a_lock() {
+    let bed = Bed::new(any()).await;
+    let how = How {
+        openings: Openings::default(),
+        backoff: crate::bed::quick(),
+        ..bed.how().await
+    };
+    let _operator = bed.start(how);
+    let (role, stranger) = (role_name(), bed.group("LOGIN PASSWORD 's'").await);
+    bed.password("alice", "first").await;
+    bed.user("alice", &role, json!({})).await;
+    bed.ready("alice").await;
+    let server = bed.database.server();
+    let mut locked = Vec::new();
+    for database in ["postgres", bed.database.name()] {
+        let session = server.connect(&stranger, "s", database).await.unwrap();
+        let lock = format!("SELECT pg_advisory_lock({})", stanchion_postgres::lock::ROLES);
+        session.batch_execute(&lock).await.unwrap();
+        locked.push(session);
+    }
+    bed.password("alice", "second").await;
+    wait::eventually(PATIENCE, "the new password", async || {
+        bed.logs_in(&role, "second").await
+    })
+    .await;
+    assert!(!bed.logs_in(&role, "first").await);
+    bed.delete("alice").await;
+    let login = format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}' AND rolcanlogin");
+    bed.becomes(&login, "0").await;
+    drop(locked);
+    bed.gone("alice").await;
+    assert!(!bed.has_role(&role).await);
+}

@@ -1,0 +1,140 @@
+//! F2: what a deleted user made never runs as somebody stronger.
+
+use serde_json::json;
+
+use crate::bed::{Bed, condition, message, role_name};
+
+/// a2, a26: a SECURITY DEFINER function of a user that is deleted makes nobody a superuser, with a superuser as
+/// administrator; and with one that may only create roles, it gives nobody another's role.
+#[tokio::test]
+async fn a_function_that_was_left_behind_runs_as_nobody_stronger() {
+    Bed::on_every_version(async |bed| {
+        let (mole, caller, bank) = (role_name(), role_name(), role_name());
+        let den = format!("{mole}_db");
+        let server = bed.database.server();
+        let _operator = bed.operator().await;
+        for (name, role, wish) in [
+            ("bank", &bank, json!({})),
+            (
+                "mole",
+                &mole,
+                json!({ "database": den, "privileges": ["OWNER"], "createDatabase": { "enabled": true, "owner": true } }),
+            ),
+            ("caller", &caller, json!({ "database": den, "privileges": ["CONNECT"] })),
+        ] {
+            bed.password(name, "p").await;
+            bed.user(name, role, wish).await;
+            bed.ready(name).await;
+        }
+        let session = server.connect(&mole, "p", &den).await.unwrap();
+        session
+            .batch_execute(
+                "CREATE FUNCTION public.pwn(command text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS \
+                 $$ BEGIN EXECUTE command; RETURN current_user; END $$; \
+                 CREATE VIEW public.peek AS SELECT rolname FROM pg_roles; GRANT SELECT ON public.peek TO PUBLIC",
+            )
+            .await
+            .unwrap();
+        drop(session);
+        bed.delete("mole").await;
+        bed.gone("mole").await;
+        let told = bed.event("mole", "ObjectsDisarmed").await;
+        assert!(told.contains("function public.pwn(text)") && told.contains("view public.peek"), "{told}");
+
+        let session = server.connect(&caller, "p", &den).await.unwrap();
+        for command in [format!("ALTER ROLE {caller} SUPERUSER"), format!("GRANT {bank} TO {caller}")] {
+            let call = format!("SELECT public.pwn('{command}')");
+            assert!(session.batch_execute(&call).await.is_err(), "{command}");
+        }
+        let free = format!("GRANT EXECUTE ON FUNCTION public.pwn(text) TO {caller}");
+        server.execute(&den, &free).await;
+        let who = session.query_one("SELECT public.pwn('SELECT 1')", &[]).await.unwrap();
+        assert_eq!(who.get::<_, String>(0), caller, "it runs as who calls it");
+        assert_eq!(bed.attribute(&caller, "rolsuper").await, "f");
+    })
+    .await;
+}
+
+/// F2: `reassignTo` is checked like a membership: no role of another's, none that is powerful.
+#[tokio::test]
+async fn the_heir_must_be_ones_own() {
+    let bed = Bed::new(crate::bed::any()).await;
+    let mut how = bed.how().await;
+    how.openings = stanchion_user::Openings::default();
+    let operator = bed.start(how);
+    let powerful = bed.group("CREATEROLE").await;
+    let nobodys = bed.group("").await;
+    for heir in [
+        powerful,
+        nobodys,
+        "postgres".to_owned(),
+        "pg_read_all_data".to_owned(),
+    ] {
+        let role = role_name();
+        let name = role.replace('_', "-");
+        bed.password(&name, "p").await;
+        bed.user(&name, &role, json!({ "onDelete": { "reassignTo": heir } }))
+            .await;
+        bed.ready(&name).await;
+        bed.delete(&name).await;
+        let user = bed.condition(&name, "Ready", "False", "CleanupBlocked").await;
+        assert!(message(&user, "Ready").contains("onDelete.reassignTo"), "{heir}");
+        assert!(condition(&user, "Ready").is_some());
+        bed.annotate(&name, "db.example.com/force-release", "true").await;
+        bed.gone(&name).await;
+    }
+    let (heir, role) = (role_name(), role_name());
+    bed.password("heir", "p").await;
+    bed.user("heir", &heir, json!({})).await;
+    bed.ready("heir").await;
+    bed.password("leaving", "p").await;
+    bed.user(
+        "leaving",
+        &role,
+        json!({ "privileges": ["CONNECT", "CREATE"], "onDelete": { "reassignTo": heir } }),
+    )
+    .await;
+    bed.ready("leaving").await;
+    bed.database
+        .execute(&format!("SET ROLE {role}; CREATE SCHEMA theirs"))
+        .await;
+    bed.delete("leaving").await;
+    bed.gone("leaving").await;
+    let owner = "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'theirs'";
+    assert_eq!(bed.one(owner).await, heir);
+    drop(operator);
+}
+
+/// F2: a role that bears a keeper's name and is not what the operator makes gets nothing.
+#[tokio::test]
+async fn a_false_keeper_gets_nothing() {
+    let bed = Bed::new(crate::bed::any()).await;
+    let role = role_name();
+    let operator = bed.operator().await;
+    bed.password("alice", "p").await;
+    bed.user("alice", &role, json!({ "privileges": ["CONNECT", "CREATE"] }))
+        .await;
+    bed.ready("alice").await;
+    bed.database
+        .execute(&format!("SET ROLE {role}; CREATE SCHEMA kept"))
+        .await;
+    let oid = format!(
+        "SELECT oid FROM pg_database WHERE datname = '{}'",
+        bed.database.name()
+    );
+    let oid = bed.server_one(&oid).await.parse().unwrap();
+    let keeper = stanchion_postgres::handover::Keeper::of(oid, &bed.namespace);
+    let make = |attributes: &str| format!("CREATE ROLE {} {attributes}", keeper.name());
+    bed.database.execute(&make("LOGIN PASSWORD 'p'")).await;
+    bed.delete("alice").await;
+    let user = bed.condition("alice", "Ready", "False", "CleanupBlocked").await;
+    assert!(message(&user, "Ready").contains(keeper.name()));
+    let owner = "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'kept'";
+    assert_eq!(bed.one(owner).await, role);
+    bed.database
+        .execute(&format!("DROP ROLE {}", keeper.name()))
+        .await;
+    bed.look_again(&operator, "alice").await;
+    bed.gone("alice").await;
+    assert_eq!(bed.one(owner).await, keeper.name());
+}

@@ -1,0 +1,90 @@
+//! F19: an instance that no longer allows a namespace.
+
+use serde_json::{Value, json};
+use stanchion_testkit::unique;
+use stanchion_user::Openings;
+
+use super::town::{Town, Way};
+use crate::bed::{any, condition, message, role_name};
+
+async fn allow(town: &Town, names: Value) {
+    let spec = json!({ "allowedNamespaces": { "names": names } });
+    town.bank.instance("main", spec).await;
+}
+
+/// The operators of this test watch one namespace each; a person asks the guest's to look. One that watches the whole
+/// cluster is woken by the instance.
+async fn look(town: &Town, name: &str) {
+    let now = unique::name("now");
+    town.evil
+        .annotate(name, "db.example.com/reconcile-at", &now)
+        .await;
+}
+
+/// a22: the logins end at once, it is said why, and the objects can be deleted; `suspend` and a spec that is not valid
+/// change nothing about it. Allowed again, they work again.
+#[tokio::test]
+async fn a_withdrawn_permission_ends_the_logins() {
+    let town = Town::new(any(), Way::Guest, Openings::default()).await;
+    let evil = &town.evil;
+    let roles: Vec<String> = (0..3).map(|_| role_name()).collect();
+    let server = evil.database.server();
+    for (name, role) in ["plain", "idle", "wrong"].into_iter().zip(&roles) {
+        town.tries(name, role, json!({})).await;
+        evil.ready(name).await;
+    }
+    let logs_in = async |role: &str| server.connect(role, "p", &town.den).await.is_ok();
+    let session = server.connect(&roles[0], "p", &town.den).await.unwrap();
+    evil.patch("idle", json!({ "spec": { "suspend": true } })).await;
+    let wrong = json!({ "spec": { "role": { "parameters": { "no name": "x" } } } });
+    evil.patch("wrong", wrong).await;
+    evil.condition("wrong", "Ready", "False", "InvalidSpec").await;
+    assert!(logs_in(&roles[0]).await && logs_in(&roles[1]).await && logs_in(&roles[2]).await);
+
+    allow(&town, json!([])).await;
+    for (name, role) in ["plain", "idle", "wrong"].into_iter().zip(&roles) {
+        look(&town, name).await;
+        let user = evil
+            .condition(name, "Ready", "False", "NamespaceNotAllowed")
+            .await;
+        assert!(message(&user, "Ready").contains("allowedNamespaces"), "{user:?}");
+        assert!(!logs_in(role).await, "{name}");
+    }
+    assert!(
+        session.simple_query("SELECT 1").await.is_err(),
+        "the session has ended"
+    );
+    evil.delete("idle").await;
+    evil.gone("idle").await;
+    assert!(!evil.has_role(&roles[1]).await);
+
+    allow(&town, json!([evil.namespace])).await;
+    look(&town, "plain").await;
+    look(&town, "wrong").await;
+    evil.ready("plain").await;
+    assert!(logs_in(&roles[0]).await);
+    let user = evil.condition("wrong", "Ready", "False", "InvalidSpec").await;
+    assert!(condition(&user, "Stalled").is_some());
+}
+
+/// F19: an instance that is not there and one that does not allow the namespace look the same.
+#[tokio::test]
+async fn an_instance_elsewhere_is_not_told_from_none() {
+    let town = Town::new(any(), Way::Default, Openings::default()).await;
+    allow(&town, json!([])).await;
+    let mut said = Vec::new();
+    for name in ["main", "nowhere"] {
+        let reference = json!({ "name": name, "namespace": town.bank.namespace });
+        let object = format!("asks-{name}");
+        town.evil.password(&object, "p").await;
+        town.evil
+            .user(&object, &role_name(), json!({ "instanceRef": reference }))
+            .await;
+        let user = town
+            .evil
+            .condition(&object, "Ready", "False", "InstanceNotFound")
+            .await;
+        said.push(message(&user, "Ready").replace(name, "NAME"));
+    }
+    assert_eq!(said[0], said[1]);
+}
