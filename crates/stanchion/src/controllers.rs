@@ -68,6 +68,7 @@ pub(crate) const ALL: &[Controller] = &[
             let setup = stanchion_supabase::Setup {
                 pools: setup.pools.clone(),
                 fingerprints: Arc::clone(&setup.fingerprints),
+                allowed_images: setup.allowed_images.clone(),
             };
             for scope in scopes {
                 operator.add(ProjectController::new(setup.clone()), scope);

@@ -12,4 +12,6 @@ pub struct Setup {
     pub pools: Pools,
     /// Seals what is written into a server and read again: the marks of ownership.
     pub fingerprints: Arc<FingerprintKey>,
+    /// What the images of components may begin with; empty for any.
+    pub allowed_images: Vec<String>,
 }

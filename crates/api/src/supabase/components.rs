@@ -14,7 +14,7 @@ use super::options::Options;
 /// The image that each component runs unless the spec names another.
 pub mod image {
     #![allow(missing_docs)]
-    pub const KONG: &str = "kong/kong:3.9.1";
+    pub const KONG: &str = "kong/kong:3.9.3";
     pub const AUTH: &str = "supabase/gotrue:v2.196.0";
     pub const POSTGREST: &str = "postgrest/postgrest:v14.17";
     pub const REALTIME: &str = "supabase/realtime:v2.134.10";

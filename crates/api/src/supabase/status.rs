@@ -29,6 +29,10 @@ pub struct SupabaseProjectStatus {
     /// What the project stands on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Dependencies>,
+    /// What follows the usual names of the project's logins in the database: empty unless another project of the server
+    /// came first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login_suffix: Option<String>,
     /// Where things are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Endpoints>,
@@ -163,6 +167,10 @@ pub struct KeysStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub rotated_at: Option<Timestamp>,
+    /// Since when new ones are published: they are used once every component has rolled out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub published_at: Option<Timestamp>,
     /// Until when the old ones are accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]

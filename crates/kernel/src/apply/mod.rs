@@ -25,14 +25,18 @@ use crate::problem::{Problem, Retry};
 /// When to look again whether a foreign object is out of the way.
 const FOREIGN: Duration = Duration::from_secs(30);
 
-/// Whether an object that is there and not ours may be taken over.
+/// The annotation by which an object that nobody controls says whose it may become: the name of the owner to be.
+pub const ADOPT: &str = "stanchion.dev/adopt-by";
+
+/// Whether an object that is there and not ours may be taken over. One that nobody controls, and whose annotation
+/// [`ADOPT`] names the subject, always may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takeover {
     /// Only an object whose controller is the subject.
     Refuse,
     /// Also one that nobody controls: the user asked for it, or it is known to be a predecessor's.
     Adopt,
-    /// The same; and what a predecessor has set and is not intended is taken away.
+    /// As [`Takeover::Refuse`]; and what a predecessor has set on it and is not intended is taken away.
     Succeed,
 }
 
@@ -69,11 +73,13 @@ fn check_owner(kind: &str, meta: &ObjectMeta, subject: &Subject, takeover: Takeo
         .iter()
         .flatten()
         .find(|owner| owner.controller == Some(true));
-    if is_owned(meta, subject) || (takeover != Takeover::Refuse && controller.is_none()) {
-        return Ok(());
-    }
     let name = meta.name.as_deref().unwrap_or_default();
     let (ours, owner) = (&subject.owner, &subject.owner.name);
+    let consents = || meta.annotations.as_ref().and_then(|all| all.get(ADOPT)) == Some(owner);
+    let may_adopt = || takeover == Takeover::Adopt || consents();
+    if is_owned(meta, subject) || (controller.is_none() && may_adopt()) {
+        return Ok(());
+    }
     if controller.is_some_and(|it| it.kind == ours.kind && it.name == ours.name) {
         return Err(Problem::dependency(
             "PredecessorLeaving",
@@ -86,8 +92,13 @@ fn check_owner(kind: &str, meta: &ObjectMeta, subject: &Subject, takeover: Takeo
     Err(Problem::human(
         "NotOurs",
         format!(
-            "{kind} {name} exists and does not belong to {} {owner}; delete it or choose another name",
-            ours.kind
+            "{kind} {name} exists and does not belong to {} {owner}; delete it or choose another name{}",
+            ours.kind,
+            if controller.is_none() {
+                format!(", or let it be adopted: kubectl annotate {kind} {name} {ADOPT}={owner}")
+            } else {
+                String::new()
+            }
         ),
     )
     // It need not carry our label, so no watch may tell that it is gone.
@@ -257,5 +268,39 @@ mod tests {
                 assert_eq!(found, expected, "{takeover:?}: {there:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_object_that_nobody_controls_is_adopted_where_it_says_so() {
+        let wanted = map(&json!({ "size": "1" }));
+        let there = |adopt: Option<&str>| -> ConfigMap {
+            live(&intent(&wanted), |body| {
+                body["metadata"]["ownerReferences"] = json!([]);
+                if let Some(name) = adopt {
+                    body["metadata"]["annotations"][ADOPT] = json!(name);
+                }
+            })
+        };
+        for takeover in [Takeover::Refuse, Takeover::Succeed] {
+            let problem = decided(&wanted, &there(None), takeover).unwrap_err();
+            assert_eq!(problem.reason, "NotOurs");
+            assert!(
+                problem
+                    .message
+                    .ends_with("kubectl annotate ConfigMap child stanchion.dev/adopt-by=one")
+            );
+            assert!(
+                decided(&wanted, &there(Some("two")), takeover).is_err(),
+                "somebody else's"
+            );
+            assert!(decided(&wanted, &there(Some("one")), takeover).is_ok());
+        }
+        // Who controls it has not said so.
+        let theirs: ConfigMap = live(&intent(&wanted), |body| {
+            body["metadata"]["ownerReferences"][0]["uid"] = json!("b");
+            body["metadata"]["ownerReferences"][0]["name"] = json!("two");
+            body["metadata"]["annotations"][ADOPT] = json!("one");
+        });
+        assert!(decided(&wanted, &theirs, Takeover::Succeed).is_err());
     }
 }

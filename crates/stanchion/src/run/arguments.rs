@@ -72,6 +72,16 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_MIN_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(super) min_interval: Duration,
 
+    /// What the images of a `SupabaseProject` may begin with, such as `registry.example.com/`; repeatable. Without it any
+    /// image is allowed; the operator's own defaults always are
+    #[arg(
+        long = "allow-image",
+        env = "STANCHION_ALLOW_IMAGE",
+        value_name = "PREFIX",
+        value_delimiter = ','
+    )]
+    pub(super) allowed_images: Vec<String>,
+
     /// The form of the log: text or json
     #[arg(long, env = "STANCHION_LOG_FORMAT", value_name = "FORMAT", default_value_t)]
     pub(super) log_format: logs::Format,

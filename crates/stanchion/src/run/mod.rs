@@ -57,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) fingerprints: Arc<FingerprintKey>,
     /// The numbers of this process.
     pub(crate) metrics: Metrics,
+    /// What the images of components may begin with.
+    pub(crate) allowed_images: Vec<String>,
 }
 
 /// Runs the operator until a signal comes.
@@ -175,6 +177,7 @@ async fn start<'a>(
         openings: arguments.instance.openings(),
         fingerprints: Arc::new(install_key(&secrets, FINGERPRINTS).await?),
         metrics: metrics.clone(),
+        allowed_images: arguments.allowed_images.clone(),
     };
     metrics.count_connections(setup.pools.clone());
     let webhooks = webhooks::serve(

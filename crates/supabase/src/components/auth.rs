@@ -7,6 +7,9 @@ use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resour
 use crate::database::Login;
 use crate::keys::names as key;
 
+/// Where the links in mails lead. Auth resolves it against `API_EXTERNAL_URL`, whose own path it replaces.
+const VERIFY: &str = "/auth/v1/verify";
+
 pub(super) const COMPONENT: Component = Component {
     name: "auth",
     field: "auth",
@@ -109,10 +112,10 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("GOTRUE_EXTERNAL_EMAIL_ENABLED", "true"),
         ("GOTRUE_EXTERNAL_ANONYMOUS_USERS_ENABLED", "false"),
         ("GOTRUE_EXTERNAL_PHONE_ENABLED", "false"),
-        ("GOTRUE_MAILER_URLPATHS_INVITE", "/verify"),
-        ("GOTRUE_MAILER_URLPATHS_CONFIRMATION", "/verify"),
-        ("GOTRUE_MAILER_URLPATHS_RECOVERY", "/verify"),
-        ("GOTRUE_MAILER_URLPATHS_EMAIL_CHANGE", "/verify"),
+        ("GOTRUE_MAILER_URLPATHS_INVITE", VERIFY),
+        ("GOTRUE_MAILER_URLPATHS_CONFIRMATION", VERIFY),
+        ("GOTRUE_MAILER_URLPATHS_RECOVERY", VERIFY),
+        ("GOTRUE_MAILER_URLPATHS_EMAIL_CHANGE", VERIFY),
     ]);
     mail(auth, project, env);
     providers(auth, project, env, &public);

@@ -128,6 +128,8 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
         ("topologySpreadConstraints", spread.into()),
         ("imagePullSecrets", plain(&options.image_pull_secrets)),
         ("serviceAccountName", plain(&options.service_account_name)),
+        // The deprecated alias, which the API server fills in: taken out without it, the name would come back by it.
+        ("serviceAccount", plain(&options.service_account_name)),
     ];
     for (name, value) in fields {
         let empty = match &value {

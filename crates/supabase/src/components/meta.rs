@@ -21,11 +21,11 @@ pub(super) const COMPONENT: Component = Component {
     }],
     open: false,
     resources: Resources {
-        requests: ("64Mi", "50m"),
-        limits: ("128Mi", "100m"),
+        requests: ("192Mi", "50m"),
+        limits: ("256Mi", "200m"),
     },
     user: 1000,
-    probes: |_| Probes::http("http", "/health", 60),
+    probes: |_| Probes::http("http", "/health", 120),
     // Studio reads as the second, by way of this one.
     logins: &[Login::Meta, Login::ReadOnly],
     keys: &[],

@@ -73,8 +73,14 @@ impl Project<'_> {
         format!("{}-{component}", self.name)
     }
 
-    /// The URL by which people and browsers reach the project.
+    /// The URL by which people and browsers reach the project; without a stated one, the gateway's in the cluster.
     pub fn public_url(&self) -> String {
+        self.stated_url()
+            .unwrap_or_else(|| format!("http://{}:8000", self.host("kong")))
+    }
+
+    /// The URL by which people and browsers reach the project, if the spec states one or it follows from the spec.
+    pub fn stated_url(&self) -> Option<String> {
         let stated = self
             .spec
             .studio
@@ -97,7 +103,6 @@ impl Project<'_> {
             .map(|url| url.trim_end_matches('/').to_owned())
             .or_else(by_ingress)
             .or_else(by_gateway)
-            .unwrap_or_else(|| format!("http://{}:8000", self.host("kong")))
     }
 
     /// A connection URL for a login. The password is `$(DB_PASSWORD)`, which Kubernetes fills in; everything else is

@@ -35,16 +35,22 @@ pub(super) const COMPONENT: Component = Component {
     }],
     open: false,
     resources: Resources {
-        requests: ("128Mi", "100m"),
-        limits: ("256Mi", "200m"),
+        requests: ("256Mi", "100m"),
+        limits: ("512Mi", "500m"),
     },
     user: 65534,
     probes: |_| Probes::http("http", "/healthcheck", 300),
     logins: &[Login::Realtime],
-    keys: &[Generated {
-        key: key::REALTIME_COOKIE,
-        form: Form::Hex(32),
-    }],
+    keys: &[
+        Generated {
+            key: key::REALTIME_COOKIE,
+            form: Form::Hex(32),
+        },
+        Generated {
+            key: key::REALTIME_ENCRYPTION_GCM,
+            form: Form::Hex(16),
+        },
+    ],
     routes: &[
         route("realtime-v1-ws", "/socket", "/realtime/v1/", Guard::WebSocket),
         route(
@@ -101,7 +107,10 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         env.set("DB_SSL_CA_CERT", file);
     }
     env.set("DB_AFTER_CONNECT_QUERY", "SET search_path TO _realtime");
+    // The first reads what older versions wrote; with the second, what is written is also authenticated.
     env.secret("DB_ENC_KEY", &keys, key::REALTIME_ENCRYPTION);
+    env.secret("DB_ENC_KEY_GCM", &keys, key::REALTIME_ENCRYPTION_GCM);
+    env.set("DB_ENC_WRITE_GCM", "true");
     env.secret("API_JWT_SECRET", &keys, key::JWT_SECRET);
     env.secret("API_JWT_JWKS", &keys, key::JWKS);
     env.secret("METRICS_JWT_SECRET", &keys, key::JWT_SECRET);

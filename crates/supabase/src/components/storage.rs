@@ -39,23 +39,14 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("ANON_KEY", &keys, key::ANON);
     env.secret("SERVICE_KEY", &keys, key::SERVICE);
     env.secret("AUTH_JWT_SECRET", &keys, key::JWT_SECRET);
-    env.secret("JWT_JWKS", &keys, key::JWKS);
+    env.secret("JWT_JWKS", &keys, key::STORAGE_JWKS);
     env.secret("DB_PASSWORD", &keys, key::password(Login::Storage));
-    // Its driver checks a certificate unless it is told not to.
-    let mode = project.node_ssl_mode("no-verify");
-    env.expanded(
-        "DATABASE_URL",
-        project.database_url(Login::Storage, &[("sslmode", mode)]),
-    );
-    if let Some(ca) = project
-        .spec
-        .database
-        .ca_secret_ref
-        .as_ref()
-        .filter(|_| project.encrypts())
-    {
-        env.secret("DATABASE_SSL_ROOT_CERT", &ca.name, &ca.key);
-    }
+    // Its driver checks a certificate unless it is told not to. What the URL says about TLS replaces what Storage itself
+    // would say, so the URL names the authority, too; Storage's own setting would not check a server named by address.
+    let ca = project.ca_file().filter(|_| project.encrypts());
+    let mut parameters = vec![("sslmode", project.node_ssl_mode("no-verify"))];
+    parameters.extend(ca.as_deref().map(|file| ("sslrootcert", file)));
+    env.expanded("DATABASE_URL", project.database_url(Login::Storage, &parameters));
     env.set(
         "DATABASE_MAX_CONNECTIONS",
         project.spec.database.max_connections.to_string(),
@@ -64,7 +55,10 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         "POSTGREST_URL",
         format!("http://{}:3000", project.host("postgrest")),
     );
-    env.set("STORAGE_PUBLIC_URL", project.public_url());
+    // Resumable uploads continue at this URL. Without it Storage answers with the one that the request came by.
+    if let Some(url) = project.stated_url() {
+        env.set("STORAGE_PUBLIC_URL", url);
+    }
     env.set_all(&[
         ("DB_INSTALL_ROLES", "false"),
         ("REQUEST_ALLOW_X_FORWARDED_PATH", "true"),

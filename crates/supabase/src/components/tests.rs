@@ -207,6 +207,66 @@ fn the_table_of_components() {
     insta::assert_snapshot!(rows.join("\n"));
 }
 
+/// The page that a person updates when upstream moves on names the image of each component.
+#[test]
+fn the_default_images_are_compared_with_upstreams() {
+    const PAGE: &str = include_str!("../../../../docs/supabase/images.md");
+    let rows: Vec<Vec<&str>> = PAGE
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains('`'))
+        .map(|line| {
+            line.split('|')
+                .map(|cell| cell.trim().trim_matches('`'))
+                .collect()
+        })
+        .collect();
+    let named: Vec<(&str, &str)> = rows.iter().map(|row| (row[1], row[2])).collect();
+    let deployed: Vec<(&str, &str)> = ALL.iter().map(|row| (row.name, row.image)).collect();
+    assert_eq!(named, deployed);
+    for row in rows {
+        assert!(row[2] == row[3] || !row[4].is_empty(), "{row:?} gives no reason");
+    }
+}
+
+/// A mail is read by a person's browser, which reaches Auth through the gateway only.
+#[test]
+fn the_links_in_mails_lead_through_the_gateway() {
+    let bed = fullest();
+    let lines = environment_of(&render(&bed, "auth"));
+    let value = |name: &str| {
+        let start = format!("{name}=");
+        lines.iter().find_map(|line| line.strip_prefix(&start)).unwrap()
+    };
+    let external = value("API_EXTERNAL_URL");
+    let (scheme, rest) = external.split_once("://").unwrap();
+    let (host, _) = rest.split_once('/').unwrap();
+    let open = ALL.iter().flat_map(|row| row.routes).map(|route| route.path);
+    let open: Vec<&str> = open.collect();
+    for what in ["INVITE", "CONFIRMATION", "RECOVERY", "EMAIL_CHANGE"] {
+        // As Auth resolves a reference: an absolute path replaces the whole path of the base.
+        let path = value(&format!("GOTRUE_MAILER_URLPATHS_{what}"));
+        assert_eq!(
+            format!("{scheme}://{host}{path}"),
+            "https://shop.example.com/auth/v1/verify"
+        );
+        assert!(open.contains(&path), "{what}: no route leads to {path}");
+    }
+}
+
+/// Without a public URL Storage answers with the one that a request came by, such as a port-forward's.
+#[test]
+fn storage_is_told_a_public_url_only_where_there_is_one() {
+    let told = |bed: &Bed| {
+        let lines = environment_of(&render(bed, "storage"));
+        lines.iter().any(|line| line.starts_with("STORAGE_PUBLIC_URL="))
+    };
+    assert!(!told(&bed(|_| {})));
+    assert!(told(&bed(
+        |spec| spec["studio"] = json!({"publicUrl": "https://a.example"})
+    )));
+    assert!(told(&fullest()));
+}
+
 /// Off by default, and each named by one field; what they need in the database and in the Secret comes with them.
 #[test]
 fn what_is_optional_comes_with_its_field() {
@@ -219,10 +279,10 @@ fn what_is_optional_comes_with_its_field() {
         .collect();
     assert_eq!(optional, ["imgproxy", "functions", "pooler", "analytics"]);
     assert!(!logins(&plain.spec).contains(&Login::Functions));
-    assert_eq!(generated(&plain.spec).len(), 1);
+    assert_eq!(generated(&plain.spec).len(), 2);
     let full = fullest();
     assert_eq!(logins(&full.spec), Login::ALL);
-    assert_eq!(generated(&full.spec).len(), 6);
+    assert_eq!(generated(&full.spec).len(), 7);
 }
 
 /// Upstream's start calls sudo, and its tenant speaks without encryption.

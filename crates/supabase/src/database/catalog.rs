@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::SecretString;
+use stanchion_kernel::Problem;
 use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Error, Query, Row, RowError, Server, Session, Transaction};
 
 use super::mark;
 use super::roles::{Names, TABLE};
 use super::steps::{REQUIRED_EXTENSIONS, optional_extensions};
+use super::walls::{self, Found};
 
 /// What is there.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Catalog {
     pub(super) verifiers: BTreeMap<String, SecretString>,
     /// Whether all of these are known to fit.
     pub(super) proven: bool,
+    /// What there is of all that the steps touch.
+    pub(super) found: Vec<Found>,
 }
 
 /// The database as it is.
@@ -45,8 +49,19 @@ pub(super) struct DatabaseFacts {
     pub(super) reads_verifiers: bool,
     /// Extensions, of those that we know, that the server has.
     pub(super) available: BTreeSet<String>,
+    /// Whether everybody may connect.
+    pub(super) public_connects: bool,
     /// The databases of analytics and pooler that exist.
-    pub(super) internal: BTreeSet<String>,
+    pub(super) internal: BTreeMap<String, Internal>,
+}
+
+/// A database of analytics and pooler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Internal {
+    pub(super) oid: u32,
+    pub(super) owner: String,
+    /// Whether its owner is a superuser.
+    pub(super) superuser: bool,
 }
 
 /// A role as it is.
@@ -87,7 +102,8 @@ SELECT d.datname::pg_catalog.text, d.oid, pg_catalog.pg_get_userbyid(d.datdba)::
        pg_catalog.current_setting('wal_level'), \
        pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT'), \
        ARRAY(SELECT a.name::pg_catalog.text FROM pg_catalog.pg_available_extensions() a WHERE a.name = ANY ($1)), \
-       ARRAY(SELECT i.datname::pg_catalog.text FROM pg_catalog.pg_database i WHERE i.datname = ANY ($2)) \
+       EXISTS (SELECT FROM pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a \
+               WHERE a.grantee = 0 AND a.privilege_type = 'CONNECT') \
 FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()";
 
 const ROLES: &str = "\
@@ -96,6 +112,10 @@ SELECT r.rolname::pg_catalog.text, r.rolsuper, r.rolcanlogin, r.rolcreatedb, r.r
        EXISTS (SELECT FROM pg_catalog.pg_database d WHERE d.oid::pg_catalog.text = \
                pg_catalog.substring(pg_catalog.shobj_description(r.oid, 'pg_authid'), $2)) \
 FROM pg_catalog.pg_roles r WHERE r.rolname = ANY ($1)";
+
+const INTERNAL: &str = "\
+SELECT d.datname::pg_catalog.text, d.oid, r.rolname::pg_catalog.text, r.rolsuper \
+FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE d.datname = ANY ($1)";
 
 const INSTALLATION: &str = "SELECT project, suffix FROM _stanchion.installation";
 const STEPS: &str = "SELECT number, hash, skipped, seen FROM _stanchion.steps";
@@ -127,11 +147,11 @@ pub(super) fn questions(project: &str) -> Vec<Query> {
     let names = role_names(project);
     vec![
         Server::query(),
-        Query::new(DATABASE)
-            .texts(known.map(str::to_owned).collect())
-            .texts(internal),
+        Query::new(DATABASE).texts(known.map(str::to_owned).collect()),
+        Query::new(INTERNAL).texts(internal),
         Query::new(ROLES).texts(names.clone()).text(mark::PATTERN),
         Powers::query(names),
+        walls::question(),
     ]
 }
 
@@ -147,7 +167,7 @@ pub(super) async fn read(
     source: &Source<'_>,
     project: &str,
     answers: &[Vec<Row>],
-) -> Result<Option<Catalog>, Error> {
+) -> Result<Option<Catalog>, Problem> {
     let session = match source {
         Source::Session(session) => session,
         Source::Transaction(transaction) => transaction.session(),
@@ -156,6 +176,7 @@ pub(super) async fn read(
     let Some(mut catalog) = first(answers).map_err(not_understood)? else {
         return Ok(None);
     };
+    walls::check_record(&catalog.found, &catalog.server)?;
     let mut more = Vec::new();
     if catalog.database.recorded {
         more.extend([Query::new(INSTALLATION), Query::new(STEPS)]);
@@ -173,7 +194,7 @@ pub(super) async fn read(
 
 /// `None` if our own role is gone from the catalog.
 fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
-    let [server, database, roles, powers] = answers else {
+    let [server, database, internal, roles, powers, found] = answers else {
         return Ok(None);
     };
     let (Some(server), Some(database)) = (server.first(), database.first()) else {
@@ -200,20 +221,28 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         .collect::<Result<_, RowError>>()?;
     Ok(Some(Catalog {
         server: Server::of_row(server)?,
-        database: database_facts(database)?,
+        database: database_facts(database, internal)?,
         roles,
         installation: None,
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
         proven: false,
+        found: walls::of_rows(found)?,
     }))
 }
 
-fn database_facts(row: &Row) -> Result<DatabaseFacts, RowError> {
+fn database_facts(row: &Row, internal: &[Row]) -> Result<DatabaseFacts, RowError> {
     let public_owner: Option<String> = row.try_get(5)?;
     let public_ours: Option<bool> = row.try_get(6)?;
     let available: Vec<String> = row.try_get(10)?;
-    let internal: Vec<String> = row.try_get(11)?;
+    let internal = internal.iter().map(|row| {
+        let facts = Internal {
+            oid: row.try_get(1)?,
+            owner: row.try_get(2)?,
+            superuser: row.try_get(3)?,
+        };
+        Ok((row.try_get(0)?, facts))
+    });
     Ok(DatabaseFacts {
         name: row.try_get(0)?,
         oid: row.try_get(1)?,
@@ -225,7 +254,8 @@ fn database_facts(row: &Row) -> Result<DatabaseFacts, RowError> {
         wal_level: row.try_get(8)?,
         reads_verifiers: row.try_get(9)?,
         available: available.into_iter().collect(),
-        internal: internal.into_iter().collect(),
+        public_connects: row.try_get(11)?,
+        internal: internal.collect::<Result<_, RowError>>()?,
     })
 }
 
@@ -278,12 +308,14 @@ pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attrib
             wal_level: "logical".to_owned(),
             reads_verifiers: attributes.superuser,
             available: REQUIRED_EXTENSIONS.iter().map(ToString::to_string).collect(),
-            internal: BTreeSet::new(),
+            public_connects: false,
+            internal: BTreeMap::new(),
         },
         roles: BTreeMap::new(),
         installation: None,
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
         proven: false,
+        found: Vec::new(),
     }
 }

@@ -11,6 +11,7 @@ use super::plan::{self, Plan};
 use super::proof::Proof;
 use super::request::{Outcome, Request};
 use super::steps::Step;
+use super::walls;
 
 /// How long to wait for others who change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
@@ -76,13 +77,8 @@ async fn once(
 ) -> Result<Option<Outcome>, Problem> {
     // Roles are the server's: two projects at once would wait for each other in the middle of their transactions.
     let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
-    let begin = Begin {
-        lock: Some(lock::ROLES),
-        lock_wait: Some(TURN),
-        ..Begin::default()
-    };
     let (transaction, answers) = session
-        .begin(&begin, &catalog::questions(&request.project))
+        .begin(&begin(), &catalog::questions(&request.project))
         .await?;
     let catalog = understood(&Source::Transaction(&transaction), request, &answers).await?;
     let plan = plan::plan(&catalog, request)?;
@@ -104,7 +100,9 @@ async fn once(
         ran.extend(plan.steps());
     }
     if plan.creates_database {
-        create_database(&mut session, &plan.names.internal_database()).await?;
+        let name = plan.names.internal_database();
+        let oid = made::database_oid(&request.project, catalog.database.oid, &name);
+        create_database(&mut session, &name, oid).await?;
     }
     // One connection at a time, or two of us could wait for each other's second.
     drop(session);
@@ -113,6 +111,14 @@ async fn once(
         ran.extend(plan.internal.iter().map(|step| step.name));
     }
     Ok(None)
+}
+
+fn begin() -> Begin {
+    Begin {
+        lock: Some(lock::ROLES),
+        lock_wait: Some(TURN),
+        ..Begin::default()
+    }
 }
 
 async fn understood(
@@ -127,18 +133,18 @@ async fn understood(
     })
 }
 
-/// Outside any transaction, so it can be there from an attempt that went no further.
-async fn create_database(session: &mut Session, name: &str) -> Result<(), Problem> {
+/// Outside any transaction, so it can be there from an attempt that went no further. Its oid says that it is ours.
+async fn create_database(session: &mut Session, name: &str, oid: u32) -> Result<(), Problem> {
     // From template0: what somebody put into template1 is not for services.
     let create = Statement::new("CREATE DATABASE ")
         .ident(name)
-        .sql(" TEMPLATE template0");
+        .sql(" TEMPLATE template0 OID ")
+        .number(oid.into());
     match session.execute(&create).await {
         Err(error) if error.sqlstate() == Some("42P04") => Ok(()),
         Err(error) => {
             Err(Problem::from(error).while_doing("cannot create the database of analytics and pooler"))
         }
-        // Killed before this, it is somebody else's for ever: it stays when the project goes.
         Ok(_) => session
             .execute(&made::database(name))
             .await
@@ -153,12 +159,18 @@ async fn in_internal_database(pools: &Pools, target: &Target, plan: &Plan) -> Re
         .with_database(&plan.names.internal_database())
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
     for step in &plan.internal {
-        let [setting, run, record] = step.statements(&plan.seen);
+        let [setting, run, record] = step.parts(&plan.seen);
         let (_turn, mut session) = pools.exclusive(&internal, TURN).await?;
-        let batch = stanchion_postgres::Batch::new(vec![plan::settings(&plan.names), setting, run])
-            .locked(lock::ROLES);
-        session
-            .apply(&batch)
+        let (transaction, answers) = session.begin(&begin(), &[walls::question()]).await?;
+        let found = answers.first().map(Vec::as_slice).unwrap_or_default();
+        let found = walls::of_rows(found).map_err(|error| {
+            transaction
+                .session()
+                .error(stanchion_postgres::Doing::Reading, &error)
+        })?;
+        walls::check_steps(&found, &plan.server, &plan.names, [*step])?;
+        transaction
+            .commit(&[plan::settings(&plan.names), setting, run])
             .await
             .map_err(|error| in_step(error, step))?;
         drop(session);

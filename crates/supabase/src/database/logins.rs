@@ -5,6 +5,7 @@
 
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_kernel::Problem;
+use stanchion_postgres::server::BOUND_CREATEROLE;
 use stanchion_postgres::{Statement, scram};
 
 use super::catalog::{Catalog, RoleFacts};
@@ -107,7 +108,7 @@ impl One<'_> {
             } else {
                 " NOINHERIT"
             });
-        for attribute in self.role.attributes {
+        for attribute in self.attributes() {
             if may_give(self.catalog, *attribute) {
                 create = create.sql(" ").sql(attribute.word());
             } else {
@@ -134,23 +135,21 @@ impl One<'_> {
         if facts.superuser {
             return Ok(());
         }
-        let missing = self
-            .role
-            .attributes
-            .iter()
-            .filter(|attribute| !has(facts, **attribute));
+        let missing = self.attributes().filter(|attribute| !has(facts, **attribute));
         let (given, lacking): (Vec<&Attribute>, Vec<&Attribute>) =
             missing.partition(|attribute| may_give(self.catalog, **attribute));
         changes
             .notes
             .extend(lacking.iter().map(|attribute| self.lacking(**attribute)));
+        let excess = self.has_too_much(facts);
         let log_in = self.password.is_some() && !facts.login;
         let new_password = self.password.filter(|password| !self.is_set(password));
-        if log_in || new_password.is_some() || !given.is_empty() {
+        if log_in || new_password.is_some() || !given.is_empty() || excess {
             let mut alter = Statement::new("ALTER ROLE ").ident(&self.name);
             for attribute in given {
                 alter = alter.sql(" ").sql(attribute.word());
             }
+            alter = alter.when(excess, |alter| alter.sql(" NOCREATEROLE"));
             alter = alter.when(log_in, |alter| alter.sql(" LOGIN"));
             if let Some(password) = new_password {
                 alter = alter.sql(" PASSWORD ").secret(&self.verifier(password, changes)?);
@@ -162,6 +161,24 @@ impl One<'_> {
             self.join(changes);
         }
         Ok(())
+    }
+
+    /// What it shall have. Below 16 CREATEROLE is power over everybody who is no superuser, and over programs on the
+    /// server: nobody logs in with it.
+    fn attributes(&self) -> impl Iterator<Item = &'static Attribute> + use<> {
+        let unbound = self.is_unbound();
+        let attributes = self.role.attributes.iter();
+        attributes.filter(move |attribute| !(unbound && **attribute == Attribute::CreateRole))
+    }
+
+    fn is_unbound(&self) -> bool {
+        self.role.login.is_some() && self.catalog.server.version < BOUND_CREATEROLE
+    }
+
+    /// An earlier version of the operator, or of upstream's image, gave it what it shall not have. The one attribute that is
+    /// ever taken away.
+    fn has_too_much(&self, facts: &RoleFacts) -> bool {
+        self.is_unbound() && facts.create_role && self.role.attributes.contains(&Attribute::CreateRole)
     }
 
     /// A service must not log in as a superuser, nor as the administrator, whose password is not ours to change.
@@ -184,10 +201,8 @@ impl One<'_> {
 
     /// Says whose login it is. Nothing is said of roles that projects share.
     fn mark(&self, comment: &str, changes: &mut Changes) {
-        let mark = Mark {
-            project: self.request.project.clone(),
-            database_oid: self.catalog.database.oid,
-        };
+        let oid = self.catalog.database.oid;
+        let mark = Mark::new(&self.request.project, oid, &self.name, &self.request.key);
         let (text, present) = mark::split(comment);
         if self.role.login.is_some() && present.as_ref() != Some(&mark) {
             let comment = Statement::new("COMMENT ON ROLE ").ident(&self.name).sql(" IS ");

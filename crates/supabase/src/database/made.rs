@@ -1,6 +1,7 @@
 //! What came into being here by our hand: written down beside the steps, so that it can be taken away again and nothing
 //! else. What was there before is not in it, whatever it is called.
 
+use sha2::{Digest as _, Sha256};
 use stanchion_postgres::Statement;
 
 use super::roles::{Names, TABLE};
@@ -76,6 +77,15 @@ pub(super) fn after(names: &Names) -> Statement {
     ))
     .list(", ", known, |statement, name| statement.literal(&name))
     .sql(") ON CONFLICT DO NOTHING")
+}
+
+/// The oid that the database of analytics and pooler is made with: a later look knows it by that for ours, though
+/// the process was killed before anything was written down (ADR 0009). It is in the upper half of the range, where the
+/// server's own counter does not come.
+pub(super) fn database_oid(project: &str, database_oid: u32, name: &str) -> u32 {
+    let digest = Sha256::digest(format!("{project}\0{database_oid}\0{name}"));
+    let bytes = digest.first_chunk().copied().unwrap_or_default();
+    u32::from_be_bytes(bytes) | (1 << 31)
 }
 
 /// Writes down that we have made the database of analytics and pooler.

@@ -1,28 +1,58 @@
 //! The mark in the comment of a login: which project's it is, in which database.
 //!
 //! Roles are the server's, so the database alone cannot say that a login belongs to another project on the same
-//! server. What people wrote in the comment stays.
+//! server. What people wrote in the comment stays. A mark is sealed with the installation's key, because others can write
+//! comments; one of an earlier version has no seal, and gets one as soon as its project is looked at.
+
+use stanchion_kernel::redact::{FingerprintKey, Verdict};
 
 const BEGIN: &str = "[stanchion SupabaseProject ";
 const END: char = ']';
+/// What is sealed.
+const PURPOSE: &str = "mark of a login of a SupabaseProject";
 
 /// Finds the database's oid in a comment, for the server to see whether that database still exists.
-pub(super) const PATTERN: &str = r"\[stanchion SupabaseProject \S+ (\d+)\]$";
+pub(super) const PATTERN: &str = r"\[stanchion SupabaseProject \S+ (\d+)(?: \S+)?\]$";
 
 /// Whose login it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) project: String,
     pub(super) database_oid: u32,
+    seal: Option<String>,
+}
+
+impl Mark {
+    /// The mark of a role, sealed.
+    pub(super) fn new(project: &str, database_oid: u32, role: &str, key: &FingerprintKey) -> Self {
+        let seal = key.mac(PURPOSE, &[role, project, &database_oid.to_string()]);
+        Self {
+            project: project.to_owned(),
+            database_oid,
+            seal: Some(seal),
+        }
+    }
+
+    /// Whether it says to be of this installation and is not. One without a seal, or of another installation, may be true.
+    pub(super) fn is_forged(&self, role: &str, key: &FingerprintKey) -> bool {
+        let parts = [role, &self.project, &self.database_oid.to_string()];
+        let seal = self.seal.as_deref();
+        seal.is_some_and(|seal| key.verify(seal, PURPOSE, &parts) == Verdict::Changed)
+    }
 }
 
 /// What people wrote, and the mark.
 pub(super) fn split(comment: &str) -> (&str, Option<Mark>) {
     let parsed = comment.rsplit_once(BEGIN).and_then(|(text, rest)| {
-        let (project, oid) = rest.strip_suffix(END)?.split_once(' ')?;
+        let (project, rest) = rest.strip_suffix(END)?.split_once(' ')?;
+        let (oid, seal) = match rest.split_once(' ') {
+            Some((oid, seal)) => (oid, Some(seal.to_owned())),
+            None => (rest, None),
+        };
         let mark = Mark {
             project: project.to_owned(),
             database_oid: oid.parse().ok()?,
+            seal,
         };
         Some((text.trim_end(), mark))
     });
@@ -35,7 +65,15 @@ pub(super) fn split(comment: &str) -> (&str, Option<Mark>) {
 /// The comment with the mark in it.
 pub(super) fn join(text: &str, mark: &Mark) -> String {
     let space = if text.is_empty() { "" } else { " " };
-    format!("{text}{space}{BEGIN}{} {}{END}", mark.project, mark.database_oid)
+    let seal = mark
+        .seal
+        .as_ref()
+        .map(|seal| format!(" {seal}"))
+        .unwrap_or_default();
+    format!(
+        "{text}{space}{BEGIN}{} {}{seal}{END}",
+        mark.project, mark.database_oid
+    )
 }
 
 #[cfg(test)]
@@ -44,10 +82,8 @@ mod tests {
 
     #[test]
     fn what_people_wrote_stays() {
-        let mark = Mark {
-            project: "shop/main".into(),
-            database_oid: 16384,
-        };
+        let key = FingerprintKey::generate();
+        let mark = Mark::new("shop/main", 16384, "authenticator", &key);
         for text in ["", "the API's login", "[see wiki]"] {
             let comment = join(text, &mark);
             assert_eq!(split(&comment), (text, Some(mark.clone())));
@@ -55,5 +91,22 @@ mod tests {
         assert_eq!(split("no mark"), ("no mark", None));
         let broken = "[stanchion SupabaseProject shop/main x]";
         assert_eq!(split(broken), (broken, None));
+    }
+
+    #[test]
+    fn a_seal_is_of_one_role_one_project_and_one_database() {
+        let key = FingerprintKey::generate();
+        let mark = Mark::new("shop/main", 16384, "authenticator", &key);
+        assert!(!mark.is_forged("authenticator", &key));
+        assert!(mark.is_forged("dashboard_user", &key));
+        let moved = Mark {
+            database_oid: 16385,
+            ..mark.clone()
+        };
+        assert!(moved.is_forged("authenticator", &key));
+        // Of another installation, or of an earlier version: nobody can say.
+        assert!(!mark.is_forged("authenticator", &FingerprintKey::generate()));
+        let (_, old) = split("[stanchion SupabaseProject shop/main 16384]");
+        assert!(!old.unwrap().is_forged("authenticator", &key));
     }
 }

@@ -6,6 +6,7 @@
 //! | `steps`, `steps/*.sql` | the table of steps, and their text |
 //! | `request` | what is asked, what came of it |
 //! | `catalog` | what is there |
+//! | `walls` | who made what the steps touch |
 //! | `proof` | stored passwords that are known to fit |
 //! | `rights`, `logins`, `plan` | what is left to do; pure |
 //! | `initialise` | doing it |
@@ -28,6 +29,7 @@ mod request;
 mod rights;
 mod roles;
 mod steps;
+mod walls;
 
 pub use initialise::{initialise, inspect};
 pub use proof::Proof;

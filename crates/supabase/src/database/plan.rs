@@ -2,7 +2,7 @@
 
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
-use stanchion_postgres::{Level, Statement};
+use stanchion_postgres::{Level, Server, Statement};
 
 use super::catalog::Catalog;
 use super::logins;
@@ -10,11 +10,11 @@ use super::made;
 use super::request::{Note, Request};
 use super::rights;
 use super::roles::{Login, Names};
-use super::steps::{Need, Place, Step, TABLE, When, optional_extensions};
+use super::steps::{Need, Place, Roles, Step, TABLE, When, optional_extensions};
+use super::walls;
 
 /// The record: what was done to this database, by which text. Its schema is ours alone.
-const RECORD: [&str; 5] = [
-    "CREATE SCHEMA IF NOT EXISTS _stanchion",
+const RECORD: [&str; 4] = [
     "CREATE TABLE IF NOT EXISTS _stanchion.installation (\
        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), \
        project text NOT NULL, suffix text NOT NULL)",
@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub(super) notes: Vec<Note>,
     /// What the server looks like, for steps that it does not allow.
     pub(super) seen: String,
+    /// The server, and who we are there.
+    pub(super) server: Server,
 }
 
 impl Plan {
@@ -69,7 +71,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     let names = rights::names(catalog, request);
     let roles = logins::plan(catalog, request, &names)?;
     let seen = seen(catalog);
-    let internal_missing = !catalog.database.internal.contains(&names.internal_database());
+    let internal_missing = !catalog.database.internal.contains_key(&names.internal_database());
     let left = |place| {
         let wanted = TABLE.iter().filter(move |step| step.place == place);
         let left = wanted.filter(|step| wants(step, catalog, request) && !is_done(step, catalog, &seen));
@@ -89,10 +91,15 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
         statements: Vec::new(),
         blame: Vec::new(),
         seen: seen.clone(),
+        server: catalog.server.clone(),
     };
     let steps = left(Place::Project);
     plan.notes.extend(roles.notes);
     if catalog.installation.is_none() {
+        // Not IF NOT EXISTS: one that was not there when we looked would be a stranger's.
+        let schema =
+            (!walls::has_record_schema(&catalog.found)).then(|| Statement::new("CREATE SCHEMA _stanchion"));
+        plan.push(schema, None);
         plan.push(record(&request.project, plan.names.suffix()), None);
     }
     let makes = roles.creates || !steps.is_empty();
@@ -106,11 +113,23 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     if !steps.is_empty() {
         plan.push([settings(&plan.names)], None);
     }
-    for step in steps {
-        plan.push(step.statements(&seen), Some(step));
+    for step in &steps {
+        // What a step does in the name of a login it does with that login's rights.
+        let login = step.run_as.filter(|_| catalog.server.attributes.superuser);
+        let login = login
+            .map(|login| plan.names.of(login))
+            .filter(|role| walls::is_for(step, &catalog.found, role));
+        let roles = login.as_deref().map(|of_step| Roles {
+            of_step,
+            of_session: &catalog.server.role,
+        });
+        plan.push(step.statements(&seen, roles), Some(step));
     }
     if makes {
         plan.push([made::after(&plan.names)], None);
+    }
+    if !plan.is_empty() {
+        walls::check_steps(&catalog.found, &catalog.server, &plan.names, steps)?;
     }
     Ok(plan)
 }
@@ -201,6 +220,19 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
             message: "it is a superuser and owns what Realtime migrates, so Realtime's login can act as it; nothing that \
                       Realtime does needs that: ALTER ROLE supabase_admin NOSUPERUSER, once nothing else relies on it"
                 .to_owned(),
+        });
+    }
+    let connected = TABLE.iter().find(|step| step.name == "who may connect");
+    if catalog.database.public_connects
+        && connected.is_some_and(|step| catalog.steps.contains_key(&step.number))
+    {
+        let name = &catalog.database.name;
+        notes.push(Note {
+            about: format!("database {name}"),
+            message: format!(
+                "somebody has let everybody in again, so a login of another project on this server can read this one's tables: \
+                 REVOKE CONNECT ON DATABASE \"{name}\" FROM PUBLIC"
+            ),
         });
     }
     for (extension, consequence) in optional_extensions() {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 /// Stands for the verifiers of all roles, as they were when they fitted. It is only worth something together with the
 /// passwords that they fitted, which whoever keeps it must compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proof([u8; 32]);
 
 impl Proof {

@@ -9,6 +9,8 @@ DECLARE
   has text[];
   lost text;
   remains text[] := '{}';
+  -- What people made in Studio goes to a role that can do nothing.
+  keeper text := current_setting('stanchion.keeper');
   -- Everything in schemas of people's own, and what they put into those of the services.
   others text := $query$
     WITH mine (catalog, oid) AS (
@@ -56,24 +58,16 @@ BEGIN
   WHERE r.rolname IN ('supabase_admin', 'supabase_realtime_admin', current_setting('stanchion.auth'),
     current_setting('stanchion.storage'), current_setting('stanchion.realtime'), current_setting('stanchion.functions'));
 
-  -- Whoever has to stay cannot log in any more.
-  FOR thing IN
-    SELECT m.name FROM _stanchion.made m JOIN pg_roles r ON r.rolname = m.name WHERE m.kind = 'role' AND r.rolcanlogin
-  LOOP
-    EXECUTE format('ALTER ROLE %I NOLOGIN', thing.name);
-  END LOOP;
-  PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a
-  WHERE a.usename IN (SELECT m.name FROM _stanchion.made m WHERE m.kind = 'role') AND a.pid <> pg_backend_pid();
-
   FOR thing IN
     SELECT m.kind, m.name FROM _stanchion.made m WHERE m.kind <> 'database'
-    ORDER BY array_position(ARRAY['event trigger', 'publication', 'setting', 'schema', 'extension', 'role'], m.kind),
+    ORDER BY array_position(ARRAY['connect', 'event trigger', 'publication', 'setting', 'schema', 'extension', 'role'], m.kind),
              -- The schema that extensions are in goes when they have gone; logins before those whom they may become.
              m.name IN ('extensions', 'anon', 'authenticated', 'service_role', 'supabase_admin', 'postgres'), m.name
   LOOP
     BEGIN
       EXECUTE others INTO had USING ours, services, extensions;
       CASE thing.kind
+      WHEN 'connect' THEN EXECUTE format('GRANT CONNECT ON DATABASE %I TO PUBLIC', current_database());
       WHEN 'event trigger' THEN EXECUTE format('DROP EVENT TRIGGER IF EXISTS %I', thing.name);
       WHEN 'publication' THEN EXECUTE format('DROP PUBLICATION IF EXISTS %I', thing.name);
       WHEN 'setting' THEN
@@ -82,7 +76,14 @@ BEGIN
       WHEN 'extension' THEN EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', thing.name);
       WHEN 'role' THEN
         IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = thing.name) THEN
-          EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER', thing.name);
+          -- Who is no superuser gives things only to a role that may create where the old owner did.
+          IF current_setting('is_superuser') = 'on' THEN
+            EXECUTE format('REASSIGN OWNED BY %I TO %I', thing.name, keeper);
+          ELSE
+            EXECUTE format('GRANT %I TO %I', thing.name, keeper);
+            EXECUTE format('REASSIGN OWNED BY %I TO %I', thing.name, keeper);
+            EXECUTE format('REVOKE %I FROM %I', thing.name, keeper);
+          END IF;
           EXECUTE format('DROP OWNED BY %I', thing.name);
           EXECUTE format('DROP ROLE %I', thing.name);
         END IF;

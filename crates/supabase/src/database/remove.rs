@@ -4,14 +4,20 @@
 //! one transaction, the record included. Killed between the two, it goes on from there; killed within, nothing has
 //! happened. What others use stays, and is named.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stanchion_kernel::Problem;
-use stanchion_postgres::{Begin, Pools, Query, Row, Session, Statement, Target, lock};
+use stanchion_postgres::handover::{self, Disarmed, Keeper};
+use stanchion_postgres::{
+    Begin, Doing, Pools, Query, Row, RowError, Server, Session, Statement, Target, Transaction, lock,
+};
 
 use super::catalog::{self, Catalog, Source};
+use super::made;
 use super::plan;
 use super::roles::Names;
+use super::walls;
 
 /// How long to wait for others who change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
@@ -21,6 +27,19 @@ const FOREIGN: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_
     WHERE n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', '_analytics', '_supavisor') \
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e'))";
 const IS_MADE: &str = "SELECT EXISTS (SELECT FROM _stanchion.made WHERE kind = 'database' AND name = $1)";
+/// The roles of this project that go with it.
+const LEAVING: &str = "SELECT m.name FROM _stanchion.made m JOIN pg_catalog.pg_roles r ON r.rolname = m.name \
+    WHERE m.kind = 'role' AND NOT r.rolsuper AND r.rolname <> current_user ORDER BY 1";
+/// What the role that keeps things has that could have run with its owner's rights.
+const STAYS: &str = "\
+    SELECT pg_catalog.format('function %s', p.oid::pg_catalog.regprocedure) FROM pg_catalog.pg_proc p \
+    JOIN pg_catalog.pg_roles r ON r.oid = p.proowner WHERE r.rolname = $1 \
+    UNION ALL SELECT pg_catalog.format('view %s', c.oid::pg_catalog.regclass) FROM pg_catalog.pg_class c \
+    JOIN pg_catalog.pg_roles r ON r.oid = c.relowner WHERE r.rolname = $1 AND c.relkind = 'v' \
+    UNION ALL SELECT pg_catalog.format('publication %I', p.pubname) FROM pg_catalog.pg_publication p \
+    JOIN pg_catalog.pg_roles r ON r.oid = p.pubowner WHERE r.rolname = $1";
+/// What is said of the role that keeps what people made.
+const KEPT: &str = "Keeps what people made in a Supabase project that is gone. It has no rights.";
 const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left')";
 
 /// Takes everything away that this project has made, and says what it had to leave. Nothing happens in a database that is
@@ -36,7 +55,12 @@ pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec
     };
     let mut left = Vec::new();
     let internal = names.internal_database();
-    if catalog.database.internal.contains(&internal) && is_true(&mut session, IS_MADE, &internal).await? {
+    // By its oid, where the process was killed before it was written down.
+    let oid = made::database_oid(project, catalog.database.oid, &internal);
+    let found = catalog.database.internal.get(&internal);
+    if let Some(found) = found
+        && (found.oid == oid || is_true(&mut session, IS_MADE, &internal).await?)
+    {
         left.extend(drop_database(pools, target, &mut session, &internal).await?);
     }
     let begin = Begin {
@@ -44,22 +68,85 @@ pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec
         lock_wait: Some(TURN),
         ..Begin::default()
     };
-    let (mut transaction, _) = session.begin(&begin, &[]).await?;
-    let remove = Statement::new("DO $stanchion$ ")
-        .sql(include_str!("removal.sql"))
-        .sql(" $stanchion$");
-    let said = transaction
-        .apply_and_read(&[plan::settings(&names), remove], &[Query::new(LEFT)])
-        .await?;
-    transaction.commit(&[]).await?;
-    let said: String = first(&said).unwrap_or_default();
-    left.extend(
-        said.split("; ")
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned),
-    );
+    let (transaction, answers) = session.begin(&begin, &catalog::questions(project)).await?;
+    let source = Source::Transaction(&transaction);
+    let Some(catalog) = catalog::read(&source, project, &answers).await? else {
+        return Ok(Vec::new());
+    };
+    walls::check_steps(&catalog.found, &catalog.server, &names, [])?;
+    let keeper = Keeper::of(catalog.database.oid, project);
+    left.extend(take_away(transaction, &catalog.server, &names, &keeper).await?);
     tracing::info!(server = %target, database = target.database(), ?left, "what was made in the database is removed");
     Ok(left)
+}
+
+/// Takes everything away in one transaction, and says what had to stay.
+async fn take_away(
+    mut transaction: Transaction<'_>,
+    server: &Server,
+    names: &Names,
+    keeper: &Keeper,
+) -> Result<Vec<String>, Problem> {
+    let (leaving, has_keeper) = who_leaves(&transaction, keeper).await?;
+    // Nobody makes anything new from here on. What there is loses its powers before it changes hands, and once more
+    // after that: a session may have ended late.
+    let armed: Vec<Query> = leaving.iter().map(|role| handover::armed(role)).collect();
+    let rows = transaction
+        .apply_and_read(&[block(include_str!("removal_logins.sql"))], &armed)
+        .await?;
+    let mut disarmed = Vec::new();
+    for rows in &rows {
+        let found = Disarmed::of_rows(rows).map_err(|error| not_understood(&transaction, &error))?;
+        disarmed.extend(found.some);
+    }
+    let mut statements: Vec<Statement> = leaving.iter().flat_map(|role| handover::disarm(role)).collect();
+    if !has_keeper {
+        statements.extend(keeper.make(KEPT));
+        statements.extend(handover::join(keeper.name(), server));
+    }
+    statements.extend([
+        plan::settings(names),
+        Statement::new("SELECT pg_catalog.set_config('stanchion.keeper', ")
+            .literal(keeper.name())
+            .sql(", true)"),
+        block(include_str!("removal.sql")),
+    ]);
+    statements.extend(handover::disarm(keeper.name()));
+    statements.push(block(include_str!("removal_keeper.sql")));
+    let stays = Query::new(STAYS).text(keeper.name());
+    let said = transaction
+        .apply_and_read(&statements, &[Query::new(LEFT), stays])
+        .await?;
+    transaction.commit(&[]).await?;
+    let stays = said.get(1).into_iter().flatten();
+    let stays: BTreeSet<String> = stays.filter_map(|row| row.try_get(0).ok()).collect();
+    let disarmed = disarmed.into_iter().filter(|what| stays.contains(what));
+    let disarmed = disarmed
+        .map(|what| format!("{what}: it ran with the rights of a login that is gone, and has been disarmed"));
+    let left: String = first(&said).unwrap_or_default();
+    let left = left.split("; ").filter(|text| !text.is_empty());
+    Ok(disarmed.chain(left.map(str::to_owned)).collect())
+}
+
+/// The roles that go, and whether the one that keeps what they leave is there already.
+async fn who_leaves(transaction: &Transaction<'_>, keeper: &Keeper) -> Result<(Vec<String>, bool), Problem> {
+    let answers = transaction.read(&[Query::new(LEAVING), keeper.query()]).await?;
+    let rows = |index: usize| answers.get(index).map(Vec::as_slice).unwrap_or_default();
+    let leaving = rows(0).iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
+    let leaving = leaving.map_err(|error| not_understood(transaction, &error))?;
+    let kept = Keeper::facts(rows(1)).map_err(|error| not_understood(transaction, &error))?;
+    if kept.as_ref().is_some_and(|kept| !kept.powerless) {
+        let message = format!(
+            "role {:?}, which would keep what people made in Studio, can log in or has attributes: rename it",
+            keeper.name()
+        );
+        return Err(Problem::human("RoleNotManageable", message));
+    }
+    Ok((leaving, kept.is_some()))
+}
+
+fn not_understood(transaction: &Transaction<'_>, error: &RowError) -> Problem {
+    transaction.session().error(Doing::Reading, error).into()
 }
 
 /// The names of the project's roles, if the database is its own.
@@ -89,6 +176,10 @@ async fn drop_database(
         .sql(" WITH (FORCE)");
     session.execute(&drop).await?;
     Ok(None)
+}
+
+fn block(text: &'static str) -> Statement {
+    Statement::new("DO $stanchion$ ").sql(text).sql(" $stanchion$")
 }
 
 async fn is_true(session: &mut Session, question: &'static str, name: &str) -> Result<bool, Problem> {

@@ -1,8 +1,10 @@
 //! What is asked of the database, and what came of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use secrecy::SecretString;
+use stanchion_kernel::redact::FingerprintKey;
 
 use super::proof::Proof;
 use super::roles::{Login, Names};
@@ -15,6 +17,8 @@ pub struct Request {
     /// The services that log in, and their passwords. Analytics or the pooler among them means that their database
     /// is wanted, too.
     pub passwords: BTreeMap<Login, SecretString>,
+    /// Seals the marks of the project's logins.
+    pub key: Arc<FingerprintKey>,
 }
 
 impl Request {

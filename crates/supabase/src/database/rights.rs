@@ -61,6 +61,19 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
         );
         return Err(Problem::human("DatabaseReserved", message));
     }
+    let stranger = database
+        .internal
+        .get(&internal)
+        .filter(|_| request.wants_internal_database())
+        .filter(|found| !found.superuser && found.owner != *role && found.owner != database.owner);
+    if let Some(found) = stranger {
+        let message = format!(
+            "database {internal:?}, which analytics and the pooler would use, belongs to role {:?}: rename it, or say \
+             ALTER DATABASE \"{internal}\" OWNER TO \"{role}\"",
+            found.owner
+        );
+        return Err(Problem::human("ObjectNotTrusted", message));
+    }
     if database.public.is_none() {
         let message = format!("database {name:?} has no schema public: CREATE SCHEMA public");
         return Err(Problem::human("SchemaMissing", message));
@@ -90,7 +103,7 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
             format!("GRANT \"{owner}\" TO \"{role}\""),
         );
     }
-    let creates = request.wants_internal_database() && !database.internal.contains(&internal);
+    let creates = request.wants_internal_database() && !database.internal.contains_key(&internal);
     if creates && !server.attributes.create_db {
         return lacks(
             &format!("may not create the database {internal:?}, which analytics and the pooler need,"),
@@ -121,8 +134,10 @@ pub(super) fn names(catalog: &Catalog, request: &Request) -> Names {
     }
     let plain = Names::with_suffix("");
     let taken = Login::ALL.iter().any(|login| {
-        catalog.roles.get(&plain.of(*login)).is_some_and(|role| {
+        let name = plain.of(*login);
+        catalog.roles.get(&name).is_some_and(|role| {
             let (_, mark) = mark::split(&role.comment);
+            let mark = mark.filter(|mark| !mark.is_forged(&name, &request.key));
             role.marked_database_exists
                 && mark.is_some_and(|mark| {
                     mark.project != request.project || mark.database_oid != catalog.database.oid
@@ -139,7 +154,9 @@ pub(super) fn names(catalog: &Catalog, request: &Request) -> Names {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
+    use stanchion_kernel::redact::FingerprintKey;
     use stanchion_postgres::server::Attributes;
 
     use super::super::catalog::{RoleFacts, fresh};
@@ -157,6 +174,7 @@ mod tests {
         Request {
             project: "default/shop".to_owned(),
             passwords: BTreeMap::new(),
+            key: Arc::new(FingerprintKey::generate()),
         }
     }
 

@@ -199,7 +199,7 @@ pub struct Names {
 
 impl Names {
     /// Names with a suffix, which may be empty.
-    pub(super) fn with_suffix(suffix: &str) -> Self {
+    pub(crate) fn with_suffix(suffix: &str) -> Self {
         Self {
             suffix: suffix.to_owned(),
         }
@@ -215,8 +215,15 @@ impl Names {
         Self { suffix }
     }
 
+    /// The names that a project was said to have, if it can have them.
+    pub(crate) fn remembered(project: &str, suffix: &str) -> Option<Self> {
+        [Self::with_suffix(""), Self::apart(project)]
+            .into_iter()
+            .find(|names| names.suffix == suffix)
+    }
+
     /// What follows the usual name.
-    pub(super) fn suffix(&self) -> &str {
+    pub(crate) fn suffix(&self) -> &str {
         &self.suffix
     }
 

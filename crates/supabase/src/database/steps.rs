@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use stanchion_postgres::Statement;
 
 use super::roles::Login;
+use super::walls::{self, Thing};
 
 pub(super) use table::{REQUIRED_EXTENSIONS, TABLE};
 
@@ -53,6 +54,10 @@ pub(super) struct Step {
     pub(super) place: Place,
     pub(super) need: Need,
     pub(super) when: When,
+    /// What it reads, calls, completes or makes.
+    pub(super) touches: &'static [Thing],
+    /// The login that it can run as: a superuser lends it no rights.
+    pub(super) run_as: Option<Login>,
     sql: &'static str,
     /// Settings that this step has for itself.
     settings: &'static [(&'static str, &'static str)],
@@ -81,8 +86,29 @@ impl Step {
         })
     }
 
-    /// Sets what the step needs and forgets what one before it said; runs it; records it.
-    pub(super) fn statements(&self, seen: &str) -> [Statement; 3] {
+    /// Whether it creates an extension.
+    pub(super) fn creates_extension(&self) -> bool {
+        self.settings
+            .iter()
+            .any(|(name, _)| *name == "stanchion.extension")
+    }
+
+    /// Sets what the step needs and forgets what one before it said; runs it, as another role if there is one, and looks
+    /// again at what it found; records it.
+    pub(super) fn statements(&self, seen: &str, roles: Option<Roles<'_>>) -> Vec<Statement> {
+        let [settings, run, record] = self.parts(seen);
+        let set = |role: &str| Statement::new("SET LOCAL ROLE ").ident(role);
+        let mut all = vec![settings];
+        all.extend(roles.as_ref().map(|roles| set(roles.of_step)));
+        all.push(run);
+        all.extend(roles.as_ref().map(|roles| set(roles.of_session)));
+        all.extend(walls::look_again(self));
+        all.push(record);
+        all
+    }
+
+    /// The settings, the step itself and its record.
+    pub(super) fn parts(&self, seen: &str) -> [Statement; 3] {
         let settings = self.settings.iter().fold(
             Statement::new("SELECT pg_catalog.set_config('stanchion.skipped', '', true)"),
             |statement, (name, value)| {
@@ -114,6 +140,12 @@ impl Step {
                 );
         [settings, run, record]
     }
+}
+
+/// As whom a step runs, and who goes on after it.
+pub(super) struct Roles<'a> {
+    pub(super) of_step: &'a str,
+    pub(super) of_session: &'a str,
 }
 
 /// Extensions that are used where the server has them, and what does not work without.

@@ -36,6 +36,8 @@ pub struct Request<'a> {
     pub rotate: Option<&'a str>,
     /// How long the old ones stay good.
     pub grace: jiff::SignedDuration,
+    /// Whether every pod knows the keys that are published: they are used from now on.
+    pub published: bool,
     /// Who needs a password for the database.
     pub logins: &'a [Login],
     /// What else components need.
@@ -87,6 +89,11 @@ impl Keys {
         self.get(key::PREVIOUS_ANON).is_some()
     }
 
+    /// Whether new keys are published and not used yet.
+    pub fn is_rotating(&self) -> bool {
+        self.get(key::PUBLISHED_AT).is_some()
+    }
+
     /// A time among the values.
     pub fn time(&self, key: &str) -> Option<Timestamp> {
         self.get(key)?.expose_secret().parse().ok()
@@ -124,9 +131,12 @@ pub fn complete(
     now: Timestamp,
 ) -> Result<Keys, BrokenKey> {
     rotation::expire(&mut keys, now);
-    rotation::replace_if_asked(&mut keys, request, now);
+    if request.published {
+        rotation::use_published(&mut keys, request, now);
+    }
+    rotation::publish_if_asked(&mut keys, request, random, now)?;
     if let Some(own) = &request.own_secret {
-        keys.set(key::JWT_SECRET, own.clone());
+        keys.add(key::JWT_SECRET, || own.clone());
     }
     keys.add(key::JWT_SECRET, || base64(random, 32));
     keys.add(key::META_CRYPTO, || base64(random, 32));
@@ -135,6 +145,7 @@ pub fn complete(
         keys.set(key::SIGNING, pair.private().ok_or(BrokenKey)?);
     }
     api_keys(&mut keys, random, now)?;
+    keys.add(key::STORAGE_URL_SIGNING, || base64(random, 32));
     key_sets(&mut keys)?;
     keys.add(key::REALTIME_ENCRYPTION, || hex(random, 8));
     keys.add(key::SECRET_KEY_BASE, || base64(random, 48));
@@ -198,21 +209,23 @@ fn api_keys(keys: &mut Keys, random: &mut impl RngCore, now: Timestamp) -> Resul
 /// What follows from the other values.
 fn key_sets(keys: &mut Keys) -> Result<(), BrokenKey> {
     let pair = signing_key(keys)?;
-    let secrets = [key::JWT_SECRET, key::PREVIOUS_SECRET];
+    let secrets = [key::JWT_SECRET, key::NEXT_SECRET, key::PREVIOUS_SECRET];
+    let next = keys
+        .get(key::NEXT_SIGNING)
+        .and_then(|pair| SigningKey::parse(pair.expose_secret()));
     let old = keys
         .get(key::PREVIOUS_PUBLIC)
-        .map(|jwk| jwk.expose_secret().to_owned());
+        .and_then(|jwk| serde_json::from_str::<Value>(jwk.expose_secret()).ok());
     let accepted = Accepted {
         secrets: secrets.iter().filter_map(|name| keys.get(name)).collect(),
-        public: old
-            .iter()
-            .filter_map(|jwk| serde_json::from_str::<Value>(jwk).ok())
-            .collect(),
+        public: next.map(|pair| pair.public()).into_iter().chain(old).collect(),
     };
     let private = signing::private_keys(&pair, &accepted).ok_or(BrokenKey)?;
-    let set = signing::key_set(&pair, &accepted);
+    let set = signing::key_set(&pair, &accepted, None);
+    let storage = signing::key_set(&pair, &accepted, keys.get(key::STORAGE_URL_SIGNING));
     keys.set(key::JWT_KEYS, private);
     keys.set(key::JWKS, set);
+    keys.set(key::STORAGE_JWKS, storage);
     Ok(())
 }
 

@@ -21,6 +21,8 @@ pub const PUBLISHABLE: &str = "publishable-key";
 pub const SECRET: &str = "secret-key";
 
 pub const REALTIME_ENCRYPTION: &str = "realtime-db-enc-key";
+/// The same for the cipher that later versions of Realtime write with.
+pub const REALTIME_ENCRYPTION_GCM: &str = "realtime-db-enc-key-gcm";
 pub const SECRET_KEY_BASE: &str = "secret-key-base";
 pub const DASHBOARD_USERNAME: &str = "dashboard-username";
 pub const DASHBOARD_PASSWORD: &str = "dashboard-password";
@@ -39,6 +41,20 @@ pub const LOGS_PRIVATE: &str = "logflare-private-access-token";
 
 /// Under which the values that a pod uses are hashed, so that the hash in its annotations tells nothing.
 pub const MARK: &str = "mark-key";
+
+/// What Storage signs URLs with, and what it verifies with: everybody else's set, and that key before the secrets.
+pub const STORAGE_URL_SIGNING: &str = "storage-url-signing-key";
+pub const STORAGE_JWKS: &str = "storage-jwks";
+
+/// What was published and is not used yet.
+pub const NEXT_SIGNING: &str = "signing-key-next";
+pub const NEXT_SECRET: &str = "jwt-secret-next";
+pub const NEXT_ANON: &str = "anon-key-next";
+pub const NEXT_SERVICE: &str = "service-role-key-next";
+pub const NEXT_PUBLISHABLE: &str = "publishable-key-next";
+pub const NEXT_SECRET_KEY: &str = "secret-key-next";
+/// Since when.
+pub const PUBLISHED_AT: &str = "published-at";
 
 /// What was replaced and is still accepted.
 pub const PREVIOUS_SECRET: &str = "jwt-secret-previous";

@@ -1,35 +1,61 @@
-//! New keys in the place of old ones, with a time in which both are good.
+//! New keys in the place of old ones, in two stages, with a time in which both are good.
+//!
+//! A pod that has not been replaced yet knows the keys that it was started with. So new keys are first *published*:
+//! everybody is told to accept them, and nobody signs with them. Once every component has rolled out they are *used*,
+//! and the old ones are accepted for the grace period. Where a project stands is in the Secret itself, beside the keys:
+//! whenever the process is killed, the next pass goes on from there.
 
 use jiff::Timestamp;
-use secrecy::ExposeSecret as _;
+use rand::RngCore;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::names as key;
 use super::signing::SigningKey;
-use super::{Keys, Request};
+use super::token::{self, Role};
+use super::{BrokenKey, Keys, Request, base64, opaque, uuid};
 
-/// What is replaced, and where the old value goes.
-const REPLACED: &[(&str, &str)] = &[
-    (key::JWT_SECRET, key::PREVIOUS_SECRET),
-    (key::ANON, key::PREVIOUS_ANON),
-    (key::SERVICE, key::PREVIOUS_SERVICE),
-    (key::PUBLISHABLE, key::PREVIOUS_PUBLISHABLE),
-    (key::SECRET, key::PREVIOUS_SECRET_KEY),
+/// What is replaced: the value that is used, the one that will be, and where the old one goes.
+struct Replaced {
+    current: &'static str,
+    next: &'static str,
+    previous: &'static str,
+}
+
+const fn replaced(current: &'static str, next: &'static str, previous: &'static str) -> Replaced {
+    Replaced {
+        current,
+        next,
+        previous,
+    }
+}
+
+const REPLACED: &[Replaced] = &[
+    replaced(key::JWT_SECRET, key::NEXT_SECRET, key::PREVIOUS_SECRET),
+    replaced(key::ANON, key::NEXT_ANON, key::PREVIOUS_ANON),
+    replaced(key::SERVICE, key::NEXT_SERVICE, key::PREVIOUS_SERVICE),
+    replaced(key::PUBLISHABLE, key::NEXT_PUBLISHABLE, key::PREVIOUS_PUBLISHABLE),
+    replaced(key::SECRET, key::NEXT_SECRET_KEY, key::PREVIOUS_SECRET_KEY),
 ];
 
 /// Ends the time of the old keys.
 pub(super) fn expire(keys: &mut Keys, now: Timestamp) {
     if keys.time(key::PREVIOUS_UNTIL).is_some_and(|until| until <= now) {
-        for (_, previous) in REPLACED {
-            keys.take(previous);
+        for row in REPLACED {
+            keys.take(row.previous);
         }
         keys.take(key::PREVIOUS_PUBLIC);
         keys.take(key::PREVIOUS_UNTIL);
     }
 }
 
-/// Puts the keys aside if somebody asked for new ones, or brought another secret. The request is remembered beside
-/// them, so that it is acted on once, whenever the process is killed.
-pub(super) fn replace_if_asked(keys: &mut Keys, request: &Request<'_>, now: Timestamp) {
+/// Publishes new keys if somebody asked for them, or brought another secret. The request is remembered beside them, so
+/// that it is acted on once. One that comes while keys are published and not yet used is fulfilled by those.
+pub(super) fn publish_if_asked(
+    keys: &mut Keys,
+    request: &Request<'_>,
+    random: &mut impl RngCore,
+    now: Timestamp,
+) -> Result<(), BrokenKey> {
     let done = keys
         .get(key::ROTATION_REQUEST)
         .map(|value| value.expose_secret().to_owned());
@@ -37,31 +63,82 @@ pub(super) fn replace_if_asked(keys: &mut Keys, request: &Request<'_>, now: Time
     if let Some(asked) = asked {
         keys.set(key::ROTATION_REQUEST, asked.to_owned());
     }
-    let exchanged = match (&request.own_secret, keys.get(key::JWT_SECRET)) {
-        (Some(own), Some(known)) => own.expose_secret() != known.expose_secret(),
-        _ => false,
-    };
+    keys.add(key::ROTATED_AT, || now.to_string().into());
     // A request that stands on an object when its keys are first made is fulfilled by making them.
-    let first = keys.get(key::JWT_SECRET).is_none();
-    if first || !(asked.is_some() || exchanged) {
-        keys.add(key::ROTATED_AT, || now.to_string().into());
+    if keys.get(key::JWT_SECRET).is_none() {
+        return Ok(());
+    }
+    let differs = |name: &str| {
+        let (own, known) = (request.own_secret.as_ref(), keys.get(name));
+        own.zip(known)
+            .is_some_and(|(own, known)| own.expose_secret() != known.expose_secret())
+    };
+    let next = if keys.get(key::NEXT_SECRET).is_some() {
+        key::NEXT_SECRET
+    } else {
+        key::JWT_SECRET
+    };
+    let exchanged = differs(next).then(|| request.own_secret.clone()).flatten();
+    if exchanged.is_none() && (asked.is_none() || keys.is_rotating()) {
+        return Ok(());
+    }
+    publish(keys, request, exchanged, random, now)
+}
+
+fn publish(
+    keys: &mut Keys,
+    request: &Request<'_>,
+    exchanged: Option<SecretString>,
+    random: &mut impl RngCore,
+    now: Timestamp,
+) -> Result<(), BrokenKey> {
+    // A secret that the user brings stays until the user exchanges it.
+    let secret = match (exchanged, &request.own_secret) {
+        (Some(own), _) => Some(own),
+        (None, Some(_)) => None,
+        (None, None) => Some(base64(random, 32)),
+    };
+    let signs = match secret {
+        Some(secret) => {
+            keys.set(key::NEXT_SECRET, secret.clone());
+            secret
+        }
+        None => keys.get(key::JWT_SECRET).cloned().ok_or(BrokenKey)?,
+    };
+    if keys.get(key::NEXT_SIGNING).is_none() {
+        let pair = SigningKey::generate(uuid(random)).ok_or(BrokenKey)?;
+        keys.set(key::NEXT_SIGNING, pair.private().ok_or(BrokenKey)?);
+    }
+    keys.set(key::NEXT_ANON, token::symmetric(&signs, Role::Anon, now));
+    keys.set(key::NEXT_SERVICE, token::symmetric(&signs, Role::Service, now));
+    keys.add(key::NEXT_PUBLISHABLE, || {
+        opaque::generate(opaque::PUBLISHABLE, random)
+    });
+    keys.add(key::NEXT_SECRET_KEY, || opaque::generate(opaque::SECRET, random));
+    keys.set(key::PUBLISHED_AT, now.to_string());
+    Ok(())
+}
+
+/// Uses the keys that were published: everybody accepts them by now.
+pub(super) fn use_published(keys: &mut Keys, request: &Request<'_>, now: Timestamp) {
+    if !keys.is_rotating() {
         return;
     }
-    if let Some(pair) = keys
-        .take(key::SIGNING)
-        .and_then(|pair| SigningKey::parse(pair.expose_secret()))
-    {
-        keys.set(key::PREVIOUS_PUBLIC, pair.public().to_string());
-    }
-    for (current, previous) in REPLACED {
-        // A secret that the user brings stays until the user exchanges it.
-        if *current == key::JWT_SECRET && request.own_secret.is_some() && !exchanged {
-            continue;
+    if let Some(next) = keys.take(key::NEXT_SIGNING) {
+        let old = keys.take(key::SIGNING);
+        if let Some(pair) = old.and_then(|pair| SigningKey::parse(pair.expose_secret())) {
+            keys.set(key::PREVIOUS_PUBLIC, pair.public().to_string());
         }
-        if let Some(value) = keys.take(current) {
-            keys.set(previous, value);
-        }
+        keys.set(key::SIGNING, next);
     }
+    for row in REPLACED {
+        let Some(next) = keys.take(row.next) else { continue };
+        if let Some(value) = keys.take(row.current) {
+            keys.set(row.previous, value);
+        }
+        keys.set(row.current, next);
+    }
+    keys.take(key::PUBLISHED_AT);
     let until = now.saturating_add(request.grace).unwrap_or(Timestamp::MAX);
     keys.set(key::PREVIOUS_UNTIL, until.to_string());
     keys.set(key::ROTATED_AT, now.to_string());

@@ -13,6 +13,9 @@ use crate::json::put;
 /// A coordinate of the curve has so many bytes.
 const COORDINATE: usize = 32;
 
+/// The name of the key that Storage signs URLs with.
+const URL_SIGNING: &str = "storage-url-signing";
+
 /// A key pair with its name.
 pub struct SigningKey {
     id: String,
@@ -98,10 +101,24 @@ pub fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<Sec
     Some(Value::from(all).to_string().into())
 }
 
-/// Everybody else's set: all that verify. It holds the shared secrets, so it is one itself.
-pub fn key_set(signing: &SigningKey, accepted: &Accepted<'_>) -> SecretString {
+/// Everybody else's set: all that verify. It holds the shared secrets, so it is one itself. Storage signs URLs with the
+/// first shared secret of its set, so it has one of its own there, which no rotation replaces; it has a name, by which
+/// Storage finds it again before those without.
+pub fn key_set(
+    signing: &SigningKey,
+    accepted: &Accepted<'_>,
+    signs_urls: Option<&SecretString>,
+) -> SecretString {
+    let urls = signs_urls.map(|secret| {
+        let mut key = shared(secret);
+        put(&mut key, "kid", URL_SIGNING);
+        put(&mut key, "key_ops", json!(["sign", "verify"]));
+        key
+    });
     let all: Vec<Value> = std::iter::once(signing.public())
-        .chain(verifying(accepted))
+        .chain(accepted.public.iter().cloned())
+        .chain(urls)
+        .chain(accepted.secrets.iter().map(|secret| shared(secret)))
         .collect();
     json!({ "keys": all }).to_string().into()
 }
@@ -152,7 +169,7 @@ mod tests {
             serde_json::from_str(private_keys(&key, &accepted).unwrap().expose_secret()).unwrap();
         let signing = |key: &&Value| key["key_ops"].as_array().unwrap().contains(&json!("sign"));
         assert_eq!(keys.as_array().unwrap().iter().filter(signing).count(), 1);
-        let set = key_set(&key, &accepted);
+        let set = key_set(&key, &accepted, None);
         assert!(!set.expose_secret().contains("\"d\""));
         assert_eq!(set.expose_secret().matches("kty").count(), 3);
     }

@@ -16,6 +16,7 @@ fn request(rotate: Option<&str>) -> Request<'_> {
         own_secret: None,
         rotate,
         grace: SignedDuration::from_hours(1),
+        published: false,
         logins: LOGINS,
         generated: &[],
     }
@@ -115,7 +116,51 @@ fn a_predecessors_keys_are_replaced_and_stay_accepted() {
 #[test]
 fn a_rotation_happens_once_and_ends() {
     let first = run(Keys::default(), &request(None), 1);
-    let rotated = run(again(&first), &request(Some("now")), 100);
+    let published = run(again(&first), &request(Some("now")), 50);
+    for name in [
+        key::JWT_SECRET,
+        key::SIGNING,
+        key::ANON,
+        key::PUBLISHABLE,
+        key::ANON_ASYMMETRIC,
+    ] {
+        assert_eq!(
+            text(&published, name),
+            text(&first, name),
+            "{name} is used as before"
+        );
+    }
+    assert_eq!(
+        text(&published, key::JWKS).matches("\"kty\"").count(),
+        4,
+        "both are accepted"
+    );
+    assert!(published.is_rotating() && !published.has_previous());
+    // However often it is looked at, and asked for.
+    let waiting = run(again(&published), &request(Some("now")), 60);
+    assert!(same(&published, &waiting));
+    let asked_again = run(again(&published), &request(Some("later")), 70);
+    assert_eq!(
+        text(&asked_again, key::NEXT_SECRET),
+        text(&published, key::NEXT_SECRET)
+    );
+    assert_eq!(text(&asked_again, key::ROTATION_REQUEST), "later");
+
+    let rolled_out = Request {
+        published: true,
+        ..request(Some("now"))
+    };
+    let rotated = run(again(&published), &rolled_out, 100);
+    assert!(!rotated.is_rotating());
+    for (current, next) in [
+        (key::JWT_SECRET, key::NEXT_SECRET),
+        (key::SIGNING, key::NEXT_SIGNING),
+        (key::ANON, key::NEXT_ANON),
+        (key::SECRET, key::NEXT_SECRET_KEY),
+    ] {
+        assert_eq!(text(&rotated, current), text(&published, next), "{current}");
+        assert_eq!(text(&rotated, next), "");
+    }
     for (current, previous) in [
         (key::JWT_SECRET, key::PREVIOUS_SECRET),
         (key::ANON, key::PREVIOUS_ANON),
@@ -166,7 +211,23 @@ fn a_secret_of_the_users_own_is_used_and_its_exchange_is_a_rotation() {
         text(&first, key::JWT_SECRET),
         "one-one-one-one-one-one-one-one-one"
     );
-    let second = run(again(&first), &own("two-two-two-two-two-two-two-two-two"), 2);
+    let two = "two-two-two-two-two-two-two-two-two";
+    let published = run(again(&first), &own(two), 2);
+    assert_eq!(text(&published, key::JWT_SECRET), text(&first, key::JWT_SECRET));
+    assert_eq!(text(&published, key::NEXT_SECRET), two);
+    assert!(same(&published, &run(again(&published), &own(two), 3)));
+    // Exchanged once more before it was used: the newest counts.
+    let three = "three-three-three-three-three-three";
+    assert_eq!(
+        text(&run(again(&published), &own(three), 4), key::NEXT_SECRET),
+        three
+    );
+    let rolled_out = Request {
+        published: true,
+        ..own(two)
+    };
+    let second = run(again(&published), &rolled_out, 5);
+    assert!(same(&second, &run(again(&second), &own(two), 6)));
     assert_eq!(
         text(&second, key::JWT_SECRET),
         "two-two-two-two-two-two-two-two-two"
@@ -178,4 +239,31 @@ fn a_secret_of_the_users_own_is_used_and_its_exchange_is_a_rotation() {
         &plain,
         Role::Anon
     ));
+}
+
+/// The first shared secret of its set is what Storage signs URLs with; a URL outlives the keys of its day.
+#[test]
+fn storage_signs_urls_with_a_key_that_no_rotation_replaces() {
+    let url_key = |keys: &Keys| {
+        let set: serde_json::Value = serde_json::from_str(text(keys, key::STORAGE_JWKS)).unwrap();
+        let set = set["keys"].as_array().unwrap().clone();
+        set.into_iter().find(|key| key["kty"] == "oct").unwrap()
+    };
+    let first = run(Keys::default(), &request(None), 1);
+    let before = url_key(&first);
+    assert_eq!(before["kid"], "storage-url-signing");
+    assert!(
+        !text(&first, key::JWKS).contains("storage-url-signing"),
+        "nobody else accepts it"
+    );
+    let published = run(again(&first), &request(Some("now")), 2);
+    let rolled_out = Request {
+        published: true,
+        ..request(Some("now"))
+    };
+    let rotated = run(again(&published), &rolled_out, 3);
+    let over = run(again(&rotated), &request(Some("now")), 3 + 3600);
+    for keys in [published, rotated, over] {
+        assert_eq!(url_key(&keys), before);
+    }
 }

@@ -85,6 +85,7 @@ pub async fn apply(
     let left = Children::left_by(write);
     let fingerprint = left
         .fingerprint()
+        .filter(|_| present.standing.keys.published_at.is_none())
         .filter(|_| wanted.spec.gateway.is_none() && left.are(&objects, &present.subject));
     let settled = fingerprint.map(|children| Settled {
         generation: wanted.generation,

@@ -33,7 +33,10 @@ pub fn settled(
 pub fn resolved(memory: &Memory, reader: &Reader, wanted: &Wanted, within: Duration) -> Option<Resolved> {
     let resolved = memory.resolved(&reader.subject().key, &wanted.reading(), within)?;
     let changed = changed::<Secret>(reader, &wanted.secret_names());
-    (changed == 0 && !is_over(resolved.standing.keys.previous_until)).then_some(resolved)
+    // While new keys are published, how far the rollouts are decides what comes next.
+    let keys = &resolved.standing.keys;
+    let waits = keys.published_at.is_some() || is_over(keys.previous_until);
+    (changed == 0 && !waits).then_some(resolved)
 }
 
 /// How many of these are not as they were read. Each is asked, whatever the others say: what is not asked for wakes no

@@ -116,7 +116,17 @@ macro_rules! kinds {
                 }
             }
 
-            /// Does it, and says whether anything was written. What a predecessor left is taken over.
+            /// Whether it puts back what was intended before: the child is gone, or somebody has changed it. What is
+            /// intended has not changed.
+            pub fn is_repair(&self) -> bool {
+                match self {
+                    $(Self::$kind(step) => !matches!(step, Step::Write(_)),)*
+                    Self::Remove(..) => false,
+                }
+            }
+
+            /// Does it, and says whether anything was written. What a predecessor has set on children of the project is taken
+            /// away; an object of that name that nobody controls is left alone, unless it says that it may be adopted.
             pub async fn carry_out(self, write: &Writer) -> Result<bool, Problem> {
                 match self {
                     $(Self::$kind(step) => write.carry_out::<$kind>(step, Takeover::Succeed).await,)*
@@ -147,6 +157,12 @@ impl Children {
     pub fn are(&self, wanted: &[Value], subject: &Subject) -> bool {
         let is_done = |object| self.step(object, subject).is_ok_and(|deed| deed.is_nothing());
         wanted.iter().all(is_done) && self.left_over(wanted).is_empty()
+    }
+
+    /// Whether every Deployment has rolled out.
+    pub fn have_rolled_out(&self) -> bool {
+        let mut rollouts = self.deployments.iter().map(|child| &child.kept);
+        !self.deployments.is_empty() && rollouts.all(Rollout::is_complete)
     }
 
     /// Whether a Deployment has fewer pods that can be used than it shall have.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
+use stanchion_api::SupabaseProject;
 use stanchion_kernel::{Class, Problem, Reader};
 
 use super::memory::{Checked, Memory};
@@ -36,6 +37,8 @@ impl From<database::Outcome> for Initialised {
 /// How a dependency was reached.
 #[derive(Clone)]
 pub enum Contact {
+    /// It was not asked in this pass.
+    Unasked,
     /// It answered, this fast.
     Answered(Duration),
     /// It did not.
@@ -71,7 +74,13 @@ impl Contact {
                 .checked_sub(SignedDuration::try_from(asked.elapsed()).ok()?)
                 .ok(),
             Self::Failed { last, .. } => *last,
+            Self::Unasked => None,
         }
+    }
+
+    /// Whether it was asked and did not answer.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Failed { .. })
     }
 
     /// Whether it answered.
@@ -88,7 +97,7 @@ impl Contact {
                 message,
                 ..
             } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
-            Self::Answered(_) => None,
+            Self::Answered(_) | Self::Unasked => None,
         }
     }
 }
@@ -127,8 +136,18 @@ pub async fn check(
             Err(problem) => postgres = Contact::of(Err(problem), postgres_before),
         }
     }
+    let server = read.target.to_string();
+    let was_there = before.is_some_and(|before| before.postgres.answered());
+    if postgres.is_lost() && was_there {
+        // What one project has lost all others of that server have lost, too.
+        for other in memory.doubt(&server) {
+            reader.wake::<SupabaseProject>(&other);
+        }
+    }
     let checked = Checked {
         inputs,
+        server,
+        doubted: false,
         at: Instant::now(),
         postgres,
         s3,
@@ -181,7 +200,7 @@ mod tests {
         let contact = Contact::of(Err(problem), before);
         let last = match &contact {
             Contact::Failed { last, .. } => *last,
-            Contact::Answered(_) => panic!("it did not answer"),
+            Contact::Answered(_) | Contact::Unasked => panic!("it did not answer"),
         };
         (contact, last)
     }

@@ -12,9 +12,12 @@ use super::patience::Standstill;
 use super::standing::Standing;
 
 /// How often the database and the bucket are asked although nothing has changed.
-const CHECK_EVERY: Duration = Duration::from_mins(2);
+const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// What each project adds to that, once they are many: two a second are asked, and not more.
 const FOR_EACH: Duration = Duration::from_millis(500);
+/// How long after a start the dependencies are asked, of one project and of each further one: children come first.
+const MENDED_BY: Duration = Duration::from_secs(1);
+const AFTER_EACH: Duration = Duration::from_millis(20);
 /// Whoever was not asked for so many times that long is gone.
 const FORGOTTEN: u32 = 5;
 
@@ -23,8 +26,12 @@ const FORGOTTEN: u32 = 5;
 pub struct Checked {
     /// What they were asked with.
     pub inputs: [u8; 32],
+    /// The database's server, as `host:port`.
+    pub server: String,
     /// When.
     pub at: Instant,
+    /// Another project has lost this server since.
+    pub doubted: bool,
     /// The database's answer.
     pub postgres: Contact,
     /// The bucket's answer.
@@ -37,7 +44,7 @@ impl Checked {
     /// Whether this may be believed without asking again, as long as what they were asked with is the same.
     pub fn holds(&self, within: Duration) -> bool {
         let fine = self.postgres.answered() && self.s3.answered() && self.database.is_some();
-        fine && self.at.elapsed() < within
+        fine && !self.doubted && self.at.elapsed() < within
     }
 }
 
@@ -78,6 +85,8 @@ struct Known {
     /// What the children are made from, and the digest of what that was read for.
     standing: Option<([u8; 32], Arc<Standing>)>,
     standstill: Option<Standstill>,
+    /// When this process looked at it first.
+    looked: Option<Instant>,
 }
 
 /// What is known of each project.
@@ -106,11 +115,38 @@ impl Memory {
         let mut all = self.lock();
         let remembered = check_every(all.len()) * FORGOTTEN;
         let fresh = |known: &Known| {
-            let checked = known.checked.as_ref();
-            checked.is_some_and(|it| it.at.elapsed() < remembered)
+            let checked = known.checked.as_ref().map(|checked| checked.at);
+            let last = checked.or(known.looked);
+            last.is_some_and(|at| at.elapsed() < remembered)
         };
         all.retain(|_, known| fresh(known));
         all.entry(key.clone()).or_default().checked = Some(checked);
+    }
+
+    /// For the first look of this process at a project: how long its dependencies have to wait for their turn, because
+    /// others may have children that are to be mended. `None` for every later one.
+    pub fn first_look(&self, key: &Key) -> Option<Duration> {
+        let mut all = self.lock();
+        let waiting = all.values().filter(|known| known.checked.is_none()).count();
+        let known = all.entry(key.clone()).or_default();
+        if known.checked.is_some() || known.looked.is_some() {
+            return None;
+        }
+        known.looked = Some(Instant::now());
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+        Some(MENDED_BY + AFTER_EACH.saturating_mul(waiting))
+    }
+
+    /// A server was lost: whose last answer from it is no longer to be believed. Each is named once.
+    pub fn doubt(&self, server: &str) -> Vec<Key> {
+        let mut all = self.lock();
+        let believers = all.iter_mut().filter_map(|(key, known)| {
+            let checked = known.checked.as_mut()?;
+            let believed = checked.server == server && checked.postgres.answered() && !checked.doubted;
+            checked.doubted |= believed;
+            believed.then(|| key.clone())
+        });
+        believers.collect()
     }
 
     /// Remembers that the database has everything now.
@@ -129,7 +165,8 @@ impl Memory {
     pub fn settled(&self, key: &Key, within: Duration) -> Option<(Settled, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;
-        let left = within.checked_sub(known.checked.as_ref()?.at.elapsed())?;
+        let checked = known.checked.as_ref().filter(|checked| !checked.doubted)?;
+        let left = within.checked_sub(checked.at.elapsed())?;
         Some((known.settled.clone()?, left))
     }
 
@@ -167,10 +204,61 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::{Names, Proof};
+
+    #[test]
+    fn what_one_has_lost_nobody_believes_in() {
+        let memory = Memory::default();
+        let key = |name: &str| Key {
+            namespace: "ns".into(),
+            name: name.into(),
+        };
+        for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
+            let checked = Checked {
+                inputs: [0; 32],
+                server: server.to_owned(),
+                doubted: false,
+                at: Instant::now(),
+                postgres: Contact::Answered(Duration::ZERO),
+                s3: Contact::Answered(Duration::ZERO),
+                database: Some(Initialised {
+                    names: Names::default(),
+                    notes: Vec::new(),
+                    proof: Proof::default(),
+                }),
+            };
+            memory.check(&key(name), checked);
+        }
+        let mut woken = memory.doubt("one:5432");
+        woken.sort_by(|one, other| one.name.cmp(&other.name));
+        assert_eq!(woken, [key("a"), key("b")]);
+        assert_eq!(memory.doubt("one:5432"), [], "each is woken once");
+        let believed = |name: &str| memory.checked(&key(name)).unwrap().holds(CHECK_EVERY);
+        assert_eq!(["a", "b", "c"].map(believed), [false, false, true]);
+    }
+
+    #[test]
+    fn only_the_first_look_asks_nobody() {
+        let memory = Memory::default();
+        let key = |name: &str| Key {
+            namespace: "ns".into(),
+            name: name.into(),
+        };
+        assert_eq!(memory.first_look(&key("a")), Some(MENDED_BY));
+        assert_eq!(memory.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
+        assert_eq!(memory.first_look(&key("a")), None);
+    }
 
     #[test]
     fn many_projects_are_asked_less_often_each() {
-        for (projects, every) in [(0, 120), (1, 120), (240, 120), (1_000, 500), (5_000, 2_500)] {
+        for (projects, every) in [
+            (0, 30),
+            (1, 30),
+            (60, 30),
+            (240, 120),
+            (1_000, 500),
+            (5_000, 2_500),
+        ] {
             assert_eq!(check_every(projects), Duration::from_secs(every), "{projects}");
         }
         assert!(check_every(usize::MAX) > Duration::from_hours(1));

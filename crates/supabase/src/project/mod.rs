@@ -12,6 +12,7 @@ pub mod pods;
 pub mod report;
 pub mod route;
 pub mod secrets;
+pub mod security;
 pub mod standing;
 pub mod target;
 pub mod validate;
@@ -87,6 +88,8 @@ impl Reconciler for ProjectController {
                 &["httproutes"],
                 &["get", "create", "patch", "delete"],
             ),
+            // What its pods may be, where a project asks for more than the least.
+            Rule::new("", &["namespaces"], &["get"]),
             // Why a component is not ready.
             Rule::new("", &["pods"], &["list"]),
         ]

@@ -12,18 +12,20 @@ use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use super::before;
-use super::children::Children;
+use super::children::{Children, Deed};
 use super::contact::{Contact, Initialised, check};
 use super::memory::{Memory, Resolved};
 use super::patience::{self, Standstill};
+use super::plan;
 use super::pods;
 use super::route::HTTPRoute;
 use super::secrets::{self, Read};
+use super::security;
 use super::standing::Standing;
 use super::target::{Departure, Target, Wanted};
 use crate::Setup;
 use crate::components;
-use crate::database::{self, Login};
+use crate::database::{self, Login, Names};
 use crate::keys::{self, Keys, names as key};
 
 /// For how long a project that is deleted waits for its database.
@@ -119,6 +121,11 @@ pub async fn observe(
         let look = look(memory, read, wanted, children, left).await?;
         return Ok(Observed::Settled(Box::new(look)));
     }
+    security::images(&wanted.spec, &setup.allowed_images)?;
+    security::pods(read, wanted).await?;
+    if let Some(present) = Box::pin(at_first(memory, read, wanted)).await? {
+        return Ok(Observed::Project(Box::new(present)));
+    }
     let present = match before::resolved(memory, read, wanted, within) {
         Some(resolved) => known(memory, read, wanted, children, resolved).await?,
         None => Box::pin(present(setup, memory, read, wanted, within)).await?,
@@ -146,6 +153,49 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
             Ok(None)
         }
     }
+}
+
+/// What is needed to mend the children of a project that ran before this process began: a thousand projects are mended
+/// before the first database is asked. `None` for later passes, and for projects about which more than that is to be
+/// decided.
+async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Option<Present>, Problem> {
+    let ran = matches!(wanted.before.phase, Some(Phase::Running | Phase::Updating));
+    let Some(names) = wanted.before.logins.clone().filter(|_| ran) else {
+        return Ok(None);
+    };
+    let Some(next) = memory.first_look(&reader.subject().key) else {
+        return Ok(None);
+    };
+    let named = wanted.secret_names().into_iter().collect();
+    let fetch = secrets::fetch(reader, named, wanted.config_maps());
+    let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
+    let read = secrets::read(&fetched, wanted)?;
+    let stored = fetched.secret(&wanted.key_secret()).cloned();
+    let complete = complete_keys(wanted, &read, stored.as_ref(), Timestamp::now(), false)?;
+    let standing = Arc::new(Standing::new(wanted, &read, &complete));
+    let keys = FoundKeys { complete, stored };
+    // New keys, or the end of old ones: what else there is to do is found out first.
+    if keys.complete.is_rotating() || plan::key_secret(wanted, reader.subject(), &keys)?.is_some() {
+        return Ok(None);
+    }
+    let database = Initialised {
+        names,
+        notes: Vec::new(),
+        proof: database::Proof::default(),
+    };
+    let present = Present {
+        subject: reader.subject().clone(),
+        standing,
+        keys: None,
+        postgres: Contact::Unasked,
+        s3: Contact::Unasked,
+        database: Database::Complete(database.clone()),
+        look: look(memory, reader, wanted, Children::known(reader), next).await?,
+        route,
+    };
+    // What is intended may have changed meanwhile, by a Secret: nothing is rolled out before it is known to work.
+    let deeds = plan::deeds(wanted, &present, &database)?;
+    Ok(deeds.steps.iter().all(Deed::is_repair).then_some(present))
 }
 
 /// A project whose Secrets, database and bucket are what they were.
@@ -224,9 +274,17 @@ async fn present(
     let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
     let read = secrets::read(&fetched, wanted)?;
     let stored = fetched.secret(&wanted.key_secret()).cloned();
-    let complete = complete_keys(wanted, &read, stored.as_ref(), now)?;
-    let request = database_request(wanted, &complete);
+    let mut complete = complete_keys(wanted, &read, stored.as_ref(), now, false)?;
+    let request = database_request(setup, wanted, &complete);
     let checked = check(setup, memory, reader, (&read, &request), within).await;
+    let mut standing = Standing::new(wanted, &read, &complete);
+    if let Some(database) = &checked.database
+        && complete.is_rotating()
+        && knows(reader, wanted, &standing, &database.names)
+    {
+        complete = complete_keys(wanted, &read, stored.as_ref(), now, true)?;
+        standing = Standing::new(wanted, &read, &complete);
+    }
     let look = look(
         memory,
         reader,
@@ -241,7 +299,7 @@ async fn present(
     };
     Ok(Present {
         subject: reader.subject().clone(),
-        standing: Arc::new(Standing::new(wanted, &read, &complete)),
+        standing: Arc::new(standing),
         keys: Some(Box::new(FoundKeys { complete, stored })),
         postgres: checked.postgres,
         s3: checked.s3,
@@ -268,11 +326,19 @@ async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Pr
     }
 }
 
+/// Whether every pod knows these keys: the children are made from them, and have rolled out.
+fn knows(reader: &Reader, wanted: &Wanted, standing: &Standing, names: &Names) -> bool {
+    let children = Children::known(reader);
+    let objects = plan::objects(&standing.project(wanted, names));
+    children.have_rolled_out() && children.are(&objects, reader.subject())
+}
+
 fn complete_keys(
     wanted: &Wanted,
     read: &Read,
     secret: Option<&Secret>,
     now: Timestamp,
+    published: bool,
 ) -> Result<Keys, Problem> {
     let data = secret.and_then(|secret| secret.data.clone()).unwrap_or_default();
     let keys = Keys::from_data(data.into_iter().map(|(key, value)| (key, value.0)));
@@ -280,6 +346,7 @@ fn complete_keys(
         own_secret: read.own_secret.clone(),
         rotate: wanted.rotate.as_deref(),
         grace: wanted.grace,
+        published,
         logins: &components::logins(&wanted.spec),
         generated: &components::generated(&wanted.spec),
     };
@@ -287,10 +354,11 @@ fn complete_keys(
         .map_err(|error| Problem::human("BrokenKey", error.to_string()))
 }
 
-fn database_request(wanted: &Wanted, keys: &Keys) -> database::Request {
+fn database_request(setup: &Setup, wanted: &Wanted, keys: &Keys) -> database::Request {
     let password = |login: Login| Some((login, keys.get(key::password(login))?.clone()));
     database::Request {
         project: wanted.mark(),
+        key: Arc::clone(&setup.fingerprints),
         passwords: components::logins(&wanted.spec)
             .into_iter()
             .filter_map(password)

@@ -83,7 +83,8 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     Ok(Plan::Make(Box::new(Work { keys, then })))
 }
 
-fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
+/// The Secret with the keys, where it differs.
+pub fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
     let data = keys.complete.iter().map(|(key, value)| {
         (
             key.to_owned(),
@@ -132,7 +133,7 @@ pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Resu
 }
 
 /// Every object that the project consists of, but for its Secret and its route, in the order of the components.
-fn objects(project: &Project<'_>) -> Vec<Value> {
+pub fn objects(project: &Project<'_>) -> Vec<Value> {
     let mut all = Vec::new();
     for (component, options) in components::wanted(project.spec) {
         all.extend(component.config_map(project));
@@ -148,7 +149,7 @@ fn objects(project: &Project<'_>) -> Vec<Value> {
 
 fn route(wish: &Value, present: &Present) -> Result<Option<Intent>, Problem> {
     let intent = Intent::new(wish, &present.subject)?;
-    apply::decide::<HTTPRoute>(intent, present.route.as_ref(), &present.subject, Takeover::Adopt)
+    apply::decide::<HTTPRoute>(intent, present.route.as_ref(), &present.subject, Takeover::Refuse)
 }
 
 fn stale_route(wish: Option<&Value>, present: &Present) -> Option<ObjectMeta> {

@@ -42,6 +42,7 @@ impl Standing {
             keys: KeysStatus {
                 rotated_at: keys.time(key::ROTATED_AT),
                 previous_until: keys.time(key::PREVIOUS_UNTIL),
+                published_at: keys.time(key::PUBLISHED_AT),
                 // The value of an annotation: it is no secret, although it is kept beside them.
                 rotated_at_request: keys
                     .get(key::ROTATION_REQUEST)

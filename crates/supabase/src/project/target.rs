@@ -9,7 +9,7 @@ use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::supabase::{Phase, SecretReference};
 
 use crate::components::{self, Needs, environment};
-use crate::database::Login;
+use crate::database::{Login, Names};
 
 /// What shall become of an object.
 pub enum Target {
@@ -162,6 +162,8 @@ pub struct Before {
     pub routed: bool,
     /// The phase.
     pub phase: Option<Phase>,
+    /// The names of the project's logins, if that pass saw this spec.
+    pub logins: Option<Names>,
     /// When the status was last written.
     pub said: Option<Timestamp>,
     /// Until when old keys are accepted.

@@ -12,6 +12,7 @@ use stanchion_kernel::condition::find;
 use super::report::ROUTED;
 use super::target::{Before, Departure, References, Target, Wanted, name};
 use crate::components;
+use crate::database::Names;
 
 /// The longest name that leaves room for the longest component's in the name of a Service.
 const NAME_LIMIT: usize = 63 - "-postgrest".len();
@@ -65,6 +66,12 @@ fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
                     .is_some_and(|network| network.reason == ROUTED)
             }),
             phase: status.and_then(|status| status.phase),
+            logins: status
+                .filter(|status| status.observed_generation == project.metadata.generation)
+                .and_then(|status| {
+                    let mark = format!("{}/{}", project.namespace()?, project.name_any());
+                    Names::remembered(&mark, status.login_suffix.as_deref()?)
+                }),
             said: status.and_then(|status| status.last_reconcile_time),
             previous_until: status.and_then(|status| status.keys.as_ref()?.previous_until),
         },

@@ -1,14 +1,18 @@
 //! A server of one's own, a database on it, and what a project asks of it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::{PoolSettings, Pools, Session, Target, Timeouts, TlsMode};
 use stanchion_supabase::database::{self, Login, Outcome, Request};
 use stanchion_testkit::postgres::{Postgres, Rows, Version};
 use stanchion_testkit::proxy::Proxy;
+
+/// The installation's key.
+pub(crate) static KEY: LazyLock<Arc<FingerprintKey>> = LazyLock::new(|| Arc::new(FingerprintKey::generate()));
 
 /// A server, because roles belong to the whole of it.
 pub(crate) struct Bed {
@@ -169,5 +173,6 @@ fn with(logins: &[Login]) -> Request {
     Request {
         project: "default/shop".to_owned(),
         passwords: logins.iter().map(password).collect::<BTreeMap<_, _>>(),
+        key: Arc::clone(&KEY),
     }
 }

@@ -7,7 +7,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_supabase::database::{self, Login};
-use stanchion_testkit::postgres::Version;
+use stanchion_testkit::postgres::{Version, versions};
 
 use crate::bed::{Bed, full_request, pools, request_of, target};
 use crate::stage::Stage;
@@ -66,6 +66,29 @@ async fn nothing_is_left_of_what_was_made() {
     }
 }
 
+/// Killed between CREATE DATABASE and its record: the database says by its oid that it is the project's.
+#[tokio::test]
+async fn an_internal_database_that_was_not_written_down_goes() {
+    for version in [Version::V15, Version::V18] {
+        let bed = Bed::new(version).await;
+        bed.initialise(&full_request()).await.unwrap();
+        bed.execute("DELETE FROM _stanchion.made WHERE kind = 'database'")
+            .await;
+        assert_eq!(remove(&bed).await, [""; 0], "{version}");
+        let left = "SELECT datname FROM pg_database WHERE datname = '_supabase' UNION ALL \
+                    SELECT rolname FROM pg_roles WHERE rolcanlogin AND rolname <> 'postgres'";
+        assert_eq!(bed.column(left).await, [""; 0], "{version}");
+        // One that somebody else has made since under that name is not taken for it.
+        bed.server.execute("postgres", "CREATE DATABASE _supabase").await;
+        bed.initialise(&full_request()).await.unwrap();
+        bed.execute("DELETE FROM _stanchion.made WHERE kind = 'database'")
+            .await;
+        remove(&bed).await;
+        let there = "SELECT count(*) FROM pg_database WHERE datname = '_supabase'";
+        assert_eq!(bed.scalar(there).await, "1", "{version}");
+    }
+}
+
 #[tokio::test]
 async fn what_others_use_stays_and_is_named() {
     for version in [Version::V15, Version::V18] {
@@ -108,11 +131,10 @@ async fn what_others_use_stays_and_is_named() {
         );
         assert_eq!(bed.scalar("SELECT count(*) FROM pg_policy").await, "1");
         assert_eq!(bed.scalar("SELECT id FROM public.drawn").await, "1");
-        assert_eq!(
-            bed.scalar("SELECT tableowner FROM pg_tables WHERE tablename = 'drawn'")
-                .await,
-            "postgres"
-        );
+        let owner = bed
+            .scalar("SELECT tableowner FROM pg_tables WHERE tablename = 'drawn'")
+            .await;
+        assert!(owner.starts_with("stanchion_kept_"), "{owner}");
         // The logins are gone, and so is the record.
         let logins = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND rolname <> 'postgres'";
         assert_eq!(bed.column(logins).await, [""; 0]);
@@ -197,6 +219,45 @@ async fn a_plain_administrator_can_do_it() {
         assert_eq!(left, [""; 0], "{version}");
         let roles = "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY 1";
         assert_eq!(bed.column(roles).await, ["boss", "postgres"], "{version}");
+    }
+}
+
+/// What a login made and what runs with its owner's rights never becomes somebody stronger's.
+#[tokio::test]
+async fn what_people_made_in_studio_has_no_power_after_it() {
+    for version in versions() {
+        let bed = Bed::new(version).await;
+        bed.execute("CREATE ROLE caller LOGIN PASSWORD 'x'; GRANT CONNECT ON DATABASE shop TO caller")
+            .await;
+        bed.initialise(&full_request()).await.unwrap();
+        let studio = bed.connect(Login::Meta).await;
+        studio
+            .batch_execute(
+                "CREATE FUNCTION public.grab() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+                   ALTER ROLE caller SUPERUSER; RETURN current_user; END $$; \
+                 GRANT EXECUTE ON FUNCTION public.grab() TO PUBLIC; \
+                 CREATE TABLE public.t (id int); \
+                 CREATE VIEW public.peek AS SELECT public.grab() AS x; GRANT SELECT ON public.peek TO PUBLIC",
+            )
+            .await
+            .unwrap();
+        let left = remove(&bed).await;
+        let told = left
+            .iter()
+            .any(|left| left.contains("grab") && left.contains("disarmed"));
+        assert!(told, "{version}: {left:#?}");
+        bed.execute("GRANT USAGE ON SCHEMA public TO PUBLIC").await;
+        let caller = bed.server.connect("caller", "x", "shop").await.unwrap();
+        for attempt in ["SELECT public.grab()", "SELECT * FROM public.peek"] {
+            caller.batch_execute(attempt).await.unwrap_err();
+        }
+        let is = "SELECT rolsuper FROM pg_roles WHERE rolname = 'caller'";
+        assert_eq!(bed.scalar(is).await, "f", "{version}");
+        let owners = "SELECT DISTINCT pg_get_userbyid(proowner) ~ '^stanchion_kept_' FROM pg_proc WHERE proname = 'grab'";
+        assert_eq!(bed.column(owners).await, ["t"]);
+        let powers =
+            "SELECT count(*) FROM pg_roles WHERE rolname ~ '^stanchion_kept_' AND (rolcanlogin OR rolsuper)";
+        assert_eq!(bed.scalar(powers).await, "0");
     }
 }
 

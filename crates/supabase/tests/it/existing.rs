@@ -69,6 +69,13 @@ async fn upstreams_own_objects_stay_as_they_are() {
                 Some((name, rest)) if rest.contains('/') || rest.is_empty() => {
                     after.lines().any(|line| line.starts_with(name))
                 }
+                // The one attribute that is ever taken away: below 16 it is power over the whole server.
+                _ if version == Version::V15 && line.starts_with("dashboard_user ") => {
+                    let line = line.replace(" CREATEROLE", "");
+                    after
+                        .lines()
+                        .any(|found| grown(&line, found) && !found.contains("CREATEROLE"))
+                }
                 _ => after.lines().any(|found| found == line || grown(line, found)),
             };
             assert!(kept, "{version}: {line}");

@@ -1,7 +1,7 @@
 //! Each service can do what it needs, and no more.
 
 use stanchion_supabase::database::Login;
-use stanchion_testkit::postgres::extremes;
+use stanchion_testkit::postgres::{Version, extremes};
 
 use crate::bed::{Bed, full_request, password};
 
@@ -194,7 +194,9 @@ async fn services_can_do_what_they_need_and_no_more() {
                 .as_ref()
                 .err()
                 .and_then(|error| error.as_db_error().map(ToString::to_string));
-            assert_eq!(result.is_ok(), *allowed, "{version}: {login:?}: {sql}: {said:?}");
+            // Below 16 who may make roles may do almost anything: nobody logs in who may.
+            let allowed = *allowed && !(version == Version::V15 && sql.starts_with("CREATE ROLE"));
+            assert_eq!(result.is_ok(), allowed, "{version}: {login:?}: {sql}: {said:?}");
         }
     }
 }

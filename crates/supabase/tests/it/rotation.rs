@@ -18,6 +18,16 @@ async fn new_keys_are_made_on_request_and_the_old_ones_stay_for_a_while() {
     let before = secrets.get("shop-jwt").await.unwrap();
     let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/rotate-keys-at": "2026-01-01T00:00:00Z" } } });
     stage.patch::<SupabaseProject>("shop", asked).await;
+    // Before anybody signs with the new keys, everybody accepts them: what the pods are given says so, and how far it is.
+    let is_published = |secret: &Secret| value(secret, "published-at").is_some();
+    let published = stage.wait().until(&secrets, "shop-jwt", is_published).await;
+    for key in ["anon-key", "signing-key", "jwt-secret"] {
+        assert_eq!(
+            value(&published, key),
+            value(&before, key),
+            "{key} is used as before"
+        );
+    }
     let is_new = |secret: &Secret| value(secret, "anon-key") != value(&before, "anon-key");
     let after = stage.wait().until(&secrets, "shop-jwt", is_new).await;
     assert_eq!(value(&after, "anon-key-previous"), value(&before, "anon-key"));
@@ -36,4 +46,52 @@ async fn new_keys_are_made_on_request_and_the_old_ones_stay_for_a_while() {
         text.contains("SUPABASE_ANON_KEY_PREVIOUS"),
         "the gateway accepts both"
     );
+}
+
+/// While a component does not roll out, the new keys are published and nobody signs with them; a restart changes nothing.
+#[tokio::test]
+async fn new_keys_are_not_used_before_every_component_knows_them() {
+    let stage = Stage::new().await;
+    let operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let secrets = stage.api::<Secret>();
+    let value = |secret: &Secret, key: &str| secret.data.as_ref().unwrap().get(key).cloned();
+    let before = secrets.get("shop-jwt").await.unwrap();
+    // Pods of this image never become ready.
+    stage
+        .project("shop", json!({ "meta": { "image": "registry/crash-loop:1" } }))
+        .await;
+    let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/rotate-keys-at": "now" } } });
+    stage.patch::<SupabaseProject>("shop", asked).await;
+    let says_so = |project: &SupabaseProject| {
+        let status = project.status.as_ref().unwrap();
+        let secrets = status
+            .conditions
+            .iter()
+            .find(|known| known.type_ == "SecretsReady");
+        secrets.is_some_and(|it| it.reason == "NewKeysPublished")
+            && status
+                .keys
+                .as_ref()
+                .is_some_and(|keys| keys.published_at.is_some())
+    };
+    stage.until("shop", says_so).await;
+    drop(operator);
+    let _operator = stage.operator().await;
+    stage.until("shop", says_so).await;
+    let waiting = secrets.get("shop-jwt").await.unwrap();
+    assert_eq!(value(&waiting, "signing-key"), value(&before, "signing-key"));
+    let next = value(&waiting, "signing-key-next");
+    assert!(next.is_some());
+    // The component is mended: the keys that were published are used.
+    stage
+        .project(
+            "shop",
+            json!({ "meta": { "image": "supabase/postgres-meta:v0.99.0" } }),
+        )
+        .await;
+    let used = |secret: &Secret| value(secret, "signing-key") == next;
+    stage.wait().until(&secrets, "shop-jwt", used).await;
+    stage.running("shop").await;
 }

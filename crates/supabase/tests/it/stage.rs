@@ -5,7 +5,7 @@ mod running;
 mod webhook;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -20,7 +20,6 @@ use stanchion_api::supabase::Phase;
 use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, ApiLayer, Options};
 use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
-use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::{PoolSettings, Pools};
 use stanchion_supabase::{ProjectController, Setup};
@@ -39,13 +38,10 @@ pub(crate) use pods::{Pod, container};
 pub(crate) use running::Running;
 pub(crate) use webhook::serve;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, KEY};
 
 /// How long anything may take: the machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-
-/// The installation's key: an operator that is started again has the same one.
-static KEY: LazyLock<Arc<FingerprintKey>> = LazyLock::new(|| Arc::new(FingerprintKey::generate()));
 
 /// As steep as the usual one and much shorter.
 const QUICK: Backoff = Backoff {
@@ -60,6 +56,8 @@ pub(crate) struct Stage {
     pub(crate) bed: Arc<Bed>,
     pub(crate) s3: S3,
     pub(crate) cluster: &'static Cluster,
+    /// What the operator's administrator allows.
+    pub(crate) allowed_images: Vec<String>,
     log: OperatorLog,
 }
 
@@ -81,6 +79,7 @@ impl Stage {
             bed: bed.into(),
             s3: S3::start().await,
             cluster,
+            allowed_images: Vec::new(),
             log: OperatorLog::in_memory(),
         };
         stage.secret("db", stage.database_secret()).await;
@@ -257,6 +256,7 @@ impl Stage {
         let setup = Setup {
             pools: Pools::new(PoolSettings::default(), Arc::new(())),
             fingerprints: Arc::clone(&KEY),
+            allowed_images: self.allowed_images.clone(),
         };
         operator.add(
             ProjectController::new(setup),

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use http::{Method, StatusCode};
 use serde_json::json;
 use stanchion_supabase::database::Login;
-use stanchion_testkit::{port, postgres::extremes, report, s3::S3};
+use stanchion_testkit::certificates::Authority;
+use stanchion_testkit::postgres::{Postgres, Tls, Version, extremes};
+use stanchion_testkit::scratch::Scratch;
+use stanchion_testkit::{port, report, s3::S3};
 
 use crate::bed::{Bed, request};
-use crate::jwt;
 use crate::service::Service;
+use crate::stage::Stage;
+use crate::{jwt, meta};
 
 /// A shell command that starts it. It is in no package registry, and wants a newer Node.js than most have.
 const VARIABLE: &str = "STANCHION_STORAGE_COMMAND";
@@ -89,4 +94,113 @@ async fn storage_migrates_in_its_own_schema_and_keeps_objects() {
         let outside = "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace";
         assert_eq!(bed.column(outside).await, Vec::<String>::new());
     }
+}
+
+/// What node-postgres makes of the URL that Storage is given: it checks the server with the authority that is named, and
+/// with no other. Storage's own program is not needed for that, only its driver, which meta has, too.
+#[tokio::test]
+async fn storages_url_checks_the_server_with_the_authority_that_is_named() {
+    let Some(program) = tokio::task::spawn_blocking(meta::program).await.unwrap() else {
+        return;
+    };
+    let server = Postgres::builder(Version::V18)
+        .setting("wal_level", "logical")
+        .tls(Tls::default());
+    let stage = Stage::on(Bed::of(server.start().await, "shop").await).await;
+    let authority = stage.bed.server.authority().unwrap().pem().to_owned();
+    stage.secret("ca", json!({ "ca.crt": authority })).await;
+    let _operator = stage.operator().await;
+    for mode in ["verify-ca", "verify-full"] {
+        let database = json!({ "sslMode": mode, "caSecretRef": { "name": "ca" } });
+        stage.project("shop", json!({ "database": database })).await;
+        stage.running("shop").await;
+        let pod = stage.pod("shop-storage").await;
+        let url = pod.value("DATABASE_URL");
+        let mounted = "/etc/stanchion/database/ca.crt";
+        assert!(url.contains(mounted), "{url}");
+        let mounts = pod.container.volume_mounts.iter().flatten();
+        assert!(
+            mounts
+                .into_iter()
+                .any(|mount| mounted.starts_with(&mount.mount_path))
+        );
+        let scratch = Scratch::new("stanchion-ca-").unwrap();
+        for (pem, expected) in [
+            (authority.clone(), true),
+            (Authority::new().pem().to_owned(), false),
+        ] {
+            let file = scratch.path().join("ca.crt");
+            std::fs::write(&file, pem).unwrap();
+            let url = url.replace(mounted, &file.display().to_string());
+            let script = "const { Client } = require('pg'); const client = new Client({ connectionString: process.argv[1] }); \
+                          client.connect().then(() => process.exit(0), (error) => { console.error(error.code); process.exit(9); })";
+            let output = Command::new("node")
+                .args(["-e", script, &url])
+                .current_dir(program.parent().unwrap())
+                .output()
+                .unwrap();
+            assert_eq!(output.status.success(), expected, "{mode}: {output:?}");
+        }
+    }
+}
+
+/// With exactly the environment of its Deployment, but for where it listens and where the authority's certificate lies: over
+/// TLS that is checked, and with the key that URLs are signed with.
+#[tokio::test]
+async fn storage_signs_urls_as_it_is_deployed() {
+    let Some(command) = std::env::var(VARIABLE).ok().filter(|command| !command.is_empty()) else {
+        report::skipped(
+            "Storage as it is deployed",
+            &format!("{VARIABLE} names no command"),
+        );
+        return;
+    };
+    let server = Postgres::builder(Version::V18)
+        .setting("wal_level", "logical")
+        .tls(Tls::default());
+    let stage = Stage::on(Bed::of(server.start().await, "shop").await).await;
+    let authority = stage.bed.server.authority().unwrap().pem().to_owned();
+    stage.secret("ca", json!({ "ca.crt": authority })).await;
+    let _operator = stage.operator().await;
+    let database = json!({ "sslMode": "verify-full", "caSecretRef": { "name": "ca" } });
+    stage.project("shop", json!({ "database": database })).await;
+    stage.running("shop").await;
+    let pod = stage.pod("shop-storage").await;
+    let scratch = Scratch::new("stanchion-ca-").unwrap();
+    let file = scratch.path().join("ca.crt");
+    std::fs::write(&file, authority).unwrap();
+    let url = pod.value("DATABASE_URL");
+    let url = url.replace("/etc/stanchion/database/ca.crt", &file.display().to_string());
+    let (port, admin) = (port::free(), port::free().to_string());
+    let listens = port.to_string();
+    let here = [
+        ("SERVER_HOST", "127.0.0.1"),
+        ("SERVER_PORT", listens.as_str()),
+        ("SERVER_ADMIN_PORT", admin.as_str()),
+        ("DATABASE_URL", url.as_str()),
+    ];
+    let arguments = ["-c", command.as_str()];
+    let storage = Service::of(Path::new("/bin/sh"), &arguments, &pod, &here, port).await;
+    let service = pod.value("SERVICE_KEY").to_owned();
+    let send = async |path: &str, body: serde_json::Value| {
+        let sent = storage
+            .send(Method::POST, path, Some(&service), Some(&body))
+            .await;
+        assert_eq!(sent.0, StatusCode::OK, "{path}: {}", sent.1);
+        sent.1
+    };
+    send(
+        "/bucket",
+        json!({"id": "private", "name": "private", "public": false}),
+    )
+    .await;
+    send("/object/private/a.json", json!({"a": 1})).await;
+    let signed = send("/object/sign/private/a.json", json!({"expiresIn": 600})).await;
+    let path = signed["signedURL"].as_str().unwrap().to_owned();
+    let (status, answer) = storage.send(Method::GET, &path, None, None).await;
+    assert_eq!((status, answer), (StatusCode::OK, json!({"a": 1})));
+    let header = path.split("token=").nth(1).unwrap().split('.').next().unwrap();
+    let header = base64::Engine::decode(&base64::prelude::BASE64_URL_SAFE_NO_PAD, header).unwrap();
+    let header: serde_json::Value = serde_json::from_slice(&header).unwrap();
+    assert_eq!(header["kid"], "storage-url-signing");
 }

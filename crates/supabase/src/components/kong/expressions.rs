@@ -47,6 +47,16 @@ const KEYS: &[ApiKey] = &[
         role: Role::Anon,
     },
     ApiKey {
+        variable: "SUPABASE_ANON_KEY_NEXT",
+        key: key::NEXT_ANON,
+        role: Role::Anon,
+    },
+    ApiKey {
+        variable: "SUPABASE_PUBLISHABLE_KEY_NEXT",
+        key: key::NEXT_PUBLISHABLE,
+        role: Role::Anon,
+    },
+    ApiKey {
         variable: "SUPABASE_SERVICE_KEY",
         key: key::SERVICE,
         role: Role::Service,
@@ -64,6 +74,16 @@ const KEYS: &[ApiKey] = &[
     ApiKey {
         variable: "SUPABASE_SECRET_KEY_PREVIOUS",
         key: key::PREVIOUS_SECRET_KEY,
+        role: Role::Service,
+    },
+    ApiKey {
+        variable: "SUPABASE_SERVICE_KEY_NEXT",
+        key: key::NEXT_SERVICE,
+        role: Role::Service,
+    },
+    ApiKey {
+        variable: "SUPABASE_SECRET_KEY_NEXT",
+        key: key::NEXT_SECRET_KEY,
         role: Role::Service,
     },
 ];

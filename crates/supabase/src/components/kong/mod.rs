@@ -90,6 +90,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("KONG_STATUS_ACCESS_LOG", "off"),
         ("KONG_DNS_ORDER", "LAST,A,CNAME"),
         ("KONG_DNS_NOT_FOUND_TTL", "1"),
+        ("KONG_DNS_VALID_TTL", "5"),
         (
             "KONG_PLUGINS",
             "request-transformer,cors,key-auth,acl,basic-auth,request-termination,ip-restriction,post-function",

@@ -57,6 +57,7 @@ pub(crate) fn bed(change: impl FnOnce(&mut Value)) -> Bed {
         own_secret: None,
         rotate: None,
         grace: SignedDuration::ZERO,
+        published: false,
         logins: &Login::ALL,
         generated: &generated,
     };

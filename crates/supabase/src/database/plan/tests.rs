@@ -1,11 +1,16 @@
 //! What is left to do, from catalogs made by hand.
 
+use std::sync::{Arc, LazyLock};
+
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::Attributes;
 
 use super::*;
 use crate::database::catalog::{Recorded, RoleFacts, fresh};
 use crate::database::mark::{self, Mark};
 use crate::database::roles;
+
+static KEY: LazyLock<Arc<FingerprintKey>> = LazyLock::new(|| Arc::new(FingerprintKey::generate()));
 
 const SUPERUSER: Attributes = Attributes {
     superuser: true,
@@ -19,6 +24,7 @@ fn request() -> Request {
     Request {
         project: "default/shop".to_owned(),
         passwords: [(Login::Rest, "a password".to_owned().into())].into(),
+        key: Arc::clone(&KEY),
     }
 }
 
@@ -38,10 +44,7 @@ fn done() -> Catalog {
     let verifier = stanchion_postgres::scram::verifier(&"a password".to_owned().into()).unwrap();
     catalog.verifiers.insert("authenticator".to_owned(), verifier);
     for role in roles::TABLE.iter().filter(|role| role.always) {
-        let mark = Mark {
-            project: "default/shop".to_owned(),
-            database_oid: catalog.database.oid,
-        };
+        let mark = Mark::new("default/shop", catalog.database.oid, role.name, &KEY);
         let facts = RoleFacts {
             login: role.login == Some(Login::Rest),
             create_db: true,

@@ -2,6 +2,7 @@
 
 use super::{Need, Place, Step, When};
 use crate::database::roles::Login;
+use crate::database::walls::Thing;
 
 use Need::Optional;
 
@@ -11,12 +12,34 @@ const STEP: Step = Step {
     place: Place::Project,
     need: Need::Required,
     when: When::Always,
+    touches: &[],
+    run_as: None,
     sql: "",
     settings: &[],
 };
 
 const EXTENSION: &str = include_str!("0030_extension.sql");
 const INTERNAL_SCHEMA: &str = include_str!("1010_internal_schema.sql");
+
+/// The schemas of the services.
+const SCHEMAS: &[Thing] = &[
+    Thing::schema("extensions"),
+    Thing::schema("graphql_public"),
+    Thing::schema("auth"),
+    Thing::schema("storage"),
+    Thing::schema("realtime"),
+    Thing::schema("_realtime"),
+    Thing::schema("supabase_functions"),
+];
+
+/// Where extensions put what they bring.
+const EXTENSION_SCHEMAS: &[Thing] = &[
+    Thing::schema("extensions"),
+    Thing::schema("cron"),
+    Thing::schema("net"),
+    Thing::schema("graphql"),
+    Thing::schema("vault"),
+];
 
 /// A step that creates an extension.
 macro_rules! extension {
@@ -26,6 +49,7 @@ macro_rules! extension {
             name: concat!("extension ", $name),
             need: $need,
             when: When::Available($name),
+            touches: EXTENSION_SCHEMAS,
             sql: EXTENSION,
             settings: &[
                 ("stanchion.extension", $name),
@@ -57,6 +81,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
     Step {
         number: 20,
         name: "schemas",
+        touches: SCHEMAS,
         sql: include_str!("0020_schemas.sql"),
         ..STEP
     },
@@ -67,9 +92,11 @@ pub(in crate::database) const TABLE: &[Step] = &[
         ..STEP
     },
     Step {
-        number: 22,
+        // 22 read a table that could be anybody's.
+        number: 23,
         name: "history of auth",
-        sql: include_str!("0022_auth_history.sql"),
+        touches: &[Thing::schema("auth"), Thing::table("auth", "schema_migrations")],
+        sql: include_str!("0023_auth_history.sql"),
         ..STEP
     },
     extension!(30, "pgcrypto", Need::Required, "extensions"),
@@ -83,19 +110,35 @@ pub(in crate::database) const TABLE: &[Step] = &[
     Step {
         number: 40,
         name: "functions of auth",
+        touches: &[
+            Thing::schema("auth"),
+            Thing::routine("auth", "uid"),
+            Thing::routine("auth", "role"),
+            Thing::routine("auth", "email"),
+            Thing::routine("auth", "jwt"),
+        ],
+        run_as: Some(Login::Auth),
         sql: include_str!("0040_auth_functions.sql"),
         ..STEP
     },
     Step {
         number: 50,
         name: "grants",
+        touches: SCHEMAS,
         sql: include_str!("0050_schema_grants.sql"),
         ..STEP
     },
     Step {
         number: 51,
         name: "default privileges",
+        touches: SCHEMAS,
         sql: include_str!("0051_default_privileges.sql"),
+        ..STEP
+    },
+    Step {
+        number: 52,
+        name: "who may connect",
+        sql: include_str!("0052_connect.sql"),
         ..STEP
     },
     Step {
@@ -121,6 +164,11 @@ pub(in crate::database) const TABLE: &[Step] = &[
         number: 80,
         name: "schema reload",
         need: Optional("after a change of the schema, say NOTIFY pgrst, 'reload schema'"),
+        touches: &[
+            Thing::schema("extensions"),
+            Thing::routine("extensions", "pgrst_ddl_watch").ours(),
+            Thing::routine("extensions", "pgrst_drop_watch").ours(),
+        ],
         sql: include_str!("0080_schema_reload.sql"),
         ..STEP
     },
@@ -128,6 +176,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
         number: 81,
         name: "access to extensions",
         need: Optional("pg_cron, pg_net and pg_graphql can be used by their owner only"),
+        touches: EXTENSION_SCHEMAS,
         sql: include_str!("0081_extension_access.sql"),
         ..STEP
     },
@@ -137,12 +186,22 @@ pub(in crate::database) const TABLE: &[Step] = &[
         need: Optional(
             "an extension that is created later must be opened by hand: SELECT _stanchion.open_extension(NAME)",
         ),
+        touches: &[
+            Thing::schema("extensions"),
+            Thing::routine("extensions", "grant_pg_cron_access").ours(),
+            Thing::routine("extensions", "grant_pg_net_access").ours(),
+            Thing::routine("extensions", "grant_pg_graphql_access").ours(),
+        ],
         sql: include_str!("0082_extension_triggers.sql"),
         ..STEP
     },
     Step {
         number: 90,
         name: "graphql",
+        touches: &[
+            Thing::schema("graphql_public"),
+            Thing::routine("graphql_public", "graphql"),
+        ],
         sql: include_str!("0090_graphql.sql"),
         ..STEP
     },
@@ -174,15 +233,27 @@ pub(in crate::database) const TABLE: &[Step] = &[
     Step {
         number: 100,
         name: "webhooks",
+        touches: &[
+            Thing::schema("supabase_functions"),
+            Thing::table("supabase_functions", "migrations"),
+            Thing::table("supabase_functions", "hooks"),
+            Thing::routine("supabase_functions", "http_request"),
+        ],
+        run_as: Some(Login::Functions),
         sql: include_str!("0100_webhooks.sql"),
         ..STEP
     },
     Step {
-        number: 110,
+        // 110 called a function that could be anybody's.
+        number: 111,
         name: "pooler",
         need: Optional("the pooler lets nobody in"),
         when: When::Login(Login::PoolerAuth),
-        sql: include_str!("0110_pooler.sql"),
+        touches: &[
+            Thing::schema("pgbouncer"),
+            Thing::routine("pgbouncer", "get_auth").ours(),
+        ],
+        sql: include_str!("0111_pooler.sql"),
         ..STEP
     },
     Step {
@@ -190,6 +261,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
         name: "schema of analytics",
         place: Place::Internal,
         when: When::Login(Login::Analytics),
+        touches: &[Thing::schema("_analytics")],
         sql: INTERNAL_SCHEMA,
         settings: &[
             ("stanchion.schema", "_analytics"),
@@ -202,6 +274,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
         name: "schema of the pooler",
         place: Place::Internal,
         when: When::Login(Login::Pooler),
+        touches: &[Thing::schema("_supavisor")],
         sql: INTERNAL_SCHEMA,
         settings: &[
             ("stanchion.schema", "_supavisor"),

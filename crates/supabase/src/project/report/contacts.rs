@@ -39,6 +39,8 @@ pub(super) fn report(
     ];
     for (kind, contact, slot, note) in rows {
         match contact {
+            // What was said of it stands until it is asked.
+            Contact::Unasked => {}
             Contact::Answered(latency) => {
                 conditions.set(kind, Truth::True, "Connected", &note);
                 if !slot.as_ref().is_some_and(|known| known.connected) {

@@ -7,6 +7,20 @@ use super::super::target::Wanted;
 use crate::components;
 use crate::database::Names;
 
+/// What is wrong with the addresses: a mail leads to where its reader's browser cannot get. Empty if nothing is.
+pub(super) fn warning(wanted: &Wanted, standing: &Standing) -> String {
+    let names = Names::default();
+    let project = standing.project(wanted, &names);
+    if wanted.secrets.smtp.is_none() || project.stated_url().is_some() {
+        return String::new();
+    }
+    format!(
+        "auth.smtpSecretRef is set and no public URL is: the links in mails lead to {}, which only pods reach; \
+         set studio.publicUrl, ingress.host or gateway.hostnames",
+        project.public_url()
+    )
+}
+
 /// The addresses of a project. A component is found at its Service, by the first port of its row.
 pub(super) fn of(wanted: &Wanted, standing: &Standing) -> Endpoints {
     let at = |field: &str| {

@@ -57,7 +57,7 @@ pub(super) fn report(
     };
     // A hiccup of the API server is no reason to say anything about a project that runs: its pods were not asked.
     let contact_lost = matches!(outcome.observed, Some(Observed::Project(present))
-        if !present.postgres.answered() || !present.s3.answered());
+        if present.postgres.is_lost() || present.s3.is_lost());
     let same_spec = status.observed_generation == project.metadata.generation;
     if problem.class == Class::Transient && !contact_lost && same_spec && status.phase == Some(Phase::Running)
     {

@@ -170,16 +170,36 @@ fn present_report(
     outcome: &Seen<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
-    conditions.set(condition::SECRETS_READY, Truth::True, "SecretsGenerated", "");
+    let (reason, said) = match present.standing.keys.published_at {
+        None => ("SecretsGenerated", ""),
+        Some(_) => (
+            "NewKeysPublished",
+            "new keys are published and accepted by every component that has rolled out; they are used once all have",
+        ),
+    };
+    conditions.set(condition::SECRETS_READY, Truth::True, reason, said);
     let network = if wanted.spec.gateway.is_some() {
         ROUTED
     } else {
         "ServicesConfigured"
     };
-    conditions.set(condition::NETWORK_READY, Truth::True, network, "");
+    let warning = endpoints::warning(wanted, &present.standing);
+    let is_news = find(&status.conditions, condition::NETWORK_READY).map(|known| known.message.as_str())
+        != Some(warning.as_str());
+    conditions.set(condition::NETWORK_READY, Truth::True, network, &warning);
     status.endpoints = Some(endpoints::of(wanted, &present.standing));
     status.keys = Some(present.standing.keys.clone());
-    rolled_out(project, status, conditions, (wanted, &present.look), outcome, now)
+    let database = outcome.applied.database.as_ref();
+    status.login_suffix = database
+        .map(|database| database.names.suffix().to_owned())
+        .or(status.login_suffix);
+    let mut report = rolled_out(project, status, conditions, (wanted, &present.look), outcome, now);
+    if is_news && !warning.is_empty() {
+        report
+            .notices
+            .push(Notice::warning("PublicURLMissing", "Reconcile", warning));
+    }
+    report
 }
 
 /// How far the rollout has come.

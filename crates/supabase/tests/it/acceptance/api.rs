@@ -146,7 +146,7 @@ async fn a02_defaults_are_in_the_stored_object() {
         let image = spec[field]["image"].as_str().unwrap_or_default();
         assert!(image.contains('/') && image.contains(':'), "{field}: {image}");
     }
-    assert_eq!(spec["kong"]["image"], "kong/kong:3.9.1");
+    assert_eq!(spec["kong"]["image"], "kong/kong:3.9.3");
 }
 
 #[tokio::test]

@@ -45,9 +45,9 @@ async fn a14_what_the_spec_says_of_a_component_is_so() {
     for (name, requests, limits) in [
         ("auth", ("64Mi", "50m"), ("128Mi", "100m")),
         ("postgrest", ("128Mi", "100m"), ("256Mi", "200m")),
-        ("realtime", ("128Mi", "100m"), ("256Mi", "200m")),
+        ("realtime", ("256Mi", "100m"), ("512Mi", "500m")),
         ("storage", ("256Mi", "100m"), ("512Mi", "500m")),
-        ("meta", ("64Mi", "50m"), ("128Mi", "100m")),
+        ("meta", ("192Mi", "50m"), ("256Mi", "200m")),
         ("studio", ("256Mi", "100m"), ("512Mi", "500m")),
     ] {
         let deployment: Deployment = stage.get(&format!("shop-{name}")).await;

@@ -1,0 +1,400 @@
+//! Who made what the steps touch. A step reads, calls and completes what it finds, mostly as a superuser, so whoever made
+//! that first would run code as one: a function behind an event trigger, a view in the place of a table, the default
+//! of a column. The steps therefore touch only what is absent or belongs to somebody whom the project trusts anyway.
+//!
+//! The question reads the catalogs alone. It is asked in the transaction that the steps run in, and before anything
+//! else of the database is read. What is absent then and there later fails: nothing that matters is made `IF NOT EXISTS`
+//! where strangers may create; a step that finds a routine is checked once more, before the next statement.
+
+use std::collections::BTreeSet;
+
+use stanchion_kernel::Problem;
+use stanchion_postgres::{Query, Row, RowError, Server, Statement};
+
+use super::roles::{Names, TABLE as ROLES};
+use super::steps::{Step, TABLE};
+
+/// Who may own a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Trust {
+    /// The administrator or a superuser: it is run, or read, with the administrator's rights.
+    Administrator,
+    /// Also an extension and the roles of this project: it is theirs to use.
+    Project,
+}
+
+/// What kind of thing it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Schema,
+    /// An ordinary or partitioned table: reading a view runs its owner's code.
+    Table,
+    /// A function or procedure, whatever its arguments.
+    Routine,
+}
+
+/// Something that a step reads, calls, completes, or makes where it is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Thing {
+    pub(super) kind: Kind,
+    pub(super) schema: &'static str,
+    pub(super) name: &'static str,
+    pub(super) trust: Trust,
+}
+
+impl Thing {
+    pub(super) const fn schema(schema: &'static str) -> Self {
+        Self {
+            kind: Kind::Schema,
+            schema,
+            name: "",
+            trust: Trust::Project,
+        }
+    }
+
+    pub(super) const fn table(schema: &'static str, name: &'static str) -> Self {
+        Self {
+            kind: Kind::Table,
+            schema,
+            name,
+            trust: Trust::Project,
+        }
+    }
+
+    pub(super) const fn routine(schema: &'static str, name: &'static str) -> Self {
+        Self {
+            kind: Kind::Routine,
+            schema,
+            name,
+            trust: Trust::Project,
+        }
+    }
+
+    /// The same, run or read with the administrator's rights.
+    pub(super) const fn ours(self) -> Self {
+        Self {
+            trust: Trust::Administrator,
+            ..self
+        }
+    }
+}
+
+/// The record, which is read in every pass.
+pub(super) const RECORD: &[Thing] = &[
+    Thing::schema("_stanchion").ours(),
+    Thing::table("_stanchion", "installation").ours(),
+    Thing::table("_stanchion", "steps").ours(),
+    Thing::table("_stanchion", "logins").ours(),
+    Thing::table("_stanchion", "made").ours(),
+    Thing::routine("_stanchion", "open_extension").ours(),
+];
+
+/// The schema whose routines the scripts of extensions could take for their own.
+const EXTENSIONS: &str = "extensions";
+
+/// A thing that is there, or something else of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// `n`, `c`, `p`, or `e` for an event trigger, whose owner is that of its function.
+    class: String,
+    schema: String,
+    name: String,
+    /// `relkind`.
+    relation: String,
+    owner: String,
+    superuser: bool,
+    /// A member of an extension.
+    extension: bool,
+}
+
+const QUESTION: &str = "\
+SELECT f.class, f.schema, f.name, f.relation, r.rolname::pg_catalog.text, r.rolsuper, \
+       EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = f.catalog AND d.objid = f.oid AND d.deptype = 'e') \
+FROM (\
+  SELECT 'n' AS class, n.nspname::pg_catalog.text AS schema, '' AS name, '' AS relation, n.nspowner AS owner, \
+         'pg_catalog.pg_namespace'::pg_catalog.regclass AS catalog, n.oid \
+  FROM pg_catalog.pg_namespace n WHERE n.nspname = ANY ($1) \
+  UNION ALL \
+  SELECT 'c', n.nspname::pg_catalog.text, c.relname::pg_catalog.text, c.relkind::pg_catalog.text, c.relowner, \
+         'pg_catalog.pg_class'::pg_catalog.regclass, c.oid \
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+  WHERE n.nspname = ANY ($1) AND c.relname = ANY ($2) \
+  UNION ALL \
+  SELECT 'p', n.nspname::pg_catalog.text, p.proname::pg_catalog.text, '', p.proowner, \
+         'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid \
+  FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+  WHERE n.nspname = ANY ($1) AND (p.proname = ANY ($3) OR (n.nspname = $4 AND NOT EXISTS (\
+    SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass \
+      AND d.objid = p.oid AND d.deptype = 'e'))) \
+  UNION ALL \
+  SELECT 'e', '', t.evtname::pg_catalog.text, p.oid::pg_catalog.regprocedure::pg_catalog.text, p.proowner, \
+         'pg_catalog.pg_event_trigger'::pg_catalog.regclass, t.oid \
+  FROM pg_catalog.pg_event_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.evtfoid WHERE t.evtenabled <> 'D'\
+) f JOIN pg_catalog.pg_roles r ON r.oid = f.owner \
+ORDER BY 1, 2, 3 LIMIT 1001";
+/// Nobody needs so many; more of them could hide the one that matters.
+const MOST: usize = 1000;
+
+/// Every thing that any step touches.
+fn all() -> impl Iterator<Item = &'static Thing> {
+    RECORD.iter().chain(TABLE.iter().flat_map(|step| step.touches))
+}
+
+/// Asks what there is of all that.
+pub(super) fn question() -> Query {
+    let names = |of: fn(&Thing) -> Option<&'static str>| {
+        let names: BTreeSet<&str> = all().filter_map(of).collect();
+        names.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let named = |kind| names_of_kind(kind);
+    Query::new(QUESTION)
+        .texts(names(|thing| Some(thing.schema)))
+        .texts(named(Kind::Table))
+        .texts(named(Kind::Routine))
+        .text(EXTENSIONS)
+}
+
+fn names_of_kind(kind: Kind) -> Vec<String> {
+    let names: BTreeSet<&str> = all()
+        .filter(|thing| thing.kind == kind)
+        .map(|thing| thing.name)
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The answer.
+pub(super) fn of_rows(rows: &[Row]) -> Result<Vec<Found>, RowError> {
+    rows.iter()
+        .map(|row| {
+            Ok(Found {
+                class: row.try_get(0)?,
+                schema: row.try_get(1)?,
+                name: row.try_get(2)?,
+                relation: row.try_get(3)?,
+                owner: row.try_get(4)?,
+                superuser: row.try_get(5)?,
+                extension: row.try_get(6)?,
+            })
+        })
+        .collect()
+}
+
+/// Refuses to read the record if it is somebody else's.
+pub(super) fn check_record(found: &[Found], server: &Server) -> Result<(), Problem> {
+    if found.len() > MOST {
+        let message = format!(
+            "schema {EXTENSIONS:?} has more than {MOST} routines that belong to no extension: drop those that nobody needs"
+        );
+        return Err(Problem::human("ObjectNotTrusted", message));
+    }
+    check(found, server, &BTreeSet::new(), RECORD)
+}
+
+/// Refuses to run steps on what strangers have made, and anything at all where a stranger's function would run with it.
+pub(super) fn check_steps<'a>(
+    found: &[Found],
+    server: &Server,
+    names: &Names,
+    steps: impl IntoIterator<Item = &'a Step>,
+) -> Result<(), Problem> {
+    let roles: BTreeSet<String> = ROLES.iter().map(|role| names.role(role)).collect();
+    for trigger in found.iter().filter(|found| found.class == "e") {
+        if !trigger.is_ours(server) {
+            return Err(refused(
+                &format!("event trigger {:?} calls {}", trigger.name, trigger.relation),
+                "which belongs to",
+                trigger,
+                server,
+            ));
+        }
+    }
+    for step in steps {
+        check(found, server, &roles, step.touches)?;
+        if step.creates_extension() {
+            for routine in found
+                .iter()
+                .filter(|found| found.class == "p" && found.schema == EXTENSIONS)
+            {
+                if !routine.is_ours(server) && !routine.extension {
+                    let what = format!("routine {EXTENSIONS}.{}", routine.name);
+                    return Err(refused(&what, "belongs to", routine, server));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check(
+    found: &[Found],
+    server: &Server,
+    roles: &BTreeSet<String>,
+    things: &[Thing],
+) -> Result<(), Problem> {
+    for thing in things {
+        for found in found.iter().filter(|found| found.has_the_name_of(thing)) {
+            if thing.kind == Kind::Table && !["r", "p"].contains(&found.relation.as_str()) {
+                return Err(refused(
+                    &format!("{} is no table", found.text()),
+                    "and belongs to",
+                    found,
+                    server,
+                ));
+            }
+            let theirs = thing.trust == Trust::Project && (found.extension || roles.contains(&found.owner));
+            if !found.is_ours(server) && !theirs {
+                return Err(refused(&found.text(), "belongs to", found, server));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused(what: &str, belongs: &str, found: &Found, server: &Server) -> Problem {
+    let (owner, role) = (&found.owner, &server.role);
+    let message = format!(
+        "{what} {belongs} role {owner:?}, who could run code with the rights of {role:?} by it: drop it, or look at it and \
+         then say ALTER … OWNER TO \"{role}\""
+    );
+    Problem::human("ObjectNotTrusted", message)
+}
+
+impl Found {
+    fn has_the_name_of(&self, thing: &Thing) -> bool {
+        let class = match thing.kind {
+            Kind::Schema => "n",
+            Kind::Table => "c",
+            Kind::Routine => "p",
+        };
+        self.class == class && self.schema == thing.schema && self.name == thing.name
+    }
+
+    /// The administrator's, or that of somebody who can do everything anyway.
+    fn is_ours(&self, server: &Server) -> bool {
+        self.superuser || self.owner == server.role || server.cloud_admin_of.contains(&self.owner)
+    }
+
+    fn text(&self) -> String {
+        match self.class.as_str() {
+            "n" => format!("schema {:?}", self.schema),
+            "c" => format!("relation {:?}.{:?}", self.schema, self.name),
+            _ => format!("routine {:?}.{:?}", self.schema, self.name),
+        }
+    }
+}
+
+/// Whether every relation and routine that a step touches is absent, or belongs to this role.
+pub(super) fn is_for(step: &Step, found: &[Found], role: &str) -> bool {
+    step.touches.iter().all(|thing| {
+        let same = found.iter().filter(|found| found.has_the_name_of(thing));
+        thing.kind == Kind::Schema || same.into_iter().all(|found| found.owner == role)
+    })
+}
+
+/// Whether the schema of the record is there.
+pub(super) fn has_record_schema(found: &[Found]) -> bool {
+    found
+        .iter()
+        .any(|found| found.class == "n" && found.schema == "_stanchion")
+}
+
+/// Looks again after a step: somebody could have made one of its routines after we looked first.
+pub(super) fn look_again(step: &Step) -> Option<Statement> {
+    let routines: Vec<&Thing> = step
+        .touches
+        .iter()
+        .filter(|thing| thing.kind == Kind::Routine && thing.trust == Trust::Administrator)
+        .collect();
+    (!routines.is_empty()).then(|| {
+        Statement::new(
+            "DO $stanchion$ DECLARE routine pg_catalog.text; BEGIN \
+             SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text INTO routine FROM pg_catalog.pg_proc p \
+             JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace JOIN pg_catalog.pg_roles r ON r.oid = p.proowner \
+             WHERE NOT r.rolsuper AND r.rolname <> current_user AND (n.nspname, p.proname) IN (",
+        )
+        .list(", ", routines, |statement, thing| {
+            statement
+                .sql("(")
+                .literal(thing.schema)
+                .sql(", ")
+                .literal(thing.name)
+                .sql(")")
+        })
+        .sql(
+            ") LIMIT 1; IF FOUND THEN RAISE EXCEPTION 'routine % was made by somebody else meanwhile', routine \
+             USING ERRCODE = 'insufficient_privilege'; END IF; END $stanchion$",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use stanchion_postgres::server::Attributes;
+
+    use super::super::catalog::fresh;
+    use super::*;
+
+    fn found(class: &str, schema: &str, name: &str, relation: &str, owner: &str) -> Found {
+        Found {
+            class: class.to_owned(),
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+            relation: relation.to_owned(),
+            owner: owner.to_owned(),
+            superuser: owner == "postgres",
+            extension: owner == "extension",
+        }
+    }
+
+    fn server() -> Server {
+        fresh(180_000, Attributes::default()).server
+    }
+
+    fn step(number: i32) -> &'static Step {
+        TABLE.iter().find(|step| step.number == number).unwrap()
+    }
+
+    fn verdict(found: Found, number: i32) -> Option<String> {
+        let names = Names::with_suffix("");
+        let checked = check_steps(&[found], &server(), &names, [step(number)]);
+        checked.err().map(|problem| {
+            assert_eq!(problem.reason, "ObjectNotTrusted");
+            problem.message
+        })
+    }
+
+    #[test]
+    fn the_record_is_the_administrators() {
+        let check = |found: Found| check_record(&[found], &server()).is_ok();
+        assert!(check(found("n", "_stanchion", "", "", "boss")));
+        assert!(check(found("c", "_stanchion", "installation", "r", "postgres")));
+        assert!(!check(found("c", "_stanchion", "installation", "v", "boss")));
+        assert!(!check(found("c", "_stanchion", "steps", "r", "dev")));
+        // Nor a project's role: it would run with more rights than its own.
+        assert!(!check(found("n", "_stanchion", "", "", "dashboard_user")));
+    }
+
+    #[test]
+    fn what_a_step_touches_is_somebodys_whom_the_project_trusts() {
+        for owner in ["boss", "postgres", "supabase_auth_admin", "extension"] {
+            assert_eq!(verdict(found("n", "auth", "", "", owner), 20), None, "{owner}");
+        }
+        let said = verdict(found("n", "auth", "", "", "dev"), 20).unwrap();
+        assert!(said.contains("schema \"auth\" belongs to role \"dev\""), "{said}");
+        // Of another step.
+        assert_eq!(verdict(found("n", "pgbouncer", "", "", "dev"), 20), None);
+    }
+
+    #[test]
+    fn what_runs_as_the_administrator_is_his_alone() {
+        for owner in ["dashboard_user", "dev"] {
+            assert!(verdict(found("p", "extensions", "pgrst_ddl_watch", "", owner), 80).is_some());
+            assert!(verdict(found("e", "", "watch", "public.f()", owner), 20).is_some());
+            assert!(verdict(found("p", "extensions", "digest", "", owner), 30).is_some());
+        }
+        assert_eq!(
+            verdict(found("p", "extensions", "pgrst_ddl_watch", "", "postgres"), 80),
+            None
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! The operator makes pods with its own rights: it is nobody's way to more than the namespace gives.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use stanchion_api::SupabaseProject;
+
+use crate::stage::{Stage, condition};
+
+fn says(project: &SupabaseProject, words: &str) -> bool {
+    let message = project
+        .status
+        .as_ref()
+        .and_then(|status| status.message.as_deref());
+    message.is_some_and(|message| message.contains(words))
+}
+
+/// A Deployment and a Service with a component's names, made by somebody else and controlled by nobody.
+#[tokio::test]
+async fn unowned_children_are_left_alone_unless_they_may_be_adopted() {
+    let stage = Stage::new().await;
+    let labels = json!({ "app": "theirs" });
+    let service: Service = serde_json::from_value(json!({
+        "metadata": { "name": "shop-auth" },
+        "spec": { "selector": labels, "ports": [{ "port": 1 }] },
+    }))
+    .unwrap();
+    let services = stage.api::<Service>();
+    let before = services.create(&PostParams::default(), &service).await.unwrap();
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    let refused = |project: &SupabaseProject| {
+        says(
+            project,
+            "Service shop-auth exists and does not belong to SupabaseProject shop",
+        ) && says(project, "stanchion.dev/adopt-by=shop")
+    };
+    stage.until("shop", refused).await;
+    let found = services.get("shop-auth").await.unwrap();
+    assert_eq!(
+        found.resource_version(),
+        before.resource_version(),
+        "nothing was written"
+    );
+
+    let consent = json!({ "metadata": { "annotations": { "stanchion.dev/adopt-by": "shop" } } });
+    stage.patch::<Service>("shop-auth", consent).await;
+    stage.running("shop").await;
+    let adopted = services.get("shop-auth").await.unwrap();
+    assert_eq!(adopted.uid(), before.uid());
+    assert_eq!(adopted.owner_references()[0].name, "shop");
+}
+
+#[tokio::test]
+async fn what_the_namespace_forbids_is_refused() {
+    let stage = Stage::new().await;
+    let label =
+        |level: &str| json!({ "metadata": { "labels": { "pod-security.kubernetes.io/enforce": level } } });
+    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+    let enforce = async |level: &str| {
+        let params = PatchParams::default();
+        namespaces
+            .patch(&stage.namespace, &params, &Patch::Merge(label(level)))
+            .await
+            .unwrap();
+    };
+    enforce("restricted").await;
+    let _operator = stage.operator().await;
+    let rooted = json!({ "auth": { "securityContext": { "runAsUser": 0 } } });
+    stage.project("shop", rooted).await;
+    let refused = |project: &SupabaseProject| says(project, "spec.auth.securityContext: it runs as root");
+    let project = stage.until("shop", refused).await;
+    assert_eq!(condition(&project, "Ready").unwrap().0, "False");
+    assert!(stage.all::<Deployment>().await.is_empty());
+    // What is within the level is nobody's business.
+    stage
+        .project(
+            "shop",
+            json!({ "auth": { "securityContext": { "runAsUser": 7 } } }),
+        )
+        .await;
+    stage.running("shop").await;
+    // And so is anything where nothing is enforced.
+    enforce("privileged").await;
+    stage
+        .project(
+            "shop",
+            json!({ "auth": { "securityContext": { "runAsUser": 0 } } }),
+        )
+        .await;
+    stage.running("shop").await;
+}
+
+#[tokio::test]
+async fn images_are_those_that_the_administrator_allows() {
+    let mut stage = Stage::new().await;
+    stage.allowed_images = vec!["mirror.example.com/".to_owned()];
+    let _operator = stage.operator().await;
+    stage
+        .project("shop", json!({ "auth": { "image": "evil.example.com/miner:1" } }))
+        .await;
+    let refused = |project: &SupabaseProject| {
+        says(project, "spec.auth.image: \"evil.example.com/miner:1\"") && says(project, "mirror.example.com/")
+    };
+    stage.until("shop", refused).await;
+    assert!(stage.all::<Deployment>().await.is_empty());
+    stage
+        .project(
+            "shop",
+            json!({ "auth": { "image": "mirror.example.com/gotrue:1" } }),
+        )
+        .await;
+    stage.running("shop").await;
+}
+
+/// The way back leads back: the deprecated alias of the field does not restore it.
+#[tokio::test]
+async fn a_service_account_that_is_taken_out_goes() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator().await;
+    stage
+        .project("shop", json!({ "auth": { "serviceAccountName": "special" } }))
+        .await;
+    stage.running("shop").await;
+    let account = |deployment: &Deployment| -> Vec<Value> {
+        let pod = serde_json::to_value(&deployment.spec.as_ref().unwrap().template.spec).unwrap();
+        ["serviceAccountName", "serviceAccount"]
+            .iter()
+            .filter_map(|field| pod.get(field).cloned())
+            .collect()
+    };
+    let deployment: Deployment = stage.get("shop-auth").await;
+    assert_eq!(account(&deployment), ["special", "special"]);
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    let deployment: Deployment = stage.get("shop-auth").await;
+    assert_eq!(account(&deployment), Vec::<Value>::new());
+}

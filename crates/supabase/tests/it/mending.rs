@@ -1,0 +1,42 @@
+//! What was harmed while nobody looked is mended first, and the database is asked after that.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use serde_json::json;
+use stanchion_api::SupabaseProject;
+use stanchion_testkit::proxy::Cut;
+
+use crate::stage::{Stage, is_running};
+
+/// The database answers nobody: a restart mends the children all the same, and then says what is wrong with the database.
+#[tokio::test]
+async fn children_are_mended_before_the_database_is_asked() {
+    let stage = Stage::new().await;
+    let proxy = stage.proxy().await;
+    let operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    operator.idle().await;
+    operator.kill().await;
+
+    let harm = json!({ "spec": { "replicas": 3 } });
+    stage.patch::<Deployment>("shop-auth", harm).await;
+    stage.delete::<Service>("shop-kong").await;
+    proxy.cut(Cut::Refuse).await;
+    let _operator = stage.operator().await;
+    let mended = |deployment: &Deployment| deployment.spec.as_ref().unwrap().replicas == Some(1);
+    let deployments = stage.api::<Deployment>();
+    stage.wait().until(&deployments, "shop-auth", mended).await;
+    let exists = |_: &Service| true;
+    let services = stage.api::<Service>();
+    stage.wait().until(&services, "shop-kong", exists).await;
+    let lost = |project: &SupabaseProject| {
+        let conditions = &project.status.as_ref().unwrap().conditions;
+        conditions
+            .iter()
+            .any(|known| known.type_ == "PostgreSQLConnected" && known.status == "False")
+    };
+    stage.until("shop", lost).await;
+    proxy.restore().await;
+    stage.until("shop", is_running).await;
+}

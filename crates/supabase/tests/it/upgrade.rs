@@ -1,0 +1,117 @@
+//! A project that an earlier version of the operator made, with that version's marks, steps and Secret: it goes on, and every
+//! login and every key of it stays good.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use stanchion_supabase::database::Login;
+use stanchion_testkit::postgres::{Version, extremes};
+
+use crate::bed::Bed;
+use crate::stage::Stage;
+
+/// The rows that 89a1792 wrote for steps that have a successor, and what its steps left otherwise.
+const BEFORE: &str = "\
+DELETE FROM _stanchion.steps WHERE number IN (23, 52, 111); \
+INSERT INTO _stanchion.steps (number, name, hash, seen) VALUES \
+  (22, 'history of auth', '931d22d42b78d9fa', 'postgres (superuser)'), \
+  (110, 'pooler', '6cfa4152117228c3', 'postgres (superuser)'); \
+DELETE FROM _stanchion.made WHERE kind = 'connect'; \
+GRANT CONNECT ON DATABASE shop TO PUBLIC; \
+ALTER ROLE dashboard_user CREATEROLE; \
+CREATE OR REPLACE FUNCTION pgbouncer.get_auth(p_usename text) RETURNS TABLE (username text, password text) \
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ \
+    SELECT a.rolname::text, a.rolpassword FROM pg_authid a \
+    WHERE a.rolname = p_usename AND a.rolcanlogin AND NOT a.rolsuper $$; \
+CREATE ROLE app LOGIN PASSWORD 'app'; CREATE TABLE public.orders (id int); GRANT SELECT ON public.orders TO app";
+
+/// The keys of the Secret that came later.
+const LATER: [&str; 3] = [
+    "storage-url-signing-key",
+    "storage-jwks",
+    "realtime-db-enc-key-gcm",
+];
+
+/// Its mark said whose a login is, and nothing more.
+fn old_mark(namespace: &str, role: &str) -> String {
+    format!(
+        "DO $$ BEGIN EXECUTE format('COMMENT ON ROLE {role} IS %L', \
+         '[stanchion SupabaseProject {namespace}/shop ' || \
+         (SELECT oid FROM pg_database WHERE datname = 'shop') || ']'); END $$"
+    )
+}
+
+async fn upgraded(version: Version) {
+    let stage = Stage::on(Bed::new(version).await).await;
+    let operator = stage.operator().await;
+    let spec = json!({ "pooler": {} });
+    stage.project("shop", spec).await;
+    stage.running("shop").await;
+    operator.idle().await;
+    operator.kill().await;
+    stage.bed.execute(BEFORE).await;
+    let logins: Vec<Login> = Login::ALL
+        .into_iter()
+        .filter(|login| ![Login::Functions, Login::Analytics].contains(login))
+        .collect();
+    for login in &logins {
+        stage.bed.execute(&old_mark(&stage.namespace, login.role())).await;
+    }
+    let removed: Vec<Value> = LATER
+        .iter()
+        .map(|key| json!({ "op": "remove", "path": format!("/data/{key}") }))
+        .collect();
+    let patch: json_patch::Patch = serde_json::from_value(removed.into()).unwrap();
+    let secrets = stage.api::<Secret>();
+    secrets
+        .patch("shop-jwt", &PatchParams::default(), &Patch::<Secret>::Json(patch))
+        .await
+        .unwrap();
+    let before = stage.values("shop-jwt").await;
+
+    let _operator = stage.operator().await;
+    let complete = |secret: &Secret| {
+        let data = secret.data.as_ref().unwrap();
+        LATER.iter().all(|key| data.contains_key(*key))
+    };
+    stage.wait().until(&secrets, "shop-jwt", complete).await;
+    stage.running("shop").await;
+    let closed = async || {
+        let public = "SELECT count(*) FROM _stanchion.steps WHERE number = 52";
+        stage.bed.scalar(public).await == "1"
+    };
+    stage.wait().eventually("the database is closed", closed).await;
+
+    let after = stage.values("shop-jwt").await;
+    for (key, value) in &before {
+        assert_eq!(after.get(key), Some(value), "{version}: {key} stays as it was");
+    }
+    for login in logins {
+        let key = match login {
+            Login::ReadOnly => "database-password-meta".to_owned(),
+            Login::PoolerAuth => "database-password-pooler-auth".to_owned(),
+            other => format!("database-password-{}", format!("{other:?}").to_lowercase()),
+        };
+        let database = if login == Login::Pooler {
+            "_supabase"
+        } else {
+            "shop"
+        };
+        let connected = stage
+            .bed
+            .server
+            .connect(login.role(), &after[&key], database)
+            .await;
+        connected.unwrap_or_else(|error| panic!("{version} {login:?}: {error:?}"));
+    }
+    // And so does a login that people made.
+    let app = stage.bed.server.connect("app", "app", "shop").await.unwrap();
+    app.batch_execute("SELECT FROM public.orders").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_upgrade_breaks_no_login_and_no_key() {
+    for version in extremes() {
+        upgraded(version).await;
+    }
+}

@@ -1,0 +1,324 @@
+//! Whoever was in a database first, and whoever has a login of another project, gets nothing by it.
+
+use stanchion_kernel::Class;
+use stanchion_supabase::database::{self, Login};
+use stanchion_testkit::postgres::{Version, extremes, versions};
+
+use crate::bed::{Bed, full_request, password, pools, request, request_of, target};
+
+/// A login that may do nothing but create in the database, and in public.
+async fn with_a_stranger(version: Version) -> Bed {
+    let bed = Bed::new(version).await;
+    bed.execute(
+        "CREATE ROLE dev LOGIN PASSWORD 'dev'; GRANT CREATE ON DATABASE shop TO dev; GRANT CREATE ON SCHEMA public TO dev",
+    )
+    .await;
+    bed
+}
+
+/// What the stranger does, as itself.
+async fn plant(bed: &Bed, sql: &str) {
+    let dev = bed.server.connect("dev", "dev", &bed.database).await.unwrap();
+    dev.batch_execute(sql).await.unwrap();
+}
+
+async fn is_superuser(bed: &Bed) -> bool {
+    bed.scalar("SELECT rolsuper FROM pg_roles WHERE rolname = 'dev'")
+        .await
+        == "t"
+}
+
+/// A function that makes the stranger a superuser wherever a superuser runs it.
+const GRAB: &str = "CREATE FUNCTION public.grab() RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
+    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN ALTER ROLE dev SUPERUSER; END IF; \
+    RETURN 'x'; END $$;";
+
+/// Each by what it plants, and what the refusal names.
+const TRAPS: [(&str, &str, &str); 5] = [
+    (
+        "the function of an event trigger that the operator makes",
+        "CREATE SCHEMA extensions; \
+         CREATE FUNCTION extensions.pgrst_ddl_watch() RETURNS event_trigger LANGUAGE plpgsql AS \
+         'BEGIN PERFORM public.grab(); END';",
+        "schema \"extensions\"",
+    ),
+    (
+        "a trigger on the record",
+        "CREATE SCHEMA _stanchion; \
+         CREATE TABLE _stanchion.installation (only_row bool DEFAULT true, project text, suffix text); \
+         CREATE FUNCTION _stanchion.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.grab(); RETURN NEW; END'; \
+         CREATE TRIGGER t BEFORE INSERT ON _stanchion.installation FOR EACH ROW EXECUTE FUNCTION _stanchion.f();",
+        "schema \"_stanchion\"",
+    ),
+    (
+        "a default on the record",
+        "CREATE SCHEMA _stanchion; \
+         CREATE TABLE _stanchion.installation (only_row text DEFAULT public.grab(), project text, suffix text);",
+        "schema \"_stanchion\"",
+    ),
+    (
+        "a view in the place of Auth's history",
+        "CREATE SCHEMA auth; CREATE TABLE auth.users (id int); CREATE TABLE auth.schema_migrations (version text); \
+         CREATE VIEW public.schema_migrations AS SELECT public.grab() AS version;",
+        "schema \"auth\"",
+    ),
+    (
+        "a view in the place of the record",
+        "CREATE SCHEMA _stanchion; \
+         CREATE VIEW _stanchion.installation AS SELECT public.grab() AS project, '' AS suffix; \
+         CREATE TABLE _stanchion.steps (number int, hash text, skipped text, seen text);",
+        "schema \"_stanchion\"",
+    ),
+];
+
+/// a7: five ways to be in the database first.
+#[tokio::test]
+async fn what_a_stranger_made_first_is_neither_read_nor_run() {
+    for version in versions() {
+        let bed = with_a_stranger(version).await;
+        for (what, trap, named) in TRAPS {
+            plant(&bed, &format!("{GRAB}{trap}")).await;
+            for problem in [
+                bed.initialise(&request()).await.unwrap_err(),
+                bed.inspect(&request()).await.unwrap_err(),
+            ] {
+                let expected = (Class::Human, "ObjectNotTrusted");
+                assert_eq!(
+                    (problem.class, problem.reason),
+                    expected,
+                    "{version} {what}: {problem}"
+                );
+                assert!(problem.message.contains(named), "{what}: {problem}");
+                assert!(problem.message.contains("role \"dev\""), "{what}: {problem}");
+            }
+            assert!(!is_superuser(&bed).await, "{version}: {what}");
+            plant(&bed, "DROP OWNED BY dev CASCADE").await;
+            bed.execute("GRANT CREATE ON DATABASE shop TO dev; GRANT CREATE ON SCHEMA public TO dev")
+                .await;
+        }
+        // And then there is nothing in the way.
+        bed.initialise(&request()).await.unwrap();
+        assert!(!is_superuser(&bed).await);
+    }
+}
+
+/// A table of that name is common, and most are an application's own: they are left alone, and stand in nobody's way.
+#[tokio::test]
+async fn a_foreign_history_is_not_read() {
+    for version in versions() {
+        let bed = with_a_stranger(version).await;
+        bed.execute(
+            "CREATE SCHEMA auth; CREATE TABLE auth.users (id int); CREATE TABLE auth.schema_migrations (version text)",
+        )
+        .await;
+        plant(
+            &bed,
+            &format!("{GRAB} CREATE VIEW public.schema_migrations AS SELECT public.grab() AS version"),
+        )
+        .await;
+        bed.initialise(&request()).await.unwrap();
+        assert!(!is_superuser(&bed).await, "{version}: the view");
+        bed.empty().await;
+        bed.execute(
+            "CREATE ROLE dev LOGIN PASSWORD 'dev'; GRANT CREATE ON DATABASE shop TO dev; GRANT CREATE ON SCHEMA public TO dev; \
+             CREATE SCHEMA auth; CREATE TABLE auth.users (id int); CREATE TABLE auth.schema_migrations (version text)",
+        )
+        .await;
+        // A type of its own, with a cast that runs code.
+        plant(
+            &bed,
+            "CREATE TYPE public.v AS (x text); \
+             CREATE FUNCTION public.grab(public.v) RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
+               IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN ALTER ROLE dev SUPERUSER; END IF; \
+               RETURN 'x'; END $$; \
+             CREATE CAST (public.v AS text) WITH FUNCTION public.grab(public.v); \
+             CREATE TABLE public.schema_migrations (version public.v); \
+             INSERT INTO public.schema_migrations VALUES (ROW('20210710035447')), (ROW('20210722035447'))",
+        )
+        .await;
+        bed.initialise(&request()).await.unwrap();
+        assert!(!is_superuser(&bed).await, "{version}: the cast");
+    }
+}
+
+/// What a stranger plants in a project that is there already, in places that the project itself opened.
+#[tokio::test]
+async fn what_a_service_plants_is_not_run_as_the_administrator() {
+    for version in extremes() {
+        let bed = Bed::new(version).await;
+        bed.initialise(&request()).await.unwrap();
+        // As after an upgrade that brings a new text of the step.
+        bed.execute(
+            "DROP EVENT TRIGGER pgrst_ddl_watch; DROP FUNCTION extensions.pgrst_ddl_watch(); \
+             DELETE FROM _stanchion.steps WHERE number = 80",
+        )
+        .await;
+        let studio = bed.connect(Login::Meta).await;
+        studio
+            .batch_execute(
+                "CREATE FUNCTION extensions.pgrst_ddl_watch() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'",
+            )
+            .await
+            .unwrap();
+        let problem = bed.initialise(&request()).await.unwrap_err();
+        assert_eq!(problem.reason, "ObjectNotTrusted");
+        assert!(problem.message.contains("pgrst_ddl_watch"), "{problem}");
+        assert!(problem.message.contains("dashboard_user"), "{problem}");
+        bed.execute("DROP FUNCTION extensions.pgrst_ddl_watch()").await;
+        bed.initialise(&request()).await.unwrap();
+    }
+}
+
+/// An event trigger is a superuser's, and its function can be anybody's: it would run with every change of ours.
+#[tokio::test]
+async fn nothing_runs_beside_a_strangers_event_trigger() {
+    for version in extremes() {
+        let bed = with_a_stranger(version).await;
+        plant(
+            &bed,
+            &format!(
+                "{GRAB} CREATE FUNCTION public.watch() RETURNS event_trigger LANGUAGE plpgsql AS \
+                 'BEGIN PERFORM public.grab(); END'"
+            ),
+        )
+        .await;
+        bed.execute("CREATE EVENT TRIGGER watch ON ddl_command_end EXECUTE FUNCTION public.watch()")
+            .await;
+        let problem = bed.initialise(&request()).await.unwrap_err();
+        assert_eq!(problem.reason, "ObjectNotTrusted");
+        assert!(problem.message.contains("event trigger \"watch\""), "{problem}");
+        assert!(!is_superuser(&bed).await);
+    }
+}
+
+#[tokio::test]
+async fn the_internal_database_is_nobody_elses() {
+    for version in extremes() {
+        let bed = Bed::new(version).await;
+        bed.execute("CREATE ROLE dev LOGIN CREATEDB PASSWORD 'dev'").await;
+        plant(&bed, "CREATE DATABASE _supabase").await;
+        let problem = bed.initialise(&full_request()).await.unwrap_err();
+        assert_eq!(problem.reason, "ObjectNotTrusted");
+        assert!(problem.message.contains("\"_supabase\""), "{problem}");
+        // Who does not want it does not mind.
+        bed.initialise(&request()).await.unwrap();
+        // A schema in one that is ours.
+        bed.execute("ALTER DATABASE _supabase OWNER TO postgres; GRANT CREATE ON DATABASE _supabase TO dev")
+            .await;
+        let dev = bed.server.connect("dev", "dev", "_supabase").await.unwrap();
+        dev.batch_execute("CREATE SCHEMA _analytics").await.unwrap();
+        let problem = bed.initialise(&full_request()).await.unwrap_err();
+        assert!(problem.message.contains("schema \"_analytics\""), "{problem}");
+    }
+}
+
+/// a8: every login of a second project, against the first one's database.
+#[tokio::test]
+async fn no_login_of_one_project_reads_anothers_tables() {
+    for version in versions() {
+        let bed = Bed::new(version).await;
+        bed.initialise(&full_request()).await.unwrap();
+        bed.execute(
+            "CREATE TABLE public.diary (secret text); ALTER TABLE public.diary ENABLE ROW LEVEL SECURITY; \
+             INSERT INTO public.diary VALUES ('mine')",
+        )
+        .await;
+        bed.server.execute("postgres", "CREATE DATABASE other").await;
+        let (other, request) = (target(&bed.server.url("other")), request_of("default/other"));
+        let second = database::initialise(&pools(), &other, &request).await.unwrap();
+        for login in Login::ALL {
+            for (name, database) in [
+                (second.names.of(login), "shop"),
+                (second.names.of(login), "_supabase"),
+                (login.role().to_owned(), "other"),
+            ] {
+                let refused = bed.server.connect(&name, &password(login), database).await;
+                let error = refused
+                    .err()
+                    .unwrap_or_else(|| panic!("{version}: {name} gets into {database}"));
+                let code = error.code().map(|code| code.code().to_owned());
+                assert_eq!(code.as_deref(), Some("42501"), "{version} {name}: {error:?}");
+            }
+        }
+        // Studio's login is no way to a shell, nor to another's login.
+        let studio = bed
+            .server
+            .connect(&second.names.of(Login::Meta), &password(Login::Meta), "other")
+            .await
+            .unwrap();
+        for attempt in [
+            "DO $$ BEGIN EXECUTE format('GRANT pg_execute_server_program TO %I', current_user); END $$",
+            "ALTER ROLE authenticator PASSWORD 'x'",
+            "GRANT authenticator TO CURRENT_USER",
+            "GRANT CONNECT ON DATABASE shop TO CURRENT_USER",
+        ] {
+            let refused = studio.batch_execute(attempt).await;
+            let allowed = "SELECT has_database_privilege($1, 'shop', 'CONNECT')";
+            let gained: bool = studio
+                .query_one(allowed, &[&second.names.of(Login::Meta)])
+                .await
+                .unwrap()
+                .get(0);
+            assert!(refused.is_err() || !gained, "{version}: {attempt}");
+        }
+        // Each gets into its own, and its tables are where they were.
+        for (login, database) in [
+            (Login::Rest, "shop"),
+            (Login::Storage, "shop"),
+            (Login::Analytics, "_supabase"),
+        ] {
+            bed.server
+                .connect(login.role(), &password(login), database)
+                .await
+                .unwrap();
+        }
+        let rest = bed.connect(Login::Rest).await;
+        rest.batch_execute("SET ROLE service_role; SELECT FROM public.diary")
+            .await
+            .unwrap();
+    }
+}
+
+/// As an earlier version left it: everybody may connect, and Studio's login may make and change roles on 15.
+#[tokio::test]
+async fn an_older_project_is_closed_and_its_users_stay() {
+    for version in versions() {
+        let bed = Bed::new(version).await;
+        bed.initialise(&request()).await.unwrap();
+        bed.execute(
+            "GRANT CONNECT ON DATABASE shop TO PUBLIC; ALTER ROLE dashboard_user CREATEROLE; \
+             DELETE FROM _stanchion.steps WHERE number = 52; \
+             CREATE ROLE owner_of_a_table LOGIN PASSWORD 'x'; CREATE TABLE public.t (id int); \
+             ALTER TABLE public.t OWNER TO owner_of_a_table; \
+             CREATE ROLE reader LOGIN PASSWORD 'x'; GRANT SELECT ON public.t TO reader; \
+             CREATE ROLE team; GRANT SELECT ON public.t TO team; CREATE ROLE member LOGIN PASSWORD 'x' IN ROLE team; \
+             CREATE ROLE exporter LOGIN PASSWORD 'x'; GRANT pg_monitor TO exporter; \
+             CREATE ROLE nobody LOGIN PASSWORD 'x'",
+        )
+        .await;
+        assert_eq!(bed.initialise(&request()).await.unwrap().ran, ["who may connect"]);
+        for (name, expected) in [
+            ("owner_of_a_table", true),
+            ("reader", true),
+            ("member", true),
+            ("exporter", true),
+            ("nobody", false),
+        ] {
+            let connected = bed.server.connect(name, "x", "shop").await.is_ok();
+            assert_eq!(connected, expected, "{version}: {name}");
+        }
+        for login in &Login::ALL[..7] {
+            bed.connect(*login).await;
+        }
+        let bound = version != Version::V15;
+        let may = "SELECT rolcreaterole FROM pg_roles WHERE rolname = 'dashboard_user'";
+        assert_eq!(bed.scalar(may).await == "t", bound, "{version}");
+        // Somebody who opens it again is told so.
+        bed.execute("GRANT CONNECT ON DATABASE shop TO PUBLIC").await;
+        let notes = bed.inspect(&request()).await.unwrap().unwrap().notes;
+        let told = notes
+            .iter()
+            .any(|note| note.message.contains("REVOKE CONNECT ON DATABASE"));
+        assert!(told, "{notes:?}");
+    }
+}
