@@ -10,7 +10,7 @@ use stanchion_roles::cli as roles;
 use crate::reconcile::CurrentCluster;
 #[cfg(feature = "sandbox")]
 use crate::sandbox;
-use crate::{crds, generate, manifest, rbac, run};
+use crate::{completion, crds, doctor, generate, manifest, rbac, report, run, status};
 
 /// One operator for the platforms that stand on PostgreSQL.
 #[derive(Debug, Parser)]
@@ -29,6 +29,12 @@ pub(crate) enum Command {
     /// production
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Arguments),
+    /// Show what the operator manages, the worst first; with a name, one object as a tree
+    Status(status::Arguments),
+    /// Check the cluster, the operator and its objects, and say what is wrong and how to mend it
+    Doctor(doctor::Arguments),
+    /// Write a ZIP file with what a maintainer needs to help: objects, events, logs, findings, without secrets
+    Report(report::Arguments),
     /// Print all custom resource definitions as YAML
     Crds(crds::Arguments),
     /// Print the least rights that the operator needs as YAML
@@ -37,6 +43,8 @@ pub(crate) enum Command {
     Manifest(manifest::Arguments),
     /// Access control as code: validate, diff, apply, inspect and generate role policies
     Roles(Box<roles::Args>),
+    /// Print a script that completes this command line in your shell
+    Completion(completion::Arguments),
     /// Write the files of this repository that are made from the types
     #[command(hide = true)]
     Generate(generate::Arguments),
@@ -49,12 +57,16 @@ impl Command {
             Self::Roles(arguments) => {
                 return Ok(roles::main(*arguments, roles::Name::Stanchion, &CurrentCluster));
             }
+            Self::Status(arguments) => return status::run(&arguments).map_err(Failure::of),
+            Self::Doctor(arguments) => return doctor::run(&arguments).map_err(Failure::of),
+            Self::Report(arguments) => return report::run(&arguments).map_err(Failure::of),
             Self::Run(arguments) => run::run(&arguments)?,
             #[cfg(feature = "sandbox")]
             Self::Sandbox(arguments) => sandbox::run(&arguments).map_err(Failure::of)?,
             Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of)?,
             Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of)?,
             Self::Manifest(arguments) => manifest::run(&arguments).map_err(Failure::of)?,
+            Self::Completion(arguments) => completion::run(&arguments).map_err(Failure::of)?,
             Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -160,6 +172,9 @@ mod tests {
         );
     }
 
+    /// The commands that a person types with their own kubeconfig. Like kubectl's, their options are no variables.
+    const OF_A_PERSON: [&str; 4] = ["completion", "doctor", "report", "status"];
+
     /// Every option can also be given as an environment variable, and its name follows from the option's. The
     /// options of `roles` are those of pgroles.
     #[test]
@@ -167,6 +182,7 @@ mod tests {
         for command in Cli::command()
             .get_subcommands()
             .filter(|command| !command.is_hide_set() && command.get_name() != "roles")
+            .filter(|command| !OF_A_PERSON.contains(&command.get_name()))
         {
             for argument in command.get_arguments() {
                 let long = argument.get_long().unwrap();

@@ -145,6 +145,13 @@ impl Choice {
         }
     }
 
+    /// The rows of these names; none are all.
+    pub(crate) fn of(names: &[&str]) -> Self {
+        Self {
+            controllers: names.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     /// The names that were given; none are all.
     pub(crate) fn chosen(&self) -> impl Iterator<Item = &String> {
         self.controllers.iter()

@@ -4,16 +4,21 @@
 //! has its own, and called by the name `pgroles` the program is that command.
 
 mod cli;
+mod cluster;
+mod completion;
 mod controllers;
 mod crds;
+mod doctor;
 mod generate;
 mod manifest;
 mod output;
 mod rbac;
 mod reconcile;
+mod report;
 mod run;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+mod status;
 mod yaml;
 
 use std::io::Write as _;

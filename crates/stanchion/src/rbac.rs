@@ -52,6 +52,18 @@ impl Arguments {
         }
     }
 
+    /// For some controllers in some namespaces, none for all, and an account by its namespace and name.
+    pub(crate) fn for_account(controllers: Choice, namespaces: &[&str], account: (&str, &str)) -> Self {
+        Self {
+            controllers,
+            namespace: namespaces.iter().map(ToString::to_string).collect(),
+            service_account: Account {
+                namespace: account.0.to_owned(),
+                name: account.1.to_owned(),
+            },
+        }
+    }
+
     /// The namespace of the operator's own account, and so of its pods.
     pub(crate) fn operator_namespace(&self) -> &str {
         &self.service_account.namespace

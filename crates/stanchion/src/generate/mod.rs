@@ -1,6 +1,7 @@
 //! `stanchion generate`: the files of the repository that are made from the types, so that they cannot disagree
 //! with them. `make generate` writes them, and a test fails when they are not what it would write.
 
+mod chart;
 mod command_line;
 mod fields;
 mod table;
@@ -74,5 +75,6 @@ fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources,
     });
     files.push((deploy.join("kustomization.yaml"), yaml::document(&kustomization)?));
+    files.extend(chart::files(Path::new("charts/stanchion"))?);
     Ok(files)
 }

@@ -95,3 +95,14 @@ fn a_connection_string_is_never_repeated() {
     let help = text(&help.unwrap().stdout);
     assert!(help.contains("STANCHION_POSTGRES_URL") && !help.contains(SECRET));
 }
+
+#[test]
+fn every_shell_gets_a_script_that_knows_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(["completion", shell]);
+        assert!(
+            script.contains("doctor") && script.contains("status"),
+            "{shell}: {script}"
+        );
+    }
+}

@@ -8,6 +8,7 @@
 )]
 
 mod canary;
+mod chart;
 mod cli;
 #[cfg(feature = "otlp")]
 mod collector;
@@ -15,6 +16,7 @@ mod crds;
 mod generated;
 mod installation;
 mod operator;
+mod person;
 mod project;
 mod replicas;
 mod rights;

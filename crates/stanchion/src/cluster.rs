@@ -1,0 +1,220 @@
+//! The cluster of a person: their kubeconfig, their rights. For the commands that look and change nothing.
+
+use std::time::Duration;
+
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::Value;
+use stanchion_kernel::problem::chain;
+use thiserror::Error;
+
+/// How long one request may take. Somebody waits for the answer.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How many objects one answer holds.
+const PAGE: u32 = 500;
+
+/// Which cluster, and which part of it.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Arguments {
+    /// The context of the kubeconfig to use; the current one by default
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The namespace to look at; that of the context by default
+    #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
+    pub(crate) namespace: Option<String>,
+    /// Look at all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+}
+
+/// There is no cluster to look at.
+#[derive(Debug, Error)]
+pub(crate) enum ClusterError {
+    /// No configuration.
+    #[error("there is no cluster to look at: set KUBECONFIG ({0})")]
+    NoConfig(String),
+    /// The configuration cannot be used.
+    #[error("cannot use the kubeconfig: {0}")]
+    Client(#[from] kube::Error),
+    /// Nobody answers.
+    #[error("cannot reach the cluster at {url}: {why}; check KUBECONFIG and its current context")]
+    Unreachable {
+        /// The address.
+        url: String,
+        /// What happened.
+        why: String,
+    },
+}
+
+/// A cluster that can be asked.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    /// The namespace to look at; all of them where there is none.
+    pub(crate) namespace: Option<String>,
+}
+
+impl Arguments {
+    /// The cluster that the arguments and KUBECONFIG name.
+    pub(crate) async fn connect(&self) -> Result<Cluster, ClusterError> {
+        let mut config = self.config().await?;
+        // A watch may be silent for long, so only what is asked once has a deadline; see `Cluster::ask`.
+        config.connect_timeout = Some(TIMEOUT);
+        config.read_timeout = None;
+        let namespace = (!self.all_namespaces).then(|| {
+            self.namespace
+                .clone()
+                .unwrap_or_else(|| config.default_namespace.clone())
+        });
+        let url = config.cluster_url.to_string();
+        let client = Client::try_from(config)?;
+        Ok(Cluster {
+            client,
+            url,
+            namespace,
+        })
+    }
+
+    async fn config(&self) -> Result<Config, ClusterError> {
+        let no_config = |error: &dyn std::error::Error| ClusterError::NoConfig(chain(error));
+        let Some(context) = &self.context else {
+            return Config::infer().await.map_err(|error| no_config(&error));
+        };
+        let file = Kubeconfig::read().map_err(|error| no_config(&error))?;
+        let options = KubeConfigOptions {
+            context: Some(context.clone()),
+            ..KubeConfigOptions::default()
+        };
+        Config::from_custom_kubeconfig(file, &options)
+            .await
+            .map_err(|error| no_config(&error))
+    }
+}
+
+/// Why something cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Unreadable {
+    /// The person has no right to it.
+    Forbidden,
+    /// The cluster does not serve the kind.
+    NotServed,
+    /// Something else went wrong.
+    Failed(String),
+}
+
+impl Unreadable {
+    /// What an answer of the API server means.
+    pub(crate) fn of(error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => match status.code {
+                401 | 403 => Self::Forbidden,
+                404 => Self::NotServed,
+                code => Self::Failed(format!("{code} {}", status.message)),
+            },
+            _ => Self::Failed(chain(error)),
+        }
+    }
+
+    /// The same in words, after "not shown: KIND: ".
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Forbidden => "you have no right to list them".to_owned(),
+            Self::NotServed => "the cluster does not serve this kind".to_owned(),
+            Self::Failed(why) => printable(why),
+        }
+    }
+}
+
+impl Cluster {
+    /// Waits for an answer, but not for ever.
+    pub(crate) async fn ask<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Unreadable> {
+        match tokio::time::timeout(TIMEOUT, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(Unreadable::of(&error)),
+            Err(_) => Err(Unreadable::Failed(format!(
+                "no answer within {} seconds",
+                TIMEOUT.as_secs()
+            ))),
+        }
+    }
+
+    /// The version of the API server. Everybody may ask for it: without an answer there is no cluster.
+    pub(crate) async fn version(&self) -> Result<String, ClusterError> {
+        let asked = self.ask(self.client.apiserver_version()).await;
+        asked.map(|version| version.git_version).map_err(|why| {
+            let why = match why {
+                Unreadable::Failed(why) => why,
+                Unreadable::Forbidden => "it does not know these credentials".to_owned(),
+                Unreadable::NotServed => "this is no Kubernetes API server".to_owned(),
+            };
+            ClusterError::Unreachable {
+                url: self.url.clone(),
+                why,
+            }
+        })
+    }
+
+    /// An API for objects of this kind in the namespace to look at, or in all.
+    pub(crate) fn api(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, kind),
+            None => Api::all_with(self.client.clone(), kind),
+        }
+    }
+
+    /// Lists objects, page by page.
+    pub(crate) async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<Value>, Unreadable> {
+        let mut objects = Vec::new();
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let mut list = self.ask(api.list(&page)).await?;
+            for object in list.items.drain(..) {
+                objects.push(
+                    serde_json::to_value(object).map_err(|error| Unreadable::Failed(error.to_string()))?,
+                );
+            }
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+}
+
+/// What others wrote, without what would move the cursor or colour the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .join(" ")
+        .chars()
+        .map(|character| {
+            // Marks that turn the direction of writing are no control characters.
+            let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            if character.is_control() || turns {
+                '\u{fffd}'
+            } else {
+                character
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_from_a_cluster_moves_the_cursor() {
+        assert_eq!(
+            printable("a\x1b[2Jb\n c\u{202e}d\r\u{7}"),
+            "a\u{fffd}[2Jb c\u{fffd}d \u{fffd}"
+        );
+    }
+}

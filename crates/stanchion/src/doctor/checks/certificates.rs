@@ -1,0 +1,43 @@
+//! The certificates that the API server trusts the webhooks by.
+
+use jiff::Timestamp;
+
+use super::{Fault, Outcome, list, need, subject, text};
+use crate::doctor::pem::valid_until;
+use crate::doctor::snapshot::Snapshot;
+
+/// The operator renews its own long before.
+const SOON: i64 = 7 * 86_400;
+
+pub(super) fn expired(snapshot: &Snapshot) -> Outcome {
+    ends(snapshot, |until, now| until <= now, "is no longer valid since")
+}
+
+pub(super) fn expires(snapshot: &Snapshot) -> Outcome {
+    let soon = |until: i64, now: i64| until > now && until - now < SOON;
+    ends(snapshot, soon, "is valid only until")
+}
+
+fn ends(snapshot: &Snapshot, is: fn(i64, i64) -> bool, words: &str) -> Outcome {
+    let webhooks = need("webhook configurations", &snapshot.webhooks)?;
+    let mut faults = Vec::new();
+    for configuration in webhooks {
+        let bundles = list(configuration, "/webhooks").map(|webhook| text(webhook, "/clientConfig/caBundle"));
+        let until: Option<Timestamp> = bundles.filter_map(valid_until).min();
+        let Some(until) = until.filter(|until| is(until.as_second(), snapshot.now.as_second())) else {
+            continue;
+        };
+        let namespace = text(configuration, "/metadata/name")
+            .strip_prefix("stanchion-")
+            .unwrap_or_default();
+        faults.push(Fault {
+            subject: subject(configuration),
+            message: format!("its authority {words} {until}"),
+            remedy: format!(
+                "kubectl -n {namespace} delete secret {}; the operator makes another one (with cert-manager: cmctl renew)",
+                crate::run::CERTIFICATE
+            ),
+        });
+    }
+    Ok(faults)
+}

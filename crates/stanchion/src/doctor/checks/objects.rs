@@ -1,0 +1,284 @@
+//! The objects, by what their status says.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Fault, Outcome, condition, installations, list, need, subject, text};
+use crate::cluster::printable;
+use crate::controllers;
+use crate::doctor::snapshot::{Installation, Snapshot};
+
+const MINUTE: i64 = 60;
+const DAY: i64 = 86_400;
+/// Milliseconds after which a server is slow.
+const SLOW: i64 = 1000;
+
+/// A fault for each object for which there is something to say.
+fn each(snapshot: &Snapshot, say: impl Fn(&Value) -> Option<(String, String)>) -> Outcome {
+    let objects = need("objects", &snapshot.objects)?;
+    let faults = objects.iter().filter_map(|object| {
+        let (message, remedy) = say(object)?;
+        Some(Fault {
+            subject: subject(object),
+            message,
+            remedy,
+        })
+    });
+    Ok(faults.collect())
+}
+
+fn deleted(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+fn is_plan(object: &Value) -> bool {
+    object["kind"] == "PostgresPolicyPlan"
+}
+
+/// `-n shop postgresusers/alice`
+fn place(object: &Value) -> String {
+    let plural = stanchion_api::crds()
+        .into_iter()
+        .find(|crd| object["kind"] == crd.spec.names.kind.as_str())
+        .map_or_else(
+            || text(object, "/kind").to_lowercase(),
+            |crd| crd.spec.names.plural,
+        );
+    format!(
+        "-n {} {plural}/{}",
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name")
+    )
+}
+
+/// How many seconds ago this was.
+fn ago(snapshot: &Snapshot, time: &str) -> Option<i64> {
+    let time: Timestamp = time.parse().ok()?;
+    Some(snapshot.now.as_second() - time.as_second())
+}
+
+fn is(object: &Value, kind: &str, status: &str) -> bool {
+    condition(object, kind).is_some_and(|condition| condition["status"] == status)
+}
+
+fn said(object: &Value, kind: &str) -> String {
+    condition(object, kind)
+        .map(|condition| {
+            let (reason, message) = (text(condition, "/reason"), text(condition, "/message"));
+            printable(&format!("{reason}: {message}"))
+        })
+        .unwrap_or_default()
+}
+
+pub(super) fn failed(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let plan_failed = is_plan(object) && text(object, "/status/phase") == "Failed";
+        if deleted(object) || !(is(object, "Stalled", "True") || plan_failed) {
+            return None;
+        }
+        Some((
+            format!("waits for a person: {}", said(object, "Stalled")),
+            format!("stanchion status {}", place(object)),
+        ))
+    })
+}
+
+pub(super) fn not_ready(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let since = condition(object, "Ready").filter(|ready| ready["status"] != "True")?;
+        let late = ago(snapshot, text(since, "/lastTransitionTime"))?;
+        let suspended = text(object, "/status/phase") == "Suspended";
+        if late < 15 * MINUTE || deleted(object) || suspended || is(object, "Stalled", "True") {
+            return None;
+        }
+        Some((
+            format!(
+                "has not been ready for {} minutes: {}",
+                late / MINUTE,
+                said(object, "Ready")
+            ),
+            format!("stanchion status {}", place(object)),
+        ))
+    })
+}
+
+/// Whether an installation looks after this object.
+fn is_watched(installations: &[Installation<'_>], object: &Value) -> bool {
+    let controller = controllers::ALL.iter().find(|row| {
+        (row.kinds)()
+            .iter()
+            .any(|kind| object["kind"] == kind.kind.as_str())
+    });
+    installations.iter().any(|installation| {
+        installation.watches(text(object, "/metadata/namespace"))
+            && controller.is_some_and(|row| installation.runs(row.name))
+    })
+}
+
+pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
+    let installations = installations(snapshot)?;
+    each(snapshot, |object| {
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+        let observed = ["/status/observedGeneration", "/status/observed_generation"]
+            .iter()
+            .find_map(|pointer| object.pointer(pointer)?.as_i64());
+        let made = ago(snapshot, text(object, "/metadata/creationTimestamp"))?;
+        let behind = observed.is_none() || (generation.is_some() && observed != generation);
+        if !behind
+            || made < 5 * MINUTE
+            || is_plan(object)
+            || deleted(object)
+            || !is_watched(&installations, object)
+        {
+            return None;
+        }
+        let message = match observed {
+            None => "the operator has never looked at it".to_owned(),
+            Some(_) => "the operator has not looked at its newest spec".to_owned(),
+        };
+        Some((
+            message,
+            "kubectl logs -l app.kubernetes.io/name=stanchion -A --tail=100; the operator may not lead, or its queue may be full"
+                .to_owned(),
+        ))
+    })
+}
+
+pub(super) fn unwatched(snapshot: &Snapshot) -> Outcome {
+    let installations = installations(snapshot)?;
+    if installations.is_empty() {
+        // That is a finding of its own.
+        return Ok(Vec::new());
+    }
+    each(snapshot, |object| {
+        if is_watched(&installations, object) {
+            return None;
+        }
+        let namespace = text(object, "/metadata/namespace");
+        Some((
+            "no installation watches this namespace with this controller".to_owned(),
+            format!("add {namespace} to `namespaces`, or enable the controller, and helm upgrade"),
+        ))
+    })
+}
+
+pub(super) fn finalizer_stuck(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let late = ago(snapshot, text(object, "/metadata/deletionTimestamp"))?;
+        let finalizers: Vec<&str> = list(object, "/metadata/finalizers")
+            .filter_map(Value::as_str)
+            .collect();
+        if late < 10 * MINUTE || finalizers.is_empty() {
+            return None;
+        }
+        let why = ["Stalled", "Reconciling"]
+            .iter()
+            .find(|kind| is(object, kind, "True"));
+        let why = why.map_or_else(
+            || "the operator has not said why".to_owned(),
+            |kind| said(object, kind),
+        );
+        Some((
+            format!(
+                "has been deleted for {} minutes and waits for {}: {why}",
+                late / MINUTE,
+                printable(&finalizers.join(", "))
+            ),
+            format!(
+                "stanchion status {}; removing the finalizer by hand leaves its role or its release behind",
+                place(object)
+            ),
+        ))
+    })
+}
+
+pub(super) fn drifted(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        (is(object, "Drifted", "True") && !deleted(object)).then(|| {
+            (
+                format!("somebody has changed it by hand: {}", said(object, "Drifted")),
+                format!("stanchion status {}", place(object)),
+            )
+        })
+    })
+}
+
+pub(super) fn plan_waits(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        if !is_plan(object) || text(object, "/status/phase") != "Pending" {
+            return None;
+        }
+        let late = ago(snapshot, text(object, "/status/computedAt"))?;
+        (late > DAY).then(|| {
+            (
+                format!("has waited for a decision for {} days", late / DAY),
+                format!(
+                    "kubectl annotate {} pgroles.io/approved=true (or pgroles.io/rejected=true)",
+                    place(object)
+                ),
+            )
+        })
+    })
+}
+
+pub(super) fn suspended(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let by_spec = object.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true);
+        (by_spec || text(object, "/status/phase") == "Suspended").then(|| {
+            let patch = r#"'{"spec":{"suspend":false}}'"#;
+            (
+                "is suspended: nobody looks after it".to_owned(),
+                format!("kubectl patch {} --type=merge -p {patch}", place(object)),
+            )
+        })
+    })
+}
+
+pub(super) fn database_unreachable(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let by_condition = ["DatabaseConnected", "Connected"]
+            .iter()
+            .find(|kind| is(object, kind, "False"))
+            .map(|kind| said(object, kind));
+        let by_dependency = object
+            .pointer("/status/dependencies/postgresql")
+            .filter(|server| server["connected"] == false)
+            .map(|server| printable(text(server, "/error")));
+        let why = by_condition.or(by_dependency).filter(|_| !deleted(object))?;
+        Some((
+            format!("the operator does not reach its database: {why}"),
+            format!("stanchion status {}", place(object)),
+        ))
+    })
+}
+
+pub(super) fn bucket_unreachable(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let bucket = object
+            .pointer("/status/dependencies/s3")
+            .filter(|bucket| bucket["connected"] == false)?;
+        (!deleted(object)).then(|| {
+            (
+                format!(
+                    "the operator does not reach its bucket: {}",
+                    printable(text(bucket, "/error"))
+                ),
+                format!("stanchion status {}", place(object)),
+            )
+        })
+    })
+}
+
+pub(super) fn dependency_slow(snapshot: &Snapshot) -> Outcome {
+    each(snapshot, |object| {
+        let dependencies = object.pointer("/status/dependencies")?.as_object()?;
+        let (name, latency) = dependencies.iter().find_map(|(name, dependency)| {
+            let latency = dependency.get("latencyMs")?.as_i64()?;
+            (latency > SLOW).then_some((name, latency))
+        })?;
+        Some((
+            format!("{} took {latency} ms to answer", printable(name)),
+            format!("stanchion status {}", place(object)),
+        ))
+    })
+}

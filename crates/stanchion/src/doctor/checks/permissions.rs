@@ -1,0 +1,85 @@
+//! RBAC, as the operator sees it.
+
+use super::{Fault, Outcome, installations, need};
+use crate::doctor::rights::{self, Right};
+use crate::doctor::snapshot::{Installation, Snapshot};
+use crate::{controllers, rbac};
+
+/// The rights that an installation needs.
+fn needed(installation: &Installation<'_>) -> Result<Vec<Right>, String> {
+    let arguments = rbac::Arguments::for_account(
+        controllers::Choice::of(&installation.controllers()),
+        &installation.namespaces(),
+        (installation.namespace, installation.service_account()),
+    );
+    let objects = rbac::objects(&arguments).map_err(|error| error.to_string())?;
+    let rights = rights::of(&objects, installation.namespace, installation.service_account());
+    // A certificate that is mounted and webhooks that are not served need no rights.
+    let without_webhooks = |right: &Right| {
+        let groups = [
+            "admissionregistration.k8s.io",
+            "authentication.k8s.io",
+            "authorization.k8s.io",
+        ];
+        installation.has_webhooks() || !groups.contains(&right.1.as_str())
+    };
+    let certificate = |right: &Right| right.3 != crate::run::CERTIFICATE;
+    Ok(rights
+        .into_iter()
+        .filter(without_webhooks)
+        .filter(certificate)
+        .collect())
+}
+
+pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
+    let objects = need("roles and bindings", &snapshot.rbac)?;
+    let mut faults = Vec::new();
+    for installation in installations(snapshot)? {
+        let has = rights::of(objects, installation.namespace, installation.service_account());
+        let needed = needed(&installation)?;
+        let missing: Vec<&Right> = needed.iter().filter(|right| !rights::has(&has, right)).collect();
+        if !missing.is_empty() {
+            let account = format!("{}/{}", installation.namespace, installation.service_account());
+            let mut words = vec![format!("stanchion rbac --service-account {account}")];
+            if !installation.controllers().is_empty() {
+                words.push(format!("--controllers {}", installation.controllers().join(",")));
+            }
+            words.extend(
+                installation
+                    .namespaces()
+                    .iter()
+                    .map(|name| format!("--namespace {name}")),
+            );
+            faults.push(Fault {
+                subject: format!("ServiceAccount {account}"),
+                message: format!(
+                    "lacks rights that the operator needs: {}",
+                    rights::words(&missing)
+                ),
+                remedy: format!("{} | kubectl apply --server-side -f -", words.join(" ")),
+            });
+        }
+    }
+    Ok(faults)
+}
+
+pub(super) fn wildcard(snapshot: &Snapshot) -> Outcome {
+    let objects = need("roles and bindings", &snapshot.rbac)?;
+    let mut faults = Vec::new();
+    for installation in installations(snapshot)? {
+        let has = rights::of(objects, installation.namespace, installation.service_account());
+        let wild = has
+            .iter()
+            .any(|right| [&right.1, &right.2, &right.4].iter().any(|word| *word == "*"));
+        if wild {
+            let account = format!("{}/{}", installation.namespace, installation.service_account());
+            faults.push(Fault {
+                subject: format!("ServiceAccount {account}"),
+                message: "has rights by *, such as cluster-admin; the operator needs none of these"
+                    .to_owned(),
+                remedy: "kubectl get clusterrolebindings -o wide; then delete the binding".to_owned(),
+            });
+        }
+    }
+    Ok(faults)
+}

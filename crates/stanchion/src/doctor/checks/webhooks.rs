@@ -1,0 +1,116 @@
+//! The webhook configurations, and the Service behind them.
+
+use serde_json::Value;
+
+use super::{Fault, Outcome, installations, list, need, subject, text};
+use crate::doctor::snapshot::Snapshot;
+use crate::run::registration_name;
+
+/// Controllers whose objects are reviewed: without one of them nothing is registered.
+const REVIEWED: [&str; 2] = ["user", "supabase"];
+
+pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
+    let webhooks = need("webhook configurations", &snapshot.webhooks)?;
+    let mut faults = Vec::new();
+    for installation in installations(snapshot)? {
+        let name = registration_name(installation.namespace);
+        let registered = webhooks
+            .iter()
+            .any(|webhook| text(webhook, "/metadata/name") == name);
+        let reviews = installation.has_webhooks() && REVIEWED.iter().any(|name| installation.runs(name));
+        if reviews && !registered && installation.number("/status/availableReplicas") > 0 {
+            faults.push(Fault {
+                subject: installation.subject(),
+                message: "has registered no webhooks: mistakes are reported in the status only".to_owned(),
+                remedy: format!(
+                    "kubectl -n {} logs deployment/{} | grep -i webhook",
+                    installation.namespace, installation.name
+                ),
+            });
+        }
+    }
+    Ok(faults)
+}
+
+/// Where a webhook of a configuration is.
+fn services(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
+    list(configuration, "/webhooks").filter_map(|webhook| {
+        let service = webhook.pointer("/clientConfig/service")?;
+        Some((text(service, "/namespace"), text(service, "/name")))
+    })
+}
+
+pub(super) fn left_behind(snapshot: &Snapshot) -> Outcome {
+    let webhooks = need("webhook configurations", &snapshot.webhooks)?;
+    let installations = installations(snapshot)?;
+    let orphans = webhooks.iter().filter(|webhook| {
+        !installations
+            .iter()
+            .any(|installation| registration_name(installation.namespace) == text(webhook, "/metadata/name"))
+    });
+    Ok(orphans
+        .map(|webhook| Fault {
+            subject: subject(webhook),
+            message: "belongs to an operator that is no longer there; every write waits for an answer that does not come"
+                .to_owned(),
+            remedy: format!(
+                "kubectl delete {} {}",
+                text(webhook, "/kind").to_lowercase(),
+                text(webhook, "/metadata/name")
+            ),
+        })
+        .collect())
+}
+
+pub(super) fn service(snapshot: &Snapshot) -> Outcome {
+    let webhooks = need("webhook configurations", &snapshot.webhooks)?;
+    let there = need("services", &snapshot.services)?;
+    let slices = need("endpointslices", &snapshot.endpoint_slices)?;
+    let mut faults = Vec::new();
+    for webhook in webhooks {
+        let Some((namespace, name)) = services(webhook).next() else {
+            continue;
+        };
+        let is = |object: &Value, pointer: &str| {
+            text(object, pointer) == name && text(object, "/metadata/namespace") == namespace
+        };
+        let exists = there.iter().any(|service| is(service, "/metadata/name"));
+        let answered = slices
+            .iter()
+            .filter(|slice| is(slice, "/metadata/labels/kubernetes.io~1service-name"))
+            .flat_map(|slice| list(slice, "/endpoints"))
+            .any(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)));
+        let message = match (exists, answered) {
+            (false, _) => format!("names the Service {namespace}/{name}, which does not exist"),
+            (true, false) => format!("names the Service {namespace}/{name}, which no ready pod is behind"),
+            (true, true) => continue,
+        };
+        faults.push(Fault {
+            subject: subject(webhook),
+            message,
+            remedy: format!(
+                "kubectl -n {namespace} get service,endpointslices,pods -l app.kubernetes.io/name=stanchion"
+            ),
+        });
+    }
+    Ok(faults)
+}
+
+pub(super) fn blocks(snapshot: &Snapshot) -> Outcome {
+    let webhooks = need("webhook configurations", &snapshot.webhooks)?;
+    let blocking = webhooks
+        .iter()
+        .filter(|webhook| list(webhook, "/webhooks").any(|webhook| webhook["failurePolicy"] == "Fail"));
+    Ok(blocking
+        .map(|webhook| Fault {
+            subject: subject(webhook),
+            message: "has failurePolicy Fail: nobody can write these objects while the operator is away"
+                .to_owned(),
+            remedy: format!(
+                "kubectl delete {} {}; the operator registers it again as it should be",
+                text(webhook, "/kind").to_lowercase(),
+                text(webhook, "/metadata/name")
+            ),
+        })
+        .collect())
+}

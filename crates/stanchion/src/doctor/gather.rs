@@ -1,0 +1,273 @@
+//! Reads what the checks look at, with the rights of the person who runs this.
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use serde_json::{Value, json};
+
+use super::snapshot::{Read, Served, Snapshot};
+use crate::cluster::{Cluster, ClusterError, Unreadable};
+use crate::run;
+use crate::status::with_status;
+
+/// The operator's label.
+const LABEL: &str = "app.kubernetes.io/name=stanchion";
+/// The groups of others whose presence matters.
+const GROUPS: [&str; 5] = [
+    "helm.toolkit.fluxcd.io",
+    "source.toolkit.fluxcd.io",
+    "pgv2.percona.com",
+    "redis.redis.opstreelabs.in",
+    "elasticsearch.k8s.elastic.co",
+];
+/// The port of plain metrics.
+const METRICS_PORT: u16 = 8080;
+/// An exposition is a few hundred kilobytes at most.
+const METRICS_LIMIT: usize = 8 << 20;
+
+/// Reads everything.
+pub(super) async fn gather(
+    cluster: &Cluster,
+    operator_namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Snapshot, ClusterError> {
+    let version = cluster.version().await?;
+    let place = operator_namespace;
+    let labelled = ListParams::default().labels(LABEL);
+    let all = ListParams::default();
+    let named = ListParams::default().fields(&format!("metadata.name={}", run::LEASE));
+    let flux = ListParams::default().labels("app.kubernetes.io/part-of=flux");
+    let (deployments, pods, leases, services, slices) = tokio::join!(
+        list(
+            cluster,
+            "apps",
+            "v1",
+            "Deployment",
+            "deployments",
+            place,
+            &labelled
+        ),
+        list(cluster, "", "v1", "Pod", "pods", place, &labelled),
+        list(
+            cluster,
+            "coordination.k8s.io",
+            "v1",
+            "Lease",
+            "leases",
+            place,
+            &named
+        ),
+        list(cluster, "", "v1", "Service", "services", place, &labelled),
+        list(
+            cluster,
+            "discovery.k8s.io",
+            "v1",
+            "EndpointSlice",
+            "endpointslices",
+            place,
+            &labelled
+        ),
+    );
+    let (crds, namespaces, flux, served, objects) = tokio::join!(
+        list(
+            cluster,
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            None,
+            &all
+        ),
+        list(cluster, "", "v1", "Namespace", "namespaces", None, &all),
+        list(cluster, "apps", "v1", "Deployment", "deployments", None, &flux),
+        served(cluster),
+        objects(cluster),
+    );
+    let (webhooks, rbac) = tokio::join!(webhooks(cluster), rbac(cluster, &all));
+    let metrics = metrics(cluster, pods.as_deref().unwrap_or_default()).await;
+    Ok(Snapshot {
+        now,
+        version,
+        crds,
+        objects,
+        namespaces,
+        deployments,
+        pods,
+        leases,
+        services,
+        endpoint_slices: slices,
+        webhooks,
+        rbac,
+        served,
+        flux,
+        metrics,
+    })
+}
+
+/// Objects of one kind, with the kind in them: a list leaves it out.
+async fn list(
+    cluster: &Cluster,
+    group: &str,
+    version: &str,
+    kind: &str,
+    plural: &str,
+    namespace: Option<&str>,
+    params: &ListParams,
+) -> Read<Vec<Value>> {
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
+        None => Api::all_with(cluster.client.clone(), &resource),
+    };
+    let listed = cluster.ask(api.list(params)).await?;
+    let values = listed.items.into_iter().map(|object| {
+        let mut value =
+            serde_json::to_value(object).map_err(|error| Unreadable::Failed(error.to_string()))?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("kind".to_owned(), json!(kind));
+        }
+        Ok(value)
+    });
+    values.collect()
+}
+
+/// Our objects. Kinds that are not served have none; that they are not is a finding about the CRDs.
+async fn objects(cluster: &Cluster) -> Read<Vec<Value>> {
+    let kinds = with_status();
+    let asked = kinds.iter().map(async |kind| {
+        let listed = cluster.list(&cluster.api(&kind.resource)).await;
+        (kind.resource.kind.clone(), listed)
+    });
+    let mut objects = Vec::new();
+    for (kind, listed) in join_all(asked).await {
+        match listed {
+            Ok(list) => objects.extend(list.into_iter().map(|mut object| {
+                if let Some(fields) = object.as_object_mut() {
+                    fields.insert("kind".to_owned(), json!(kind));
+                }
+                object
+            })),
+            Err(Unreadable::NotServed) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(objects)
+}
+
+/// Those configurations that an operator of ours has registered.
+async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
+    const GROUP: &str = "admissionregistration.k8s.io";
+    let all = ListParams::default();
+    let (validating, mutating) = tokio::join!(
+        list(
+            cluster,
+            GROUP,
+            "v1",
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+            None,
+            &all
+        ),
+        list(
+            cluster,
+            GROUP,
+            "v1",
+            "MutatingWebhookConfiguration",
+            "mutatingwebhookconfigurations",
+            None,
+            &all
+        ),
+    );
+    let mut webhooks = validating?;
+    webhooks.extend(mutating?);
+    let groups: Vec<String> = stanchion_api::crds()
+        .into_iter()
+        .map(|crd| crd.spec.group)
+        .collect();
+    webhooks.retain(|webhook| {
+        let name = webhook
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        // Ours by name, and by what they review.
+        let rules = webhook["webhooks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|webhook| {
+                let rules = webhook["rules"].as_array().into_iter().flatten();
+                rules.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten())
+            });
+        let mut reviewed = rules.filter_map(Value::as_str);
+        name.starts_with("stanchion-") && reviewed.any(|group| groups.iter().any(|ours| ours == group))
+    });
+    Ok(webhooks)
+}
+
+async fn rbac(cluster: &Cluster, all: &ListParams) -> Read<Vec<Value>> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let (roles, bindings, cluster_roles, cluster_bindings) = tokio::join!(
+        list(cluster, GROUP, "v1", "Role", "roles", None, all),
+        list(cluster, GROUP, "v1", "RoleBinding", "rolebindings", None, all),
+        list(cluster, GROUP, "v1", "ClusterRole", "clusterroles", None, all),
+        list(
+            cluster,
+            GROUP,
+            "v1",
+            "ClusterRoleBinding",
+            "clusterrolebindings",
+            None,
+            all
+        ),
+    );
+    Ok([roles?, bindings?, cluster_roles?, cluster_bindings?].concat())
+}
+
+/// Which of the groups of others are served.
+async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
+    let groups = cluster.ask(cluster.client.list_api_groups()).await?;
+    let mut served = Vec::new();
+    for group in groups
+        .groups
+        .iter()
+        .filter(|group| GROUPS.contains(&group.name.as_str()))
+    {
+        let mut resources = Vec::new();
+        for version in &group.versions {
+            let listed = cluster
+                .ask(cluster.client.list_api_group_resources(&version.group_version))
+                .await?;
+            resources.extend(listed.resources.into_iter().map(|resource| resource.name));
+        }
+        served.push(Served {
+            group: group.name.clone(),
+            resources,
+        });
+    }
+    Ok(served)
+}
+
+/// The plain metrics of a pod, through the API server, where the pod serves them to others.
+async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
+    let plain = pods.iter().find(|pod| {
+        let ports = pod.pointer("/spec/containers/0/ports").and_then(Value::as_array);
+        ports.into_iter().flatten().any(|port| port["name"] == "metrics")
+    });
+    let Some(pod) = plain else {
+        return Err(Unreadable::NotServed);
+    };
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let path = format!(
+        "/api/v1/namespaces/{}/pods/{}:{METRICS_PORT}/proxy/metrics",
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    );
+    let request = http::Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| Unreadable::Failed(error.to_string()))?;
+    let exposition = cluster.ask(cluster.client.request_text(request)).await?;
+    if exposition.len() > METRICS_LIMIT {
+        return Err(Unreadable::Failed("the answer is too large".to_owned()));
+    }
+    Ok(exposition)
+}

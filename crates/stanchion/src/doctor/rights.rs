@@ -1,0 +1,129 @@
+//! RBAC as the authorizer sees it: which single rights an account has.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// A right: in which namespace (`*` for all), on which group, resource and object (empty for all), with which verb.
+pub(super) type Right = (String, String, String, String, String);
+
+/// The rights of a ServiceAccount.
+pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<Right> {
+    let text = |object: &Value, pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let bindings = objects
+        .iter()
+        .filter(|object| text(object, "/kind").ends_with("RoleBinding"));
+    let bound = bindings.filter(|binding| {
+        let subjects = binding["subjects"].as_array().into_iter().flatten();
+        subjects.into_iter().any(|subject| {
+            subject["kind"] == "ServiceAccount"
+                && subject["name"] == account
+                && subject["namespace"] == namespace
+        })
+    });
+    let mut rights = BTreeSet::new();
+    for binding in bound {
+        let place = if binding["kind"] == "ClusterRoleBinding" {
+            "*".to_owned()
+        } else {
+            text(binding, "/metadata/namespace")
+        };
+        let role = objects.iter().find(|object| {
+            let same_place = object["kind"] == "ClusterRole"
+                || object["metadata"]["namespace"] == binding["metadata"]["namespace"];
+            object["kind"] == binding["roleRef"]["kind"]
+                && object["metadata"]["name"] == binding["roleRef"]["name"]
+                && same_place
+        });
+        rights.extend(role.into_iter().flat_map(|role| expand(role, &place)));
+    }
+    rights
+}
+
+/// The rules of one role, one right at a time.
+pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
+    let words = |rule: &Value, field: &str| -> Vec<String> {
+        let list = rule.get(field).and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(ToOwned::to_owned)
+            .collect()
+    };
+    let mut rights = Vec::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        let mut names = words(rule, "resourceNames");
+        if names.is_empty() {
+            names.push(String::new());
+        }
+        for group in words(rule, "apiGroups") {
+            for resource in words(rule, "resources") {
+                for name in &names {
+                    for verb in words(rule, "verbs") {
+                        rights.push((
+                            place.to_owned(),
+                            group.clone(),
+                            resource.clone(),
+                            name.clone(),
+                            verb,
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// Whether the account has this right, by a rule for it or by one for more.
+pub(super) fn has(rights: &BTreeSet<Right>, right: &Right) -> bool {
+    let either = |exact: &str, all: &str| [exact.to_owned(), all.to_owned()];
+    either(&right.0, "*").into_iter().any(|place| {
+        either(&right.1, "*").into_iter().any(|group| {
+            either(&right.2, "*").into_iter().any(|resource| {
+                either(&right.3, "").into_iter().any(|name| {
+                    either(&right.4, "*").into_iter().any(|verb| {
+                        rights.contains(&(place.clone(), group.clone(), resource.clone(), name.clone(), verb))
+                    })
+                })
+            })
+        })
+    })
+}
+
+/// For a person: `get,list secrets in team-a`.
+pub(super) fn words(rights: &[&Right]) -> String {
+    const SHOWN: usize = 5;
+    let mut texts: Vec<String> = rights
+        .iter()
+        .take(SHOWN)
+        .map(|(place, group, resource, name, verb)| {
+            let group = if group.is_empty() {
+                String::new()
+            } else {
+                format!(".{group}")
+            };
+            let name = if name.is_empty() {
+                String::new()
+            } else {
+                format!(" \"{name}\"")
+            };
+            let place = if place == "*" {
+                "everywhere".to_owned()
+            } else {
+                format!("in {place}")
+            };
+            format!("{verb} {resource}{group}{name} {place}")
+        })
+        .collect();
+    if rights.len() > SHOWN {
+        texts.push(format!("and {} more", rights.len() - SHOWN));
+    }
+    texts.join("; ")
+}

@@ -1,0 +1,167 @@
+//! What the checks look at: objects as the API server returned them, and the time.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cluster::Unreadable;
+
+/// Something that was read, or why it was not.
+pub(crate) type Read<T> = Result<T, Unreadable>;
+
+/// A kind that the operator works with, and whether the cluster serves it.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) group: String,
+    /// The plural names of its resources.
+    pub(crate) resources: Vec<String>,
+}
+
+/// The operator's installations and what belongs to them.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) now: Timestamp,
+    /// `v1.36.3`
+    pub(crate) version: String,
+    pub(crate) crds: Read<Vec<Value>>,
+    /// Objects of our kinds.
+    pub(crate) objects: Read<Vec<Value>>,
+    pub(crate) namespaces: Read<Vec<Value>>,
+    /// Deployments with the operator's label.
+    pub(crate) deployments: Read<Vec<Value>>,
+    /// Pods with the operator's label.
+    pub(crate) pods: Read<Vec<Value>>,
+    /// The Leases of the installations.
+    pub(crate) leases: Read<Vec<Value>>,
+    /// Services in the namespaces of the installations.
+    pub(crate) services: Read<Vec<Value>>,
+    pub(crate) endpoint_slices: Read<Vec<Value>>,
+    /// Validating and mutating configurations whose name starts like ours.
+    pub(crate) webhooks: Read<Vec<Value>>,
+    /// Roles, ClusterRoles and their bindings.
+    pub(crate) rbac: Read<Vec<Value>>,
+    /// The groups of other operators that the cluster serves.
+    pub(crate) served: Read<Vec<Served>>,
+    /// Deployments of Flux.
+    pub(crate) flux: Read<Vec<Value>>,
+    /// The exposition of the leader.
+    pub(crate) metrics: Read<String>,
+}
+
+/// An installation of the operator, as its Deployment describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Installation<'a> {
+    pub(crate) deployment: &'a Value,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    arguments: Vec<&'a str>,
+}
+
+impl<'a> Installation<'a> {
+    pub(crate) fn of(deployment: &'a Value) -> Self {
+        let text = |pointer: &str| {
+            deployment
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let containers = deployment
+            .pointer("/spec/template/spec/containers")
+            .and_then(Value::as_array);
+        let operator = containers
+            .into_iter()
+            .flatten()
+            .find(|container| container["name"] == "operator");
+        let arguments = operator.and_then(|container| container.get("args")?.as_array());
+        Self {
+            deployment,
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            arguments: arguments
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect(),
+        }
+    }
+
+    /// `Deployment stanchion-system/stanchion`
+    pub(crate) fn subject(&self) -> String {
+        format!("Deployment {}/{}", self.namespace, self.name)
+    }
+
+    /// The values of an option, however often and in whichever form it is given.
+    fn values(&self, option: &str) -> Vec<&'a str> {
+        let mut values = Vec::new();
+        let mut words = self.arguments.iter();
+        while let Some(word) = words.next() {
+            let rest = word.strip_prefix(option);
+            let value = match rest {
+                Some("") => words.next().copied(),
+                Some(rest) => rest.strip_prefix('='),
+                None => None,
+            };
+            values.extend(value.into_iter().flat_map(|value| value.split(',')));
+        }
+        values
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.arguments.contains(&flag)
+    }
+
+    /// The controllers that it runs; none are all.
+    pub(crate) fn controllers(&self) -> Vec<&'a str> {
+        self.values("--controllers")
+    }
+
+    /// Whether it runs the controller of this name.
+    pub(crate) fn runs(&self, controller: &str) -> bool {
+        let chosen = self.controllers();
+        chosen.is_empty() || chosen.contains(&controller)
+    }
+
+    /// The namespaces that it watches; none are all.
+    pub(crate) fn namespaces(&self) -> Vec<&'a str> {
+        self.values("--namespace")
+    }
+
+    /// Whether it watches this namespace.
+    pub(crate) fn watches(&self, namespace: &str) -> bool {
+        let listed = self.namespaces();
+        listed.is_empty() || listed.contains(&namespace)
+    }
+
+    pub(crate) fn has_webhooks(&self) -> bool {
+        !self.has("--no-webhooks")
+    }
+
+    pub(crate) fn elects_a_leader(&self) -> bool {
+        self.has("--leader-elect")
+    }
+
+    pub(crate) fn service_account(&self) -> &'a str {
+        let account = self.deployment.pointer("/spec/template/spec/serviceAccountName");
+        account.and_then(Value::as_str).unwrap_or("default")
+    }
+
+    pub(crate) fn image(&self) -> &'a str {
+        let containers = self
+            .deployment
+            .pointer("/spec/template/spec/containers")
+            .and_then(Value::as_array);
+        let operator = containers
+            .into_iter()
+            .flatten()
+            .find(|container| container["name"] == "operator");
+        operator
+            .and_then(|container| container.get("image")?.as_str())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn number(&self, pointer: &str) -> i64 {
+        self.deployment
+            .pointer(pointer)
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    }
+}

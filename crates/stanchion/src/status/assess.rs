@@ -1,0 +1,316 @@
+//! What the status of an object means: a pure function of the object.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::kinds::Kind;
+use crate::cluster::printable;
+
+/// How an object is. The order is that of the table: the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) enum State {
+    /// Nothing happens without a person.
+    Failed,
+    /// It does not work, and the operator goes on trying.
+    NotReady,
+    /// It is being deleted.
+    Deleting,
+    /// The operator has not looked at it, or not at its newest spec.
+    Unknown,
+    /// It is on its way.
+    Reconciling,
+    /// Somebody has suspended it.
+    Suspended,
+    /// It is what its spec says.
+    Ready,
+}
+
+impl State {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "Failed",
+            Self::NotReady => "NotReady",
+            Self::Deleting => "Deleting",
+            Self::Unknown => "Unknown",
+            Self::Reconciling => "Reconciling",
+            Self::Suspended => "Suspended",
+            Self::Ready => "Ready",
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Row {
+    pub(crate) kind: String,
+    #[serde(skip)]
+    pub(crate) plural: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) state: State,
+    pub(crate) phase: Option<String>,
+    /// Since when it is in this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    #[serde(skip)]
+    pub(crate) age: String,
+    #[serde(skip)]
+    pub(crate) held: String,
+    /// The reason of the condition that decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// What it waits for, in the words of the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for: Option<String>,
+    /// What a person can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+/// What decides the state.
+struct Verdict {
+    state: State,
+    since: Option<Timestamp>,
+    reason: Option<String>,
+    waits_for: Option<String>,
+}
+
+/// The line of an object. Plans that are done are left out unless somebody asks for plans.
+pub(super) fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) -> Option<Row> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(printable);
+    let phase = text("/status/phase");
+    let is_plan = kind.resource.kind == "PostgresPolicyPlan";
+    if is_plan && !asked_for && !matches!(phase.as_deref(), Some("Pending" | "Failed" | "Applying")) {
+        return None;
+    }
+    let verdict = if is_plan { plan(object) } else { verdict(object) };
+    let namespace = text("/metadata/namespace").unwrap_or_default();
+    let name = text("/metadata/name").unwrap_or_default();
+    let made = time(object.pointer("/metadata/creationTimestamp"));
+    let since = verdict.since.or(made);
+    let mut row = Row {
+        kind: kind.resource.kind.clone(),
+        plural: kind.plural().to_owned(),
+        namespace,
+        name,
+        state: verdict.state,
+        phase,
+        since,
+        age: made.map(|made| duration(made, now)).unwrap_or_default(),
+        held: since.map(|since| duration(since, now)).unwrap_or_default(),
+        reason: verdict.reason,
+        waits_for: verdict.waits_for,
+        next: None,
+    };
+    row.next = next(&row, object);
+    Some(row)
+}
+
+/// The worst first, then by kind, namespace and name.
+pub(super) fn sort(rows: &mut [Row]) {
+    rows.sort_by(|a, b| {
+        (a.state, &a.kind, &a.namespace, &a.name).cmp(&(b.state, &b.kind, &b.namespace, &b.name))
+    });
+}
+
+fn verdict(object: &Value) -> Verdict {
+    let of = |state, condition: Option<&Value>| Verdict {
+        state,
+        since: condition.and_then(|condition| time(condition.get("lastTransitionTime"))),
+        reason: condition.and_then(|condition| word(condition, "reason")),
+        waits_for: condition.and_then(|condition| word(condition, "message")),
+    };
+    if let Some(deleted) = time(object.pointer("/metadata/deletionTimestamp")) {
+        let finalizers: Vec<&str> = list(object.pointer("/metadata/finalizers"))
+            .filter_map(Value::as_str)
+            .collect();
+        let failing = [condition(object, "Stalled"), condition(object, "Reconciling")];
+        let why = failing
+            .into_iter()
+            .flatten()
+            .find(|condition| is(condition, "True"));
+        let waits_for = why
+            .and_then(|condition| word(condition, "message"))
+            .unwrap_or_else(|| format!("its finalizers: {}", printable(&finalizers.join(", "))));
+        return Verdict {
+            state: State::Deleting,
+            since: Some(deleted),
+            reason: why.and_then(|condition| word(condition, "reason")),
+            waits_for: Some(waits_for),
+        };
+    }
+    let ready = condition(object, "Ready");
+    let (Some(ready), Some(_)) = (ready, object.get("status")) else {
+        return Verdict {
+            waits_for: Some("the operator, which has not looked at it yet".to_owned()),
+            ..of(State::Unknown, None)
+        };
+    };
+    if object.pointer("/status/phase").and_then(Value::as_str) == Some("Suspended")
+        || object.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true)
+    {
+        return Verdict {
+            waits_for: Some("somebody who resumes it".to_owned()),
+            ..of(State::Suspended, Some(ready))
+        };
+    }
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+    let observed = ["observedGeneration", "observed_generation"]
+        .iter()
+        .find_map(|field| object.get("status")?.get(field)?.as_i64());
+    if generation.is_some() && observed.is_some() && observed != generation {
+        return Verdict {
+            waits_for: Some("the operator, which has not looked at its newest spec yet".to_owned()),
+            ..of(State::Unknown, Some(ready))
+        };
+    }
+    let on = |kind| condition(object, kind).filter(|condition| is(condition, "True"));
+    if let Some(stalled) = on("Stalled") {
+        return of(State::Failed, Some(stalled));
+    }
+    if is(ready, "True") {
+        return Verdict {
+            waits_for: None,
+            ..of(State::Ready, Some(ready))
+        };
+    }
+    // A problem that passes by itself, or that waits for something; without one it is on its way.
+    let failed = object.pointer("/status/phase").and_then(Value::as_str) == Some("Failed");
+    let state = if failed {
+        State::NotReady
+    } else {
+        State::Reconciling
+    };
+    of(state, on("Reconciling").or(Some(ready)))
+}
+
+/// A plan is something to decide on.
+fn plan(object: &Value) -> Verdict {
+    let phase = object
+        .pointer("/status/phase")
+        .and_then(Value::as_str)
+        .unwrap_or("Pending");
+    let computed = object.pointer("/status/computedAt");
+    let (state, waits_for) = match phase {
+        "Pending" => (
+            State::Reconciling,
+            Some("somebody who approves or rejects it".to_owned()),
+        ),
+        "Failed" => (
+            State::Failed,
+            object
+                .pointer("/status/lastError")
+                .and_then(Value::as_str)
+                .map(printable),
+        ),
+        "Approved" | "Applying" => (State::Reconciling, None),
+        _ => (State::Ready, None),
+    };
+    Verdict {
+        state,
+        since: time(computed),
+        reason: None,
+        waits_for,
+    }
+}
+
+/// What a person can do now, as a command where there is one.
+fn next(row: &Row, object: &Value) -> Option<String> {
+    let Row {
+        plural,
+        namespace,
+        name,
+        ..
+    } = row;
+    let this = format!("-n {namespace} {plural}/{name}");
+    match row.state {
+        State::Ready => None,
+        State::Suspended => {
+            let unsuspend = r#"--type=merge -p '{"spec":{"suspend":false}}'"#;
+            Some(format!("kubectl patch {this} {unsuspend}"))
+        }
+        State::Unknown => Some("stanchion doctor".to_owned()),
+        _ if row.kind == "PostgresPolicyPlan" && row.phase.as_deref() == Some("Pending") => {
+            Some(format!("kubectl annotate {this} pgroles.io/approved=true"))
+        }
+        State::Failed | State::NotReady | State::Deleting => Some(format!("stanchion status {this}")),
+        State::Reconciling => object
+            .pointer("/status/current_plan_ref/name")
+            .and_then(Value::as_str)
+            .filter(|_| row.reason.as_deref() == Some("ApprovalRequired"))
+            .map(|plan| {
+                format!(
+                    "stanchion status -n {namespace} postgrespolicyplans/{}",
+                    printable(plan)
+                )
+            }),
+    }
+}
+
+/// The condition of this type.
+pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    list(object.pointer("/status/conditions")).find(|condition| condition["type"] == kind)
+}
+
+fn is(condition: &Value, status: &str) -> bool {
+    condition["status"] == status
+}
+
+fn word(condition: &Value, field: &str) -> Option<String> {
+    let text = condition.get(field)?.as_str()?;
+    (!text.is_empty()).then(|| printable(text))
+}
+
+/// The elements of an array; none where there is no array.
+pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A time as Kubernetes writes it.
+pub(super) fn time(value: Option<&Value>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
+
+/// As kubectl shows it: the two largest units at most.
+pub(crate) fn duration(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.as_second().saturating_sub(from.as_second()).max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => match seconds % 60 {
+            0 => format!("{minutes}m"),
+            rest => format!("{minutes}m{rest}s"),
+        },
+        () if hours < 3 => format!("{minutes}m"),
+        () if hours < 8 => match minutes % 60 {
+            0 => format!("{hours}h"),
+            rest => format!("{hours}h{rest}m"),
+        },
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => match hours % 24 {
+            0 => format!("{days}d"),
+            rest => format!("{days}d{rest}h"),
+        },
+        () => format!("{days}d"),
+    }
+}
+
+/// A line about an object of which nothing is known.
+pub(super) fn unknown(kind: &Kind) -> Row {
+    Row {
+        kind: kind.resource.kind.clone(),
+        plural: kind.plural().to_owned(),
+        namespace: String::new(),
+        name: String::new(),
+        state: State::Unknown,
+        phase: None,
+        since: None,
+        age: String::new(),
+        held: String::new(),
+        reason: None,
+        waits_for: None,
+        next: None,
+    }
+}

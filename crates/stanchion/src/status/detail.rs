@@ -1,0 +1,213 @@
+//! One object in all its parts: a pure function of what was read about it.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::assess::{self, Row, list, time};
+use super::read::{Gathered, Unread};
+use crate::cluster::printable;
+
+/// How many events are shown, the newest last.
+const EVENTS: usize = 10;
+
+/// Facts that a status holds beside conditions: where they are, and what they are called.
+const FACTS: &[(&str, &str)] = &[
+    ("/status/message", "message"),
+    ("/status/host", "host"),
+    ("/status/endpoints/api", "api"),
+    ("/status/observedVersion", "version"),
+    ("/status/targetVersion", "target version"),
+    ("/status/chartVersion", "chart"),
+    ("/status/version", "PostgreSQL"),
+    ("/status/provisionedUsername", "role"),
+    ("/status/provisionedDatabase", "database"),
+    ("/status/instance", "server"),
+    ("/status/credentialsSecretName", "Secret"),
+    ("/status/managed_database_identity", "database identity"),
+    ("/status/current_plan_ref/name", "plan"),
+    ("/status/last_error", "last error"),
+    ("/status/keys/rotatedAt", "keys rotated at"),
+    ("/status/keys/previousUntil", "old keys accepted until"),
+];
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) status: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) since: Option<Timestamp>,
+    #[serde(skip)]
+    pub(super) held: String,
+}
+
+/// A part of the object: a component, or something that it stands on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) ok: bool,
+    pub(super) state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message: Option<String>,
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Event {
+    pub(super) time: Option<Timestamp>,
+    #[serde(skip)]
+    pub(super) ago: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) reason: String,
+    pub(super) note: String,
+    pub(super) count: i64,
+}
+
+/// A child.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Child {
+    pub(super) kind: String,
+    pub(super) name: String,
+    #[serde(skip)]
+    pub(super) age: String,
+}
+
+/// Everything about one object.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Detail {
+    #[serde(flatten)]
+    pub(super) row: Row,
+    pub(super) facts: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) upgrade_path: Vec<String>,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) components: Vec<Part>,
+    pub(super) dependencies: Vec<Part>,
+    pub(super) children: Vec<Child>,
+    pub(super) events: Vec<Event>,
+    pub(super) unreadable: Vec<Unread>,
+}
+
+/// Puts it together.
+pub(super) fn of(gathered: &Gathered, now: Timestamp) -> Detail {
+    let object = &gathered.object;
+    let row = assess::row(&gathered.kind, object, now, true);
+    let text = |value: &Value, field: &str| {
+        value
+            .get(field)
+            .and_then(Value::as_str)
+            .map(printable)
+            .unwrap_or_default()
+    };
+    let ago = |time: Option<Timestamp>| time.map(|time| assess::duration(time, now)).unwrap_or_default();
+    let conditions = list(object.pointer("/status/conditions")).map(|condition| {
+        let since = time(condition.get("lastTransitionTime"));
+        Condition {
+            kind: text(condition, "type"),
+            status: text(condition, "status"),
+            reason: text(condition, "reason"),
+            message: text(condition, "message"),
+            since,
+            held: ago(since),
+        }
+    });
+    let facts = FACTS.iter().filter_map(|(pointer, name)| {
+        let value = object.pointer(pointer)?.as_str()?;
+        Some(((*name).to_owned(), printable(value)))
+    });
+    let mut events: Vec<Event> = gathered
+        .events
+        .iter()
+        .map(|event| {
+            let last = time(event.pointer("/series/lastObservedTime"));
+            let first = last.or_else(|| time(event.get("eventTime")));
+            let time = first.or_else(|| time(event.get("deprecatedLastTimestamp")));
+            Event {
+                time,
+                ago: ago(time),
+                kind: text(event, "type"),
+                reason: text(event, "reason"),
+                note: text(event, "note"),
+                count: event
+                    .pointer("/series/count")
+                    .and_then(Value::as_i64)
+                    .unwrap_or(1),
+            }
+        })
+        .collect();
+    events.sort_by_key(|event| event.time);
+    let older = events.len().saturating_sub(EVENTS);
+    events.drain(..older);
+    let mut children: Vec<Child> = gathered
+        .children
+        .iter()
+        .map(|(kind, metadata)| Child {
+            kind: kind.clone(),
+            name: text(metadata, "name"),
+            age: ago(time(metadata.get("creationTimestamp"))),
+        })
+        .collect();
+    children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+    Detail {
+        facts: facts.collect(),
+        upgrade_path: list(object.pointer("/status/upgradePath"))
+            .filter_map(Value::as_str)
+            .map(printable)
+            .collect(),
+        conditions: conditions.collect(),
+        components: parts(object.pointer("/status/components"), component),
+        dependencies: parts(object.pointer("/status/dependencies"), dependency),
+        children,
+        events,
+        unreadable: gathered.unreadable.clone(),
+        // An object of a kind with a status always has a line when it is asked for by name.
+        row: row.unwrap_or_else(|| assess::unknown(&gathered.kind)),
+    }
+}
+
+fn parts(map: Option<&Value>, part: fn(&str, &Value) -> Part) -> Vec<Part> {
+    let entries = map.and_then(Value::as_object).into_iter().flatten();
+    entries
+        .map(|(name, value)| part(&printable(name), value))
+        .collect()
+}
+
+fn component(name: &str, value: &Value) -> Part {
+    let number = |field: &str| value.get(field).and_then(Value::as_i64).unwrap_or_default();
+    let phase = value.get("phase").and_then(Value::as_str).unwrap_or("Unknown");
+    let version = value.get("version").and_then(Value::as_str).unwrap_or_default();
+    Part {
+        name: name.to_owned(),
+        ok: value.get("ready").and_then(Value::as_bool).unwrap_or_default() || phase == "Stopped",
+        state: printable(&format!(
+            "{phase} {}/{} {version}",
+            number("readyReplicas"),
+            number("replicas")
+        )),
+        message: value.get("message").and_then(Value::as_str).map(printable),
+    }
+}
+
+fn dependency(name: &str, value: &Value) -> Part {
+    let connected = value
+        .get("connected")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+    let latency = value.get("latencyMs").and_then(Value::as_i64);
+    let state = match (connected, latency) {
+        (true, Some(latency)) => format!("connected, {latency} ms"),
+        (true, None) => "connected".to_owned(),
+        (false, _) => "not connected".to_owned(),
+    };
+    Part {
+        name: name.to_owned(),
+        ok: connected,
+        state,
+        message: value.get("error").and_then(Value::as_str).map(printable),
+    }
+}

@@ -1,0 +1,102 @@
+//! `--watch`: shows every change until Ctrl-C.
+//!
+//! Watches say that something has changed; then all of it is read again. So there is one way to read, and an answer is
+//! never older than the change that it shows.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use jiff::Timestamp;
+use kube::runtime::{WatchStreamExt as _, watcher};
+
+use super::assess::Row;
+use super::kinds::{Kind, Subject, with_status};
+use super::{Format, StatusError, View, answer, is_terminal, overview, table};
+use crate::cluster::Cluster;
+use crate::output;
+
+/// Changes that come together are shown together.
+const TOGETHER: Duration = Duration::from_millis(200);
+/// Clears the terminal, and what can be scrolled back to.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+/// Shows, and shows again, until Ctrl-C.
+pub(super) async fn run(
+    cluster: &Cluster,
+    subject: Option<&Subject>,
+    view: &View,
+) -> Result<(), StatusError> {
+    let kinds = subject.map_or_else(with_status, |subject| vec![subject.kind.clone()]);
+    let mut changes = changes(cluster, &kinds);
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
+    let mut shown: Option<Vec<Row>> = None;
+    loop {
+        show(cluster, subject, view, &mut shown).await?;
+        tokio::select! {
+            change = changes.next() => if change.is_none() { return Ok(()) },
+            _ = &mut interrupted => return Ok(()),
+        }
+        // Take along what comes at once.
+        while let Ok(Some(())) = tokio::time::timeout(TOGETHER, changes.next()).await {}
+    }
+}
+
+/// Something has changed, whatever it was.
+fn changes(cluster: &Cluster, kinds: &[Kind]) -> BoxStream<'static, ()> {
+    let watches = kinds.iter().map(|kind| {
+        let watch = watcher::watcher(cluster.api(&kind.resource), watcher::Config::default());
+        // A kind that cannot be watched says nothing; the answer itself says why.
+        watch
+            .default_backoff()
+            .filter_map(async |event| event.ok().map(drop))
+            .boxed()
+    });
+    stream::select_all(watches).boxed()
+}
+
+/// On a terminal, a tree and for JSON everything anew; elsewhere the lines that changed, as `kubectl get -w` does it.
+async fn show(
+    cluster: &Cluster,
+    subject: Option<&Subject>,
+    view: &View,
+    shown: &mut Option<Vec<Row>>,
+) -> Result<(), StatusError> {
+    let is_table = matches!(view.format, Format::Table | Format::Wide);
+    let one = subject.is_some_and(|subject| subject.name.is_some());
+    if is_terminal() && is_table {
+        let text = answer(cluster, subject, view).await?;
+        return Ok(output::print(&format!("{CLEAR}{text}"))?);
+    }
+    let Some(before) = shown.as_mut().filter(|_| is_table && !one) else {
+        output::print(&answer(cluster, subject, view).await?)?;
+        if is_table && !one {
+            let now = overview(cluster, subject.map(|subject| &subject.kind), Timestamp::now()).await;
+            *shown = Some(now.objects);
+        }
+        return Ok(());
+    };
+    let now = overview(cluster, subject.map(|subject| &subject.kind), Timestamp::now()).await;
+    let changed: Vec<Row> = now
+        .objects
+        .iter()
+        .filter(|row| !before.iter().any(|old| same(old, row)))
+        .cloned()
+        .collect();
+    output::print(&table::changed(&changed, cluster.namespace.is_none(), view))?;
+    *before = now.objects;
+    Ok(())
+}
+
+/// Whether a line says the same, whatever the time is.
+fn same(one: &Row, other: &Row) -> bool {
+    let said = |row: &Row| {
+        (
+            (row.kind.clone(), row.namespace.clone(), row.name.clone()),
+            (row.state, row.phase.clone(), row.since),
+            (row.reason.clone(), row.waits_for.clone(), row.next.clone()),
+        )
+    };
+    said(one) == said(other)
+}
