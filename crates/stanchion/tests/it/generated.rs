@@ -37,9 +37,13 @@ fn deploy_and_the_reference_are_what_make_generate_writes() {
         assert!(kept == *text, "{} is stale: run `make generate`", path.display());
     }
     // A kind that is gone leaves a definition behind that people would go on to install.
-    for path in files(&root(), Path::new("deploy/crds")).keys() {
+    let folders = ["deploy/crds", "charts/stanchion/files/crds"];
+    for path in folders
+        .iter()
+        .flat_map(|folder| files(&root(), Path::new(folder)).into_keys())
+    {
         assert!(
-            generated.contains_key(path),
+            generated.contains_key(&path),
             "{} is no longer generated: delete it",
             path.display()
         );

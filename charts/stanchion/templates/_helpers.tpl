@@ -1,0 +1,82 @@
+{{- define "stanchion.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "stanchion.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- $name := include "stanchion.name" . }}
+{{- if contains $name .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "stanchion.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "stanchion.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "stanchion.labels" -}}
+{{ include "stanchion.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Metadata of an object. (dict "root" $ "name" NAME "namespace" NS "labels" {} "annotations" {}); no namespace: none. */}}
+{{- define "stanchion.metadata" -}}
+name: {{ .name }}
+{{- with .namespace }}
+namespace: {{ . }}
+{{- end }}
+labels:
+  {{- include "stanchion.labels" .root | nindent 2 }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (default dict .annotations) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "stanchion.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "stanchion.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "stanchion.image" -}}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{/* The names of the chosen controllers, separated by commas. */}}
+{{- define "stanchion.controllers" -}}
+{{- $chosen := list }}
+{{- range $name, $enabled := .Values.controllers }}
+{{- if $enabled }}{{ $chosen = append $chosen $name }}{{ end }}
+{{- end }}
+{{- if not $chosen }}{{ fail "controllers: enable at least one" }}{{ end }}
+{{- join "," $chosen }}
+{{- end }}
+
+{{- define "stanchion.certificateSecret" -}}
+{{- if eq .Values.webhooks.certificates.provider "self" -}}
+stanchion-webhook-certificate
+{{- else -}}
+{{ include "stanchion.fullname" . }}-webhook
+{{- end }}
+{{- end }}

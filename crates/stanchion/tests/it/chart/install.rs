@@ -1,0 +1,216 @@
+//! The life of a release on a cluster: installed, upgraded, rolled back, uninstalled; with the program in place of its
+//! pods, under exactly their arguments and their ServiceAccount.
+
+use std::path::Path;
+
+use serde_json::Value;
+use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::{port, unique};
+
+use super::{chart, helm, run, template};
+use crate::operator::{Operator, command, text};
+use crate::users::{UrlFile, postgres_user, ready};
+
+const NAMESPACE: &str = "stanchion-system";
+
+/// helm on this cluster. The chart waits for nothing: no container runs here.
+fn on(cluster: &Cluster, helm: &Path, words: &[&str]) -> String {
+    let kubeconfig = cluster.kubeconfig_path();
+    let place = ["--kubeconfig", kubeconfig.to_str().unwrap(), "-n", NAMESPACE];
+    run(helm, &[words, &place[..]].concat()).unwrap()
+}
+
+async fn get(cluster: &Cluster, words: &[&str]) -> Value {
+    let words = [&["-n", NAMESPACE, "get", "-o", "json"], words].concat();
+    serde_json::from_str(&cluster.kubectl(&words).await.unwrap()).unwrap()
+}
+
+/// The arguments of the pods, where the program can be reached and where its server is.
+async fn arguments(cluster: &Cluster) -> Vec<String> {
+    let deployment = get(cluster, &["deployment", "stanchion"]).await;
+    let words = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let words = words.iter().map(|word| word.as_str().unwrap().to_owned());
+    // Here it is no pod: it has addresses of its own, which its log tells as text, and nobody reaches it by a Service.
+    let of_a_pod = [
+        "run",
+        "--health-addr",
+        "--metrics-addr",
+        "--webhook-addr",
+        "--webhook-service",
+        "--log-format",
+        "--postgres-url-file",
+    ];
+    words
+        .filter(|word| !of_a_pod.iter().any(|start| word.starts_with(start)))
+        .collect()
+}
+
+/// `helm test` passes; and what its pod would say, the program says under the account of the pod.
+async fn tested(cluster: &Cluster, helm: &Path) {
+    let objects = template(helm, &["-s", "templates/tests/doctor.yaml"]);
+    let (jobs, rights): (Vec<Value>, Vec<Value>) =
+        objects.into_iter().partition(|object| object["kind"] == "Job");
+    let rights: Vec<String> = rights.iter().map(ToString::to_string).collect();
+    let apply = ["apply", "-f", "-"];
+    cluster
+        .kubectl_with(&apply, &rights.join("\n---\n"))
+        .await
+        .unwrap();
+    let user = cluster.log_in(NAMESPACE, "stanchion-test").await;
+    let words = jobs[0]
+        .pointer("/spec/template/spec/containers/0/args")
+        .unwrap()
+        .as_array()
+        .unwrap();
+    let mut doctor = command(words.iter().map(|word| word.as_str().unwrap()));
+    doctor.env("KUBECONFIG", user.kubeconfig_path());
+    let output = tokio::task::spawn_blocking(move || doctor.output().unwrap())
+        .await
+        .unwrap();
+    let said = text(&output.stdout);
+    assert!(
+        output.status.success() && said.lines().last().unwrap().starts_with("ok ("),
+        "{said}"
+    );
+    for check in [
+        "operator-unavailable",
+        "lease-expired",
+        "webhook-missing",
+        "crd-missing",
+    ] {
+        assert!(!said.contains(check), "it may look at {check}: {said}");
+    }
+    // It takes the place of what was applied, and takes it away again.
+    on(cluster, helm, &["test", "stanchion", "--timeout", "2m"]);
+}
+
+#[tokio::test]
+async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
+    let Some(helm) = helm("install") else { return };
+    // Of its own: the operator takes care of every object that it finds.
+    let cluster = Cluster::start().await;
+    let chart = chart();
+    let chart = chart.to_str().unwrap();
+    let create = format!(
+        r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{NAMESPACE}","labels":{{"pod-security.kubernetes.io/enforce":"restricted"}}}}}}"#
+    );
+    cluster
+        .kubectl_with(&["apply", "-f", "-"], &create)
+        .await
+        .unwrap();
+    let said = on(
+        &cluster,
+        &helm,
+        &["install", "stanchion", chart, "--set", "replicas=1"],
+    );
+    assert!(said.contains("stanchion status -A"), "{said}");
+    let available = [
+        "-n",
+        NAMESPACE,
+        "wait",
+        "deployment/stanchion",
+        "--for=condition=Available",
+        "--timeout=120s",
+    ];
+    cluster.kubectl(&available).await.unwrap();
+    cluster
+        .kubectl(&[
+            "wait",
+            "crd",
+            "--all",
+            "--for=condition=Established",
+            "--timeout=60s",
+        ])
+        .await
+        .unwrap();
+
+    // The program under the account of the release: whatever it asks for, it may.
+    let user = cluster.log_in(NAMESPACE, "stanchion").await;
+    let audit = cluster.audit();
+    let database = Database::of(Version::V15).await;
+    let file = UrlFile::new(&database.url());
+    let webhooks = port::free();
+    let reached = [
+        format!("--webhook-addr=127.0.0.1:{webhooks}"),
+        format!("--webhook-url=https://127.0.0.1:{webhooks}"),
+    ];
+    let words = arguments(&cluster).await;
+    let words: Vec<&str> = words
+        .iter()
+        .chain(&reached)
+        .map(String::as_str)
+        .chain(file.arguments())
+        .collect();
+    let operator = Operator::start(user.kubeconfig_path(), &words);
+    operator.ready().await;
+    operator
+        .wait_for("the webhooks to be registered", async || {
+            operator.log().contains("webhooks registered")
+        })
+        .await;
+    let namespace = cluster.namespace("tenant").await;
+    let role = unique::name("u");
+    let manifest = postgres_user("app", &role, &database).to_string();
+    cluster.apply(&manifest, &namespace).await;
+    ready(&operator, &cluster, &namespace, "app").await;
+
+    tested(&cluster, &helm).await;
+
+    // Upgraded and rolled back: what is there stays, and a CRD that somebody changed is what the chart says again.
+    let crd = "customresourcedefinitions.apiextensions.k8s.io/postgresusers.db.example.com";
+    let shorter = r#"[{"op": "remove", "path": "/spec/names/shortNames"}]"#;
+    cluster
+        .kubectl(&["patch", crd, "--type=json", "-p", shorter])
+        .await
+        .unwrap();
+    on(
+        &cluster,
+        &helm,
+        &[
+            "upgrade",
+            "stanchion",
+            chart,
+            "--force-conflicts",
+            "--set",
+            "replicas=2,concurrency=4",
+        ],
+    );
+    let short = get(&cluster, &[crd]).await["spec"]["names"]["shortNames"].clone();
+    assert!(short.as_array().is_some_and(|names| !names.is_empty()), "{short}");
+    assert!(arguments(&cluster).await.contains(&"--concurrency=4".to_owned()));
+    get(&cluster, &["poddisruptionbudget", "stanchion"]).await;
+    on(&cluster, &helm, &["rollback", "stanchion", "1"]);
+    assert!(!arguments(&cluster).await.contains(&"--concurrency=4".to_owned()));
+    ready(&operator, &cluster, &namespace, "app").await;
+
+    let log = operator.log();
+    operator.stop().await;
+    let requests = audit.requests().await.of_user(user.name());
+    assert!(requests.clone().writes().count() > 0, "{requests:#?}");
+    let forbidden = requests.forbidden();
+    assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
+
+    on(&cluster, &helm, &["uninstall", "stanchion"]);
+    let object = cluster
+        .kubectl(&["-n", &namespace, "get", "postgresuser", "app"])
+        .await;
+    assert!(object.is_ok(), "{object:?}");
+    let left = cluster
+        .kubectl(&[
+            "-n",
+            NAMESPACE,
+            "get",
+            "deployment,role,service,networkpolicy",
+            "-o",
+            "name",
+        ])
+        .await;
+    assert_eq!(left.unwrap(), "");
+    // And it can come back to what it left.
+    on(&cluster, &helm, &["install", "stanchion", chart]);
+    cluster.kubectl(&available).await.unwrap();
+}

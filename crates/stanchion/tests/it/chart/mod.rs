@@ -1,0 +1,91 @@
+//! The Helm chart, with a real `helm`.
+
+mod install;
+mod monitoring;
+mod render;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use stanchion_testkit::report;
+
+use crate::operator::text;
+
+/// The chart.
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../charts/stanchion")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The program `helm`: beside the programs of a control plane, or on the search path. A test that has none is
+/// reported as skipped.
+fn helm(test: &str) -> Option<PathBuf> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = assets
+        .into_iter()
+        .chain(std::env::split_paths(&path))
+        .map(|folder| folder.join("helm"))
+        .find(|program| program.is_file());
+    if found.is_none() {
+        report::skipped(
+            &format!("chart::{test}"),
+            "helm is neither in KUBEBUILDER_ASSETS nor on the PATH",
+        );
+    }
+    found
+}
+
+/// Runs helm in a way that leaves nothing behind in the home of whoever runs the tests.
+fn run(helm: &Path, words: &[&str]) -> Result<String, String> {
+    let home = std::env::temp_dir().join("stanchion-helm");
+    let output = Command::new(helm)
+        .args(words)
+        .env("HELM_CACHE_HOME", home.join("cache"))
+        .env("HELM_CONFIG_HOME", home.join("config"))
+        .env("HELM_DATA_HOME", home.join("data"))
+        .output()
+        .unwrap();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(format!("helm {}: {}", words.join(" "), text(&output.stderr)))
+    }
+}
+
+/// The objects that the chart makes of these settings, in the namespace `stanchion-system`.
+fn template(helm: &Path, settings: &[&str]) -> Vec<Value> {
+    let chart = chart();
+    let words = [
+        "template",
+        "stanchion",
+        chart.to_str().unwrap(),
+        "-n",
+        "stanchion-system",
+    ];
+    let rendered = run(helm, &[&words[..], settings].concat()).unwrap();
+    documents(&rendered)
+}
+
+fn documents(yaml: &str) -> Vec<Value> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("{error}"));
+    all.into_iter().filter(|document| !document.is_null()).collect()
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+/// The examples of values, which every test of rendering goes through.
+fn examples() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(chart().join("ci"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 6, "{files:?}");
+    files
+}

@@ -1,0 +1,336 @@
+//! What the chart renders, without a cluster.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use stanchion_testkit::cluster::Cluster;
+
+use super::{chart, documents, examples, helm, of_kind, run, template};
+use crate::operator::{command, stdout};
+
+const CONTROLLERS: [&str; 4] = ["user", "supabase", "policy", "gitlab"];
+
+#[test]
+fn lint_has_nothing_to_say_about_any_example_of_values() {
+    let Some(helm) = helm("lint") else { return };
+    for values in examples() {
+        let chart = chart();
+        let words = [
+            "lint",
+            "--strict",
+            chart.to_str().unwrap(),
+            "-f",
+            values.to_str().unwrap(),
+        ];
+        run(&helm, &words).unwrap();
+    }
+}
+
+#[test]
+fn chart_and_program_have_one_version() {
+    let text = std::fs::read_to_string(chart().join("Chart.yaml")).unwrap();
+    let chart = &documents(&text)[0];
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+    // Artifact Hub shows the kinds that there are.
+    let shown = documents(chart["annotations"]["artifacthub.io/crds"].as_str().unwrap());
+    let shown: BTreeSet<&str> = shown[0]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|crd| crd["name"].as_str().unwrap())
+        .collect();
+    let crds = stanchion_api::crds();
+    let there: BTreeSet<&str> = crds
+        .iter()
+        .map(|crd| crd.metadata.name.as_deref().unwrap())
+        .collect();
+    assert_eq!(shown, there);
+}
+
+/// One right: where, which group, resource and object, and which verb.
+type Right = (String, String, String, String, String);
+
+/// The rights that the roles give to the account which they are bound to, one by one.
+fn rights(objects: &[Value]) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for binding in objects.iter().filter(|object| {
+        object["kind"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("RoleBinding"))
+    }) {
+        let subject = &binding["subjects"][0];
+        assert_eq!(subject["namespace"], "stanchion-system");
+        // `helm test` has an account of its own.
+        if subject["name"] != "stanchion" {
+            continue;
+        }
+        let place = binding["metadata"]["namespace"]
+            .as_str()
+            .unwrap_or("*")
+            .to_owned();
+        let role = objects.iter().find(|object| {
+            object["kind"] == binding["roleRef"]["kind"]
+                && object["metadata"]["name"] == binding["roleRef"]["name"]
+                && object["metadata"]["namespace"] == binding["metadata"]["namespace"]
+        });
+        let words = |value: &Value| -> Vec<String> {
+            value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|word| word.as_str().unwrap().to_owned())
+                .collect()
+        };
+        for rule in role.unwrap()["rules"].as_array().unwrap() {
+            let mut names = words(&rule["resourceNames"]);
+            if names.is_empty() {
+                names.push(String::new());
+            }
+            for group in words(&rule["apiGroups"]) {
+                for resource in words(&rule["resources"]) {
+                    for (name, verb) in names
+                        .iter()
+                        .flat_map(|name| words(&rule["verbs"]).into_iter().map(move |verb| (name, verb)))
+                    {
+                        assert!(
+                            ![&group, &resource, &verb].iter().any(|word| word.contains('*')),
+                            "{rule}"
+                        );
+                        rights.insert((place.clone(), group.clone(), resource.clone(), name.clone(), verb));
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// For each choice of controllers, for the whole cluster and for two namespaces: neither more nor less.
+#[test]
+fn the_rights_are_those_of_stanchion_rbac() {
+    let Some(helm) = helm("rights") else { return };
+    for choice in 1..(1 << CONTROLLERS.len()) {
+        let chosen: Vec<&str> = CONTROLLERS
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| choice & (1 << bit) != 0)
+            .map(|(_, name)| *name)
+            .collect();
+        let settings = CONTROLLERS
+            .iter()
+            .map(|name| format!("controllers.{name}={}", chosen.contains(name)))
+            .collect::<Vec<_>>()
+            .join(",");
+        for namespaces in [&[][..], &["team-a", "team-b"]] {
+            let mut words = vec!["--set", settings.as_str(), "-s", "templates/rbac.yaml"];
+            let list = format!("namespaces={{{}}}", namespaces.join(","));
+            let joined = chosen.join(",");
+            let mut rbac = vec!["rbac", "--controllers", joined.as_str()];
+            if !namespaces.is_empty() {
+                words.extend(["--set", list.as_str()]);
+                rbac.extend(namespaces.iter().flat_map(|namespace| ["--namespace", namespace]));
+            }
+            let (chart, program) = (
+                rights(&template(&helm, &words)),
+                rights(&documents(&stdout(&rbac))),
+            );
+            let (more, less): (Vec<_>, Vec<_>) = (
+                chart.difference(&program).collect(),
+                program.difference(&chart).collect(),
+            );
+            assert!(
+                more.is_empty() && less.is_empty(),
+                "{rbac:?}: more {more:?}, less {less:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whoever_has_a_certificate_or_no_webhooks_gets_fewer_rights() {
+    let Some(helm) = helm("fewer_rights") else { return };
+    let all = rights(&template(&helm, &[]));
+    let named = |rights: &BTreeSet<Right>, name: &str| rights.iter().any(|right| right.3 == name);
+    assert!(named(&all, "stanchion-webhook-certificate") && named(&all, "stanchion-stanchion-system"));
+    let mounted = rights(&template(
+        &helm,
+        &["--set", "webhooks.certificates.provider=cert-manager"],
+    ));
+    assert!(
+        !named(&mounted, "stanchion-webhook-certificate") && named(&mounted, "stanchion-stanchion-system")
+    );
+    let none = rights(&template(&helm, &["--set", "webhooks.enabled=false"]));
+    let groups: BTreeSet<&str> = none.iter().map(|right| right.1.as_str()).collect();
+    for group in [
+        "admissionregistration.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+    ] {
+        assert!(!groups.contains(group), "{group}");
+    }
+    assert!(mounted.is_subset(&all) && none.is_subset(&all));
+}
+
+#[test]
+fn the_crds_are_those_of_the_chosen_controllers_and_stay() {
+    let Some(helm) = helm("crds") else { return };
+    let objects = template(&helm, &[]);
+    let rendered = of_kind(&objects, "CustomResourceDefinition");
+    for crd in stanchion_api::crds() {
+        let name = crd.metadata.name.as_deref().unwrap();
+        let rendered = rendered
+            .iter()
+            .find(|object| object["metadata"]["name"] == name)
+            .unwrap();
+        assert_eq!(
+            rendered["spec"],
+            serde_json::to_value(&crd.spec).unwrap(),
+            "{name}"
+        );
+        assert_eq!(
+            rendered["metadata"]["annotations"]["helm.sh/resource-policy"],
+            "keep"
+        );
+    }
+    let only = [
+        "--set",
+        "controllers.supabase=false,controllers.policy=false,controllers.gitlab=false,crds.keep=false",
+    ];
+    let objects = template(&helm, &only);
+    let rendered = of_kind(&objects, "CustomResourceDefinition");
+    let names: Vec<&str> = rendered
+        .iter()
+        .map(|crd| crd["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        names.iter().all(|name| name.ends_with(".db.example.com")),
+        "{names:?}"
+    );
+    assert!(rendered[0]["metadata"]["annotations"]["helm.sh/resource-policy"].is_null());
+    assert!(
+        of_kind(
+            &template(&helm, &["--set", "crds.enabled=false"]),
+            "CustomResourceDefinition"
+        )
+        .is_empty()
+    );
+}
+
+/// Each of the arguments that any example gives is one that the program takes.
+#[test]
+fn the_program_takes_the_arguments() {
+    let Some(helm) = helm("arguments") else { return };
+    for values in examples() {
+        let objects = template(&helm, &["-f", values.to_str().unwrap()]);
+        let deployment = of_kind(&objects, "Deployment")[0].clone();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let arguments = container["args"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap());
+        // The URL of the default server is looked for before the cluster is: what comes last is the only mistake.
+        let output = command(arguments.filter(|word| !word.starts_with("--postgres-url-file")))
+            .arg("--postgres-url=postgres://x:y@/nowhere")
+            .output()
+            .unwrap();
+        let said = crate::operator::text(&output.stderr);
+        assert!(
+            said.contains("--postgres-url cannot be used"),
+            "{}: {said}",
+            values.display()
+        );
+    }
+}
+
+#[test]
+fn wrong_values_are_refused_with_their_name() {
+    let Some(helm) = helm("wrong_values") else { return };
+    let chart = chart();
+    for (setting, said) in [
+        ("replicaCount=2", "replicaCount"),
+        ("controllers.users=true", "users"),
+        (
+            "controllers.user=false,controllers.supabase=false,controllers.policy=false,controllers.gitlab=false",
+            "enable at least one",
+        ),
+        ("namespaces={Team A}", "namespaces"),
+        ("webhooks.certificates.provider=other", "provider"),
+        ("image.digest=sha256:short", "digest"),
+        ("metrics.podMonitor.enabled=true", "metrics.plain"),
+        (
+            "webhooks.enabled=false,metrics.serviceMonitor.enabled=true",
+            "metrics.plain",
+        ),
+        ("serviceAccount.create=false", "serviceAccount.name"),
+    ] {
+        let words = ["template", "x", chart.to_str().unwrap(), "--set", setting];
+        let refused = run(&helm, &words).unwrap_err();
+        assert!(refused.contains(said), "{setting}: {refused}");
+    }
+    // The schema knows every value that there is, and describes it.
+    let schema: Value =
+        serde_json::from_str(&std::fs::read_to_string(chart.join("values.schema.json")).unwrap()).unwrap();
+    let values = &documents(&std::fs::read_to_string(chart.join("values.yaml")).unwrap())[0];
+    known(values, &schema, "");
+}
+
+/// Fails for a value that the schema does not describe.
+fn known(values: &Value, schema: &Value, path: &str) {
+    let Some(properties) = schema["properties"].as_object() else {
+        return;
+    };
+    for (name, value) in values.as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        let schema = properties.get(name).unwrap_or_else(|| panic!("{path}"));
+        assert!(
+            schema["description"].is_string() || schema["properties"].is_object(),
+            "{path}"
+        );
+        known(value, schema, &path);
+    }
+}
+
+/// Every object of every example is one that an API server takes, and its pods keep to the strictest rules.
+#[tokio::test]
+async fn an_api_server_takes_every_example() {
+    let Some(helm) = helm("dry_run") else { return };
+    let cluster = Cluster::shared().await;
+    let namespace = cluster.namespace("chart").await;
+    let restricted = [
+        "label",
+        "namespace",
+        &namespace,
+        "pod-security.kubernetes.io/warn=restricted",
+    ];
+    cluster.kubectl(&restricted).await.unwrap();
+    for values in examples() {
+        let rendered = template(
+            &helm,
+            &["-f", values.to_str().unwrap(), "--set-json", "namespaces=[]"],
+        );
+        // Kinds of others are not served here.
+        let ours = rendered.iter().filter(|object| {
+            let version = object["apiVersion"].as_str().unwrap();
+            !version.starts_with("monitoring.coreos.com") && !version.starts_with("cert-manager.io")
+        });
+        let texts: Vec<String> = ours
+            .map(|object| object.to_string().replace("stanchion-system", &namespace))
+            .collect();
+        let apply = [
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--dry-run=server",
+            "--validate=strict",
+            "--warnings-as-errors",
+            "-f",
+            "-",
+        ];
+        let said = cluster.kubectl_with(&apply, &texts.join("\n---\n")).await;
+        let said = said.unwrap_or_else(|error| panic!("{}: {error}", values.display()));
+        assert!(said.lines().count() > 5, "{said}");
+    }
+}
