@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use stanchion_kernel::{Class, Problem};
-use stanchion_supabase::dependencies::s3::{Store, contact};
+use stanchion_postgres::AllowedNetworks;
+use stanchion_supabase::dependencies::s3::{self, Store};
 use stanchion_testkit::certificates::Authority;
 use stanchion_testkit::proxy::{Cut, Framing, Proxy};
 use stanchion_testkit::s3::S3;
@@ -26,6 +28,10 @@ fn store(s3: &S3) -> Store {
         force_path_style: true,
         ca: None,
     }
+}
+
+async fn contact(store: &Store) -> Result<Duration, Problem> {
+    s3::contact(store, &AllowedNetworks::everything()).await
 }
 
 async fn refused(store: &Store) -> Problem {
