@@ -106,6 +106,11 @@ bench-sandbox: $(SHIPPED) setup assets ## Measure the sandbox beside a real cont
 	STANCHION_TEST_CLUSTER=real $(TARGET)/release/stanchion-bench-sandbox \
 		--binary $(SHIPPED) $(ARGS)
 
+.PHONY: bench-attacks
+bench-attacks: $(SHIPPED) setup assets ## Measure what a hostile tenant, server or client costs the others (ARGS="--only endless-rows" for one)
+	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-attacks -- \
+		--binary $(SHIPPED) $(ARGS)
+
 .PHONY: generate
 generate: ## Write what is made from the types: deploy/ (CRDs, RBAC) and docs/reference/
 	cargo run --quiet --locked --all-features --bin stanchion -- generate .

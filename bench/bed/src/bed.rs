@@ -26,6 +26,9 @@ pub const RIVAL: &str = "rival";
 /// The password of the administrators.
 pub const PASSWORD: &str = "password";
 
+/// The database of the users.
+pub const DATABASE: &str = "app";
+
 /// Everything that an operator stands on.
 pub struct Bed {
     cluster: Cluster,
@@ -84,6 +87,8 @@ impl Bed {
             let make = format!("CREATE ROLE {login} LOGIN SUPERUSER PASSWORD '{PASSWORD}'");
             server.execute("postgres", &make).await;
         }
+        let make = format!("CREATE DATABASE {DATABASE}");
+        server.execute("postgres", &make).await;
         let namespace = cluster.namespace(purpose).await;
         Self {
             client: cluster.client().await,
@@ -139,10 +144,14 @@ impl Bed {
 
     /// Starts the operator.
     pub fn operator(&self, binary: &Path) -> Process {
+        self.operator_with(binary, &["--controllers", "user", "--no-webhooks"])
+    }
+
+    /// Starts the operator with these arguments.
+    pub fn operator_with(&self, binary: &Path, arguments: &[&str]) -> Process {
         let anywhere = "127.0.0.1:0";
-        let arguments = ["run", "--controllers", "user", "--no-webhooks"];
         self.launch(binary, "stanchion")
-            .args(arguments)
+            .args(["run"].iter().chain(arguments))
             .args(["--health-addr", anywhere, "--metrics-addr", anywhere])
             .env(
                 "STANCHION_POSTGRES_URL",
@@ -286,7 +295,7 @@ fn user(number: usize) -> Value {
         "metadata": { "name": format!("user-{number}") },
         "spec": {
             "username": format!("user_{number}"),
-            "database": "postgres",
+            "database": DATABASE,
             "privileges": ["CONNECT"],
             "passwordSecretRef": { "name": PASSWORD },
         },

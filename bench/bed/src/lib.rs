@@ -15,7 +15,7 @@ mod bed;
 mod connections;
 mod usage;
 
-pub use bed::{Bed, Counted, Mark, OURS, PASSWORD, RIVAL};
+pub use bed::{Bed, Counted, DATABASE, Mark, OURS, PASSWORD, RIVAL};
 pub use usage::Usage;
 
 /// Prints one figure.

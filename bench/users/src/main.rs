@@ -141,7 +141,7 @@ pub(crate) fn made(objects: usize, took: Duration, counted: &Counted) {
 /// How many of our users the database's ACL knows.
 async fn granted(bed: &Bed) -> usize {
     let sql = "SELECT count(*) FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee \
-               WHERE d.datname = 'postgres' AND a.privilege_type = 'CONNECT' AND r.rolname LIKE 'user\\_%'";
+               WHERE d.datname = 'app' AND a.privilege_type = 'CONNECT' AND r.rolname LIKE 'user\\_%'";
     let count = bed.server().scalar("postgres", sql).await.expect("a count");
     count.parse().expect("a count")
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stanchion_bench_bed::{Bed, PASSWORD, RIVAL, Usage, row};
+use stanchion_bench_bed::{Bed, DATABASE, PASSWORD, RIVAL, Usage, row};
 
 use crate::made;
 
@@ -35,7 +35,7 @@ async fn stanchion(binary: &Path, objects: usize) -> Duration {
             "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
             "metadata": { "name": format!("user-{number}") },
             "spec": {
-                "username": format!("user_{number}"), "database": "postgres", "privileges": ["CONNECT"],
+                "username": format!("user_{number}"), "database": DATABASE, "privileges": ["CONNECT"],
                 "password": { "generate": {} },
             },
         })
