@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// The form of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "text", value_enum)]
     output: Format,
-    /// Colours: on a terminal, always or never. NO_COLOR means never
+    /// Colours: on a terminal, always or never. `NO_COLOR` means never
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     color: When,
 }
@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DoctorError> {
         .build()?;
     let diagnosis = runtime.block_on(async {
         let cluster = arguments.cluster.connect().await?;
-        let snapshot = look(&cluster, arguments.operator_namespace.as_deref(), metrics).await?;
+        let snapshot = Box::pin(look(&cluster, arguments.operator_namespace.as_deref(), metrics)).await?;
         Ok::<_, DoctorError>(diagnose(&snapshot))
     })?;
     let text = match arguments.output {
@@ -163,7 +163,7 @@ pub(crate) async fn look(
     operator_namespace: Option<&str>,
     metrics: Option<String>,
 ) -> Result<Snapshot, ClusterError> {
-    let mut snapshot = gather::gather(cluster, operator_namespace, Timestamp::now()).await?;
+    let mut snapshot = Box::pin(gather::gather(cluster, operator_namespace, Timestamp::now())).await?;
     if let Some(text) = metrics {
         snapshot.metrics = Ok(text);
     }

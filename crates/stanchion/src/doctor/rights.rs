@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A right: in which namespace (`*` for all), on which group, resource and object (empty for all), with which verb.
 pub(super) type Right = (String, String, String, String, String);
 
-/// The rights of a ServiceAccount.
+/// The rights of a `ServiceAccount`.
 pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<Right> {
     let text = |object: &Value, pointer: &str| {
         object
@@ -35,11 +35,11 @@ pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<
             text(binding, "/metadata/namespace")
         };
         let role = objects.iter().find(|object| {
-            let same_place = object["kind"] == "ClusterRole"
-                || object["metadata"]["namespace"] == binding["metadata"]["namespace"];
-            object["kind"] == binding["roleRef"]["kind"]
-                && object["metadata"]["name"] == binding["roleRef"]["name"]
-                && same_place
+            let same = |pointer: &str, of: &str| object.pointer(pointer) == binding.pointer(of);
+            let everywhere = text(object, "/kind") == "ClusterRole";
+            same("/kind", "/roleRef/kind")
+                && same("/metadata/name", "/roleRef/name")
+                && (everywhere || same("/metadata/namespace", "/metadata/namespace"))
         });
         rights.extend(role.into_iter().flat_map(|role| expand(role, &place)));
     }

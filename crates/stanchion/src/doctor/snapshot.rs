@@ -37,7 +37,7 @@ pub(crate) struct Snapshot {
     pub(crate) endpoint_slices: Read<Vec<Value>>,
     /// Validating and mutating configurations whose name starts like ours.
     pub(crate) webhooks: Read<Vec<Value>>,
-    /// Roles, ClusterRoles and their bindings.
+    /// Roles, `ClusterRole`s and their bindings.
     pub(crate) rbac: Read<Vec<Value>>,
     /// The groups of other operators that the cluster serves.
     pub(crate) served: Read<Vec<Served>>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
@@ -76,6 +77,11 @@ fn deployment(namespace: &str, arguments: &[&str]) -> Value {
 
 /// A cluster on which all is well.
 fn healthy() -> Snapshot {
+    static HEALTHY: LazyLock<Snapshot> = LazyLock::new(make_healthy);
+    HEALTHY.clone()
+}
+
+fn make_healthy() -> Snapshot {
     let crds = stanchion_api::crds().into_iter().map(|crd| {
         let mut crd = serde_json::to_value(crd).unwrap();
         crd["status"] = json!({
@@ -173,10 +179,10 @@ fn push(snapshot: &mut Snapshot, object: Value) {
 
 const FAULTS: &[Plant] = &[
     ("kubernetes-too-old", |cluster| {
-        cluster.version = "v1.31.2".to_owned()
+        cluster.version = "v1.31.2".to_owned();
     }),
     ("crd-missing", |cluster| {
-        drop(cluster.crds.as_mut().unwrap().remove(0))
+        drop(cluster.crds.as_mut().unwrap().remove(0));
     }),
     ("crd-not-established", |cluster| {
         first(&mut cluster.crds)["status"]["conditions"] = json!([{ "type": "NamesAccepted", "status": "False", "message": "postgresusers is already in use" }]);
@@ -187,20 +193,20 @@ const FAULTS: &[Plant] = &[
         schema.unwrap().as_object_mut().unwrap().remove("privileges");
     }),
     ("crd-stored-version", |cluster| {
-        first(&mut cluster.crds)["status"]["storedVersions"] = json!(["v1alpha1", "v1alpha0"])
+        first(&mut cluster.crds)["status"]["storedVersions"] = json!(["v1alpha1", "v1alpha0"]);
     }),
     ("operator-missing", |cluster| {
         cluster.deployments = Ok(Vec::new());
         cluster.webhooks = Ok(Vec::new());
     }),
     ("operator-unavailable", |cluster| {
-        first(&mut cluster.deployments)["status"] = json!({})
+        first(&mut cluster.deployments)["status"] = json!({});
     }),
     ("operator-unavailable", |cluster| {
-        first(&mut cluster.deployments)["spec"]["replicas"] = json!(0)
+        first(&mut cluster.deployments)["spec"]["replicas"] = json!(0);
     }),
     ("operator-degraded", |cluster| {
-        first(&mut cluster.deployments)["status"]["availableReplicas"] = json!(1)
+        first(&mut cluster.deployments)["status"]["availableReplicas"] = json!(1);
     }),
     ("operator-overlap", |cluster| {
         let other = deployment(
@@ -231,10 +237,10 @@ const FAULTS: &[Plant] = &[
     }),
     ("lease-missing", |cluster| cluster.leases = Ok(Vec::new())),
     ("lease-expired", |cluster| {
-        first(&mut cluster.leases)["spec"]["renewTime"] = json!(minutes_ago(9))
+        first(&mut cluster.leases)["spec"]["renewTime"] = json!(minutes_ago(9));
     }),
     ("lease-expired", |cluster| {
-        first(&mut cluster.leases)["spec"]["holderIdentity"] = json!("")
+        first(&mut cluster.leases)["spec"]["holderIdentity"] = json!("");
     }),
     ("rbac-missing", |cluster| {
         let objects = cluster.rbac.as_mut().unwrap();
@@ -257,14 +263,14 @@ const FAULTS: &[Plant] = &[
     }),
     ("webhook-missing", |cluster| cluster.webhooks = Ok(Vec::new())),
     ("webhook-left-behind", |cluster| {
-        first(&mut cluster.webhooks)["metadata"]["name"] = json!("stanchion-elsewhere")
+        first(&mut cluster.webhooks)["metadata"]["name"] = json!("stanchion-elsewhere");
     }),
     ("webhook-service", |cluster| cluster.services = Ok(Vec::new())),
     ("webhook-service", |cluster| {
-        cluster.endpoint_slices = Ok(Vec::new())
+        cluster.endpoint_slices = Ok(Vec::new());
     }),
     ("webhook-blocks", |cluster| {
-        first(&mut cluster.webhooks)["webhooks"][0]["failurePolicy"] = json!("Fail")
+        first(&mut cluster.webhooks)["webhooks"][0]["failurePolicy"] = json!("Fail");
     }),
     ("certificate-expired", |cluster| {
         let bundle = bundle(now().checked_sub((24 * 3).hours()).unwrap());
@@ -281,13 +287,13 @@ const FAULTS: &[Plant] = &[
         ]);
     }),
     ("object-not-ready", |cluster| {
-        of(cluster, "demo")["status"]["conditions"] = json!([condition("Ready", "False", "Deploying", 30)])
+        of(cluster, "demo")["status"]["conditions"] = json!([condition("Ready", "False", "Deploying", 30)]);
     }),
     ("object-ignored", |cluster| {
-        of(cluster, "alice")["status"] = json!({})
+        of(cluster, "alice")["status"] = json!({});
     }),
     ("object-ignored", |cluster| {
-        of(cluster, "alice")["metadata"]["generation"] = json!(2)
+        of(cluster, "alice")["metadata"]["generation"] = json!(2);
     }),
     ("object-unwatched", |cluster| {
         cluster.deployments = Ok(vec![deployment(
@@ -296,7 +302,7 @@ const FAULTS: &[Plant] = &[
         )]);
     }),
     ("finalizer-stuck", |cluster| {
-        of(cluster, "alice")["metadata"]["deletionTimestamp"] = json!(minutes_ago(30))
+        of(cluster, "alice")["metadata"]["deletionTimestamp"] = json!(minutes_ago(30));
     }),
     ("object-drifted", |cluster| {
         let conditions = of(cluster, "alice")["status"]["conditions"]
@@ -310,7 +316,7 @@ const FAULTS: &[Plant] = &[
         push(cluster, plan);
     }),
     ("object-suspended", |cluster| {
-        of(cluster, "alice")["spec"]["suspend"] = json!(true)
+        of(cluster, "alice")["spec"]["suspend"] = json!(true);
     }),
     ("database-unreachable", |cluster| {
         let conditions = of(cluster, "alice")["status"]["conditions"]
@@ -327,11 +333,11 @@ const FAULTS: &[Plant] = &[
             json!({ "connected": false, "error": "refused" });
     }),
     ("dependency-slow", |cluster| {
-        of(cluster, "demo")["status"]["dependencies"]["s3"]["latencyMs"] = json!(4000)
+        of(cluster, "demo")["status"]["dependencies"]["s3"]["latencyMs"] = json!(4000);
     }),
     ("flux-missing", |cluster| cluster.served = Ok(Vec::new())),
     ("flux-unavailable", |cluster| {
-        first(&mut cluster.flux)["status"] = json!({})
+        first(&mut cluster.flux)["status"] = json!({});
     }),
     ("backend-operator-missing", |cluster| {
         let mut ready = condition("Ready", "False", "KindMissing", 3);
@@ -339,7 +345,7 @@ const FAULTS: &[Plant] = &[
         of(cluster, "git")["status"]["conditions"] = json!([ready]);
     }),
     ("queue-grows", |cluster| {
-        cluster.metrics = Ok("workqueue_depth{controller=\"user\"} 250\n".to_owned())
+        cluster.metrics = Ok("workqueue_depth{controller=\"user\"} 250\n".to_owned());
     }),
     ("reconcile-panics", |cluster| {
         cluster.metrics = Ok("controller_runtime_reconcile_panics_total{controller=\"user\"} 1\n".to_owned());

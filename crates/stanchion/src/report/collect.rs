@@ -21,7 +21,7 @@ pub(super) async fn collect(
     log_lines: u32,
 ) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
     let now = Timestamp::now();
-    let snapshot = doctor::look(cluster, operator_namespace, None).await?;
+    let snapshot = Box::pin(doctor::look(cluster, operator_namespace, None)).await?;
     let mut files = Vec::new();
     let mut unreadable: Vec<(String, String)> = Vec::new();
     let program = json!({

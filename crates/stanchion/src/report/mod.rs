@@ -1,6 +1,6 @@
 //! `stanchion report FILE.zip`: what a maintainer needs to help, without what nobody else should see.
 //!
-//! Secrets and ConfigMaps are never read. Of everything else, only what is known to be harmless is kept: see [`redact`].
+//! Secrets and `ConfigMap`s are never read. Of everything else, only what is known to be harmless is kept: see [`redact`].
 
 mod collect;
 mod redact;
@@ -8,6 +8,7 @@ mod redact;
 mod tests;
 mod zip;
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -68,18 +69,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, ReportError> {
     let mut file = std::fs::File::create_new(path).map_err(at_file)?;
     let files = runtime.block_on(async {
         let cluster = arguments.cluster.connect().await?;
-        collect::collect(
+        Box::pin(collect::collect(
             &cluster,
             arguments.operator_namespace.as_deref(),
             arguments.log_lines,
-        )
+        ))
         .await
     });
     let files = files.inspect_err(|_| drop(std::fs::remove_file(path)))?;
     zip::write(&mut file, &files).map_err(at_file)?;
     let mut said = format!("{} has {} files:\n", path.display(), files.len());
     for (name, content) in &files {
-        said.push_str(&format!("  {name} ({} bytes)\n", content.len()));
+        let _ = writeln!(said, "  {name} ({} bytes)", content.len());
     }
     said.push_str("Secrets and ConfigMaps were not read, and values are blanked out. Look through it before you share it.\n");
     output::print(&said)?;

@@ -114,9 +114,10 @@ pub(super) fn object(object: &Value) -> Value {
             | "series"
             | "eventTime"
             | "action"
-            | "reportingController" => told(value),
-            // Rules of roles are names of kinds and verbs.
-            "rules" | "roleRef" | "subjects" => told(value),
+            | "reportingController"
+            | "rules"
+            | "roleRef"
+            | "subjects" => told(value),
             _ => given(value, false),
         };
         shown.insert(name.clone(), value);
@@ -274,11 +275,11 @@ fn urls(text: &str) -> String {
         let (whole, behind) = after.split_at(word);
         match (authority.rsplit_once('@'), whole.rsplit_once('@')) {
             (Some((_, host)), _) => {
-                shown.push_str(&format!("{BLANK}@{host}"));
+                shown.extend([BLANK, "@", host]);
                 rest = left;
             }
             (None, Some((_, host))) => {
-                shown.push_str(&format!("{BLANK}@{host}"));
+                shown.extend([BLANK, "@", host]);
                 rest = behind;
             }
             (None, None) => {

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// The form of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "table", value_enum)]
     output: Format,
-    /// Colours: on a terminal, always or never. NO_COLOR means never
+    /// Colours: on a terminal, always or never. `NO_COLOR` means never
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     color: When,
 }

@@ -134,12 +134,12 @@ async fn children(
     owner: &str,
 ) -> Result<Vec<Value>, Unreadable> {
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespace, &resource);
-    let list = cluster.ask(api.list_metadata(&ListParams::default())).await?;
-    let owned = list.items.into_iter().filter(|child| {
+    let listed = cluster.ask(api.list_metadata(&ListParams::default())).await?;
+    let of_this = listed.items.into_iter().filter(|child| {
         let owners = child.metadata.owner_references.iter().flatten();
         owners.into_iter().any(|reference| reference.uid == owner)
     });
-    owned
+    of_this
         .map(|child| serde_json::to_value(child.metadata))
         .collect::<Result<_, _>>()
         .map_err(|error| Unreadable::Failed(error.to_string()))

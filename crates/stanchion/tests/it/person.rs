@@ -5,9 +5,11 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use stanchion_testkit::cluster::{Cluster, Grant, rule};
-use stanchion_testkit::port;
+use stanchion_testkit::process::Launch;
 use stanchion_testkit::scratch::Scratch;
+use stanchion_testkit::{port, wait};
 
+use crate::DEADLINE;
 use crate::operator::{BINARY, Operator, command, failure, stdout, text};
 
 /// Runs a command on the cluster of this kubeconfig.
@@ -114,6 +116,34 @@ async fn status_shows_what_is_there_and_says_what_it_may_not_read() {
     let missing = run(&admin, &status(&["postgresuser/nobody"])).await;
     let (line, code) = failure(&missing);
     assert!(line.contains("does not exist") && code == Some(1), "{line}");
+}
+
+/// Elsewhere than on a terminal, a line for each change, as `kubectl get -w` does it.
+#[tokio::test]
+async fn watching_shows_what_changes_and_only_that() {
+    let cluster = Cluster::shared().await;
+    cluster.install_crds(stanchion_api::crds()).await;
+    let namespace = cluster.namespace("watch").await;
+    cluster.apply(&user("alice").to_string(), &namespace).await;
+    let scratch = Scratch::new("stanchion-watch-").unwrap();
+    let watching = Launch::new(BINARY, scratch.path().join("log"))
+        .args(["status", "-w", "-n", &namespace])
+        .env("KUBECONFIG", cluster.kubeconfig_path())
+        .spawn()
+        .unwrap();
+    let shown = async |what: &str| {
+        wait::within(DEADLINE)
+            .eventually(what, async || {
+                let log = watching.log();
+                if log.contains(what) { Ok(()) } else { Err(log) }
+            })
+            .await;
+    };
+    shown("alice").await;
+    cluster.apply(&user("bob").to_string(), &namespace).await;
+    shown("bob").await;
+    let log = watching.log();
+    assert_eq!(log.matches("alice").count(), 1, "{log}");
 }
 
 #[tokio::test]

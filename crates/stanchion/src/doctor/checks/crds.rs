@@ -14,6 +14,7 @@ use crate::doctor::snapshot::Snapshot;
 const OLDEST: u32 = 33;
 const INSTALL: &str = "stanchion crds | kubectl apply --server-side --force-conflicts -f -";
 
+#[allow(clippy::unnecessary_wraps, reason = "as every check")]
 pub(super) fn kubernetes_too_old(snapshot: &Snapshot) -> Outcome {
     let mut numbers = snapshot.version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next(), numbers.next());

@@ -1,5 +1,5 @@
 //! The life of a release on a cluster: installed, upgraded, rolled back, uninstalled; with the program in place of its
-//! pods, under exactly their arguments and their ServiceAccount.
+//! pods, under exactly their arguments and their `ServiceAccount`.
 
 use std::path::Path;
 
@@ -88,6 +88,36 @@ async fn tested(cluster: &Cluster, helm: &Path) {
     on(cluster, helm, &["test", "stanchion", "--timeout", "2m"]);
 }
 
+/// What is there stays, and a CRD that somebody changed is what the chart says again.
+async fn upgraded_and_rolled_back(cluster: &Cluster, helm: &Path) {
+    let chart = chart();
+    let chart = chart.to_str().unwrap();
+    let crd = "customresourcedefinitions.apiextensions.k8s.io/postgresusers.db.example.com";
+    let shorter = r#"[{"op": "remove", "path": "/spec/names/shortNames"}]"#;
+    cluster
+        .kubectl(&["patch", crd, "--type=json", "-p", shorter])
+        .await
+        .unwrap();
+    on(
+        cluster,
+        helm,
+        &[
+            "upgrade",
+            "stanchion",
+            chart,
+            "--force-conflicts",
+            "--set",
+            "replicas=2,concurrency=4",
+        ],
+    );
+    let short = get(cluster, &[crd]).await["spec"]["names"]["shortNames"].clone();
+    assert!(short.as_array().is_some_and(|names| !names.is_empty()), "{short}");
+    assert!(arguments(cluster).await.contains(&"--concurrency=4".to_owned()));
+    get(cluster, &["poddisruptionbudget", "stanchion"]).await;
+    on(cluster, helm, &["rollback", "stanchion", "1"]);
+    assert!(!arguments(cluster).await.contains(&"--concurrency=4".to_owned()));
+}
+
 #[tokio::test]
 async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
     let Some(helm) = helm("install") else { return };
@@ -160,31 +190,7 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
 
     tested(&cluster, &helm).await;
 
-    // Upgraded and rolled back: what is there stays, and a CRD that somebody changed is what the chart says again.
-    let crd = "customresourcedefinitions.apiextensions.k8s.io/postgresusers.db.example.com";
-    let shorter = r#"[{"op": "remove", "path": "/spec/names/shortNames"}]"#;
-    cluster
-        .kubectl(&["patch", crd, "--type=json", "-p", shorter])
-        .await
-        .unwrap();
-    on(
-        &cluster,
-        &helm,
-        &[
-            "upgrade",
-            "stanchion",
-            chart,
-            "--force-conflicts",
-            "--set",
-            "replicas=2,concurrency=4",
-        ],
-    );
-    let short = get(&cluster, &[crd]).await["spec"]["names"]["shortNames"].clone();
-    assert!(short.as_array().is_some_and(|names| !names.is_empty()), "{short}");
-    assert!(arguments(&cluster).await.contains(&"--concurrency=4".to_owned()));
-    get(&cluster, &["poddisruptionbudget", "stanchion"]).await;
-    on(&cluster, &helm, &["rollback", "stanchion", "1"]);
-    assert!(!arguments(&cluster).await.contains(&"--concurrency=4".to_owned()));
+    upgraded_and_rolled_back(&cluster, &helm).await;
     ready(&operator, &cluster, &namespace, "app").await;
 
     let log = operator.log();

@@ -38,7 +38,7 @@ fn every_alert_has_its_page_and_every_page_its_alert() {
     assert!(pages.is_empty(), "no alert has these pages: {pages:?}");
 }
 
-/// The names of metrics in a PromQL expression: what is followed by a selector.
+/// The names of metrics in an expression of `PromQL`: what is followed by a selector.
 fn metrics(expression: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, _) in expression.match_indices('{') {
