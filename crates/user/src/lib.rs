@@ -5,11 +5,13 @@
 //! instance/   the controller of PostgresInstance, in the same rooms
 //! server      which server an object means, and how it is reached
 //! rules       what a server opens to a namespace
+//! contact     what a condition says about the connection to a server
 //! credentials what the application's Secret contains
 //! generate    passwords
 //! webhook     what is told when somebody applies an object
 //! ```
 
+pub mod contact;
 pub mod credentials;
 pub mod generate;
 pub mod instance;

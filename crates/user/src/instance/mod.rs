@@ -14,7 +14,9 @@ use stanchion_kernel::events::{Announcement, Severity};
 use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_postgres::session::Security;
 
+use crate::contact;
 use crate::server;
 use crate::setup::Setup;
 
@@ -39,6 +41,9 @@ pub struct Seen {
     version: String,
     system: String,
     replica: bool,
+    /// What to say about the connection.
+    security: Security,
+    log: String,
 }
 
 impl Reconciler for InstanceController {
@@ -91,6 +96,8 @@ impl Reconciler for InstanceController {
             version: version(session.version()),
             system: session.identity().system().to_owned(),
             replica: inspected.0.in_recovery,
+            security: session.security(),
+            log: contact::log(&inspected.0),
         })
     }
 
@@ -127,7 +134,11 @@ impl Reconciler for InstanceController {
                 } else {
                     "PostgreSQL"
                 };
-                let message = format!("connected to {}: {role} {}", seen.address, seen.version);
+                let (reach, log) = (contact::reach(seen.security), &seen.log);
+                let message = format!(
+                    "connected to {}: {role} {}{reach}{log}",
+                    seen.address, seen.version
+                );
                 conditions.set(CONNECTED, Truth::True, "Connected", &message);
                 status.message = Some(message);
                 status.version = Some(seen.version.clone());

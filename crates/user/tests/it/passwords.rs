@@ -278,3 +278,21 @@ async fn two_logins_take_turns() {
         assert!(!bed.has_role(role).await, "{role}");
     }
 }
+
+/// F17: an administrator who may not switch the server's log off is told so, and how to be given it.
+#[tokio::test]
+async fn a_log_that_may_hold_verifiers_is_told() {
+    let bed = Bed::plain(any()).await;
+    let (role, operator) = (role_name(), bed.operator().await);
+    bed.password("alice", "p").await;
+    bed.user("alice", &role, json!({})).await;
+    let user = bed.ready("alice").await;
+    let said = message(&user, "DatabaseConnected");
+    let start = said
+        .find("GRANT SET ON PARAMETER")
+        .unwrap_or_else(|| panic!("{said}"));
+    bed.database.execute(&said[start..]).await;
+    bed.look_again(&operator, "alice").await;
+    let user = bed.ready("alice").await;
+    assert!(!message(&user, "DatabaseConnected").contains("GRANT SET"));
+}

@@ -1,7 +1,5 @@
 //! Makes a role so: one transaction a database, under the database's lock, with what differs then.
 
-use std::time::Duration;
-
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::Problem;
 use stanchion_postgres::lock::ROLES;
@@ -16,11 +14,8 @@ use crate::user::passwords::Passwords;
 use crate::user::plan::{self, About, Change, database, grants, guards, ownership};
 use crate::user::target::Wanted;
 
-/// The reason of a lock that somebody else holds.
+/// The reason of a turn that somebody else has.
 const BUSY: &str = "DatabaseBusy";
-
-/// How long a new password waits for the lock that orders the operator's own writers.
-const MOMENT: Duration = Duration::from_secs(2);
 
 /// How often the differences are worked off in one transaction: what a new schema needs is known when it is there.
 const ROUNDS: usize = 2;
@@ -48,7 +43,7 @@ pub async fn make(
         applied,
     };
     match pass.in_database(&home, true).await {
-        // Anybody may hold the lock. A password that somebody wants to be rid of does not wait for it.
+        // Others of this process have the turn. A password that somebody wants to be rid of does not wait for them.
         Err(problem) if problem.reason == BUSY && present.passwords.is_changing() => {
             pass.passwords_only(&home).await?;
             return Err(problem);
@@ -90,7 +85,6 @@ impl Pass<'_> {
         };
         let begin = Begin {
             lock: Some(ROLES),
-            lock_wait: (with_role && self.passwords.is_changing()).then_some(MOMENT),
             guarded: with_role && self.passwords.is_changing(),
             ..Begin::default()
         };
@@ -125,7 +119,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Sets passwords of roles that are there, and nothing else, without the lock.
+    /// Sets passwords of roles that are there, and nothing else, without waiting for a turn.
     async fn passwords_only(&mut self, address: &Address) -> Result<(), Problem> {
         let mut session = self.setup.pools.get(address).await?;
         let begin = Begin {

@@ -11,6 +11,7 @@ use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::apply::{self, Intent, Takeover};
 use stanchion_kernel::marks::Seal;
 use stanchion_kernel::{Problem, Reader};
+use stanchion_postgres::session::Security;
 use stanchion_postgres::{Pooled, Query, Session, Statement};
 
 pub use leaving::{Dependency, LeavingRole, Left, look};
@@ -51,6 +52,8 @@ pub struct Withdrawn {
 pub struct Present {
     /// The server.
     pub server: Server,
+    /// How far the server is known.
+    pub security: Security,
     /// What its catalog says.
     pub catalog: Catalog,
     /// What is inside the databases where more than the database itself matters.
@@ -125,6 +128,7 @@ async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observ
     };
     let source = password::source(read, wanted, live.as_ref()).await?;
     let session = connect(setup, &server, wanted).await?;
+    let security = session.security();
     let catalog = catalog::read(&session, &question(wanted, &server.viewer)).await?;
     guards::check(wanted, &catalog)?;
     let mut logins = Vec::new();
@@ -138,6 +142,7 @@ async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observ
     let stale_secrets = stale_secrets(read, wanted).await?;
     Ok(Observed::Present(Box::new(Present {
         server,
+        security,
         catalog,
         contents,
         passwords,

@@ -18,6 +18,7 @@ use super::UserController;
 use super::observe::Observed;
 use super::plan::{self, grants};
 use super::target::Target;
+use crate::contact;
 
 type Seen<'a> = Outcome<'a, UserController>;
 
@@ -88,7 +89,12 @@ pub fn announce(
 /// `DatabaseConnected` is True only when a query came back in this pass, and False only when none did.
 fn connected(conditions: &mut Conditions, outcome: &Seen<'_>) {
     let server = match outcome.observed {
-        Some(Observed::Present(present)) => Some(present.server.target.to_string()),
+        Some(Observed::Present(present)) => Some(format!(
+            "{}{}{}",
+            present.server.target,
+            contact::reach(present.security),
+            contact::log(&present.catalog.server)
+        )),
         Some(Observed::Leaving(left)) => Some(left.server.target.to_string()),
         Some(Observed::Withdrawn(withdrawn)) => Some(withdrawn.server.target.to_string()),
         _ => None,

@@ -9,7 +9,7 @@ use crate::bed::{Bed, How, Running, message, role_name};
 pub(super) struct Town {
     pub(super) bank: Bed,
     pub(super) evil: Bed,
-    pub(super) operator: Running,
+    _operator: Running,
     /// The bank's role.
     pub(super) account: String,
     /// The bank's database, which the operator made.
@@ -72,7 +72,7 @@ impl Town {
         let town = Self {
             bank,
             evil,
-            operator,
+            _operator: operator,
             account,
             vault,
             den: den.clone(),

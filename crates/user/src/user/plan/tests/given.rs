@@ -10,6 +10,7 @@ use stanchion_api::user::GrantKind;
 use stanchion_kernel::marks::{Bearer, Mark, Marks, Origin};
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::{Attributes, Powers, SelfGrant};
+use stanchion_postgres::session::Security;
 use stanchion_postgres::{Target as Address, TlsMode};
 
 use crate::rules::{Openings, Rules};
@@ -169,6 +170,10 @@ pub(super) fn present(catalog: Catalog, contents: &Contents) -> Present {
     Present {
         contents: names.map(|name| (name.clone(), contents.clone())).collect(),
         catalog,
+        security: Security {
+            encrypted: true,
+            verified: true,
+        },
         server: Server {
             target,
             viewer: viewer(),
