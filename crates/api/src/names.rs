@@ -57,6 +57,7 @@ const FIELDS: &[(&str, Kind)] = &[
     ("spec.profile", Kind::Object),
     (".namespace", Kind::Namespace),
     (".allowedNamespaces.names[]", Kind::NamespaceOrAll),
+    (".namespaces[]", Kind::NamespaceOrAll),
     ("ecretRef.key", Kind::Key),
     ("Secret.key", Kind::Key),
     ("KeyRef.key", Kind::Key),

@@ -79,6 +79,11 @@ impl Misfit {
         self.path == other.path && expected(&self.error) == expected(&other.error)
     }
 
+    /// Whether it has nothing to do with this place: it is neither in it nor around it.
+    fn is_elsewhere(&self, path: &[Step]) -> bool {
+        !self.path.starts_with(path) && !path.starts_with(&self.path)
+    }
+
     /// The field that is required and not there.
     fn missing(&self) -> Option<&str> {
         self.error.strip_prefix("missing field `")?.split('`').next()
@@ -149,24 +154,52 @@ impl Attempts {
         }
         let mut path = self.narrow::<O>(value, misfit)?;
         while !path.is_empty() {
-            for candidate in candidates(&misfit.error) {
-                let mut changed = value.clone();
-                put(&mut changed, &path, candidate);
-                let is_better = match self.read::<O>(&changed)? {
-                    Ok(_) => true,
-                    // What takes the place of something may need fields of its own: they follow.
-                    Err(now) if now.missing().is_some() => now.path.starts_with(&path),
-                    Err(now) => !now.is(misfit) && !now.path.starts_with(&path),
-                };
-                if is_better {
-                    let before = at(value, &path).map(std::mem::take).unwrap_or_default();
-                    *value = changed;
-                    return Some((path, before));
-                }
+            if let Some(changed) = self.replace::<O>(value, &path, misfit)? {
+                let before = at(value, &path).map(std::mem::take).unwrap_or_default();
+                *value = changed;
+                return Some((path, before));
             }
             path.pop();
         }
         None
+    }
+
+    /// The value with nothing at this place, or with something neutral where something is required: the first that reads
+    /// better. What is missing is found last, so a value that only lacks something has no other misfit.
+    fn replace<O: DeserializeOwned>(
+        &mut self,
+        value: &Value,
+        path: &[Step],
+        misfit: &Misfit,
+    ) -> Option<Option<Value>> {
+        let with = |what| {
+            let mut changed = value.clone();
+            put(&mut changed, path, what);
+            changed
+        };
+        let without = with(None);
+        match self.read::<O>(&without)? {
+            Ok(_) => return Some(Some(without)),
+            Err(now) if now.is(misfit) => return Some(None),
+            Err(now) => {
+                let (Some(Step::Field(name)), parent) = (path.last(), path.split_last()?.1) else {
+                    return Some(Some(without));
+                };
+                let is_required = now.missing() == Some(name) && now.path == parent;
+                if !is_required {
+                    return Some(Some(without));
+                }
+            }
+        }
+        for neutral in neutral(&misfit.error) {
+            let changed = with(Some(neutral));
+            match self.read::<O>(&changed)? {
+                Ok(_) => return Some(Some(changed)),
+                Err(now) if now.missing().is_some() || now.is_elsewhere(path) => return Some(Some(changed)),
+                Err(_) => {}
+            }
+        }
+        Some(None)
     }
 
     /// Sets the whole spec aside, or the whole status.
@@ -194,6 +227,7 @@ impl Attempts {
                 put(&mut without, &path, None);
                 let is_culprit = match self.read::<O>(&without)? {
                     Ok(_) => true,
+                    // What is missing is found before what is wrong in a flattened part, so that tells nothing.
                     Err(now) => !now.is(misfit) && now.missing().is_none(),
                 };
                 if is_culprit {
@@ -206,16 +240,13 @@ impl Attempts {
     }
 }
 
-/// What may stand where something did not fit: nothing, and then what a required field could accept.
-fn candidates(error: &str) -> Vec<Option<Value>> {
-    let mut candidates = vec![None];
-    let neutral = [json!({}), json!([]), json!(""), json!(0), json!(false)];
-    candidates.extend(neutral.into_iter().map(Some));
+/// What a required field could accept.
+fn neutral(error: &str) -> Vec<Value> {
+    let mut neutral = vec![json!({}), json!([]), json!(""), json!(0), json!(false)];
     // An enum says which values it knows.
     let expected = error.split_once("expected").map_or("", |(_, expected)| expected);
-    let known = expected.split('`').skip(1).step_by(2);
-    candidates.extend(known.map(|name| Some(json!(name))));
-    candidates
+    neutral.extend(expected.split('`').skip(1).step_by(2).map(|name| json!(name)));
+    neutral
 }
 
 fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {

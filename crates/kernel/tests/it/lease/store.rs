@@ -56,7 +56,7 @@ impl Store {
     pub(crate) fn hold(&self, holder: &str, renewed: &str) {
         let lease = json!({
             "metadata": { "name": "stanchion", "namespace": "default" },
-            "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed, "leaseTransitions": 0 },
+            "spec": { "holderIdentity": holder, "leaseDurationSeconds": 10, "renewTime": renewed, "leaseTransitions": 0 },
         });
         self.0.lock().unwrap().put(serde_json::from_value(lease).unwrap());
     }
