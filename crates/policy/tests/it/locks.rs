@@ -10,7 +10,9 @@ use tokio_postgres::Client;
 use super::bed::{Bed, PATIENCE, Running};
 
 /// What another process would hold while it changes roles of this database.
-pub(crate) struct Held(Client);
+pub(crate) struct Held {
+    _session: Client,
+}
 
 impl Held {
     pub(crate) async fn take(bed: &Bed) -> Self {
@@ -19,14 +21,7 @@ impl Held {
             .batch_execute(&format!("SELECT pg_advisory_lock({ROLES})"))
             .await
             .unwrap();
-        Self(session)
-    }
-
-    pub(crate) async fn release(self) {
-        self.0
-            .batch_execute(&format!("SELECT pg_advisory_unlock({ROLES})"))
-            .await
-            .unwrap();
+        Self { _session: session }
     }
 }
 

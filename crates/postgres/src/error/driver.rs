@@ -44,6 +44,7 @@ impl Error {
         let kind = match refusal {
             Refusal::Password => Kind::Unverified,
             Refusal::Protocol => Kind::Protocol,
+            Refusal::Budget => Kind::Exhausted,
             Refusal::Message(..)
             | Refusal::Answer(_)
             | Refusal::Rows(_)

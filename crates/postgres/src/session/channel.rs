@@ -17,6 +17,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
@@ -218,7 +220,12 @@ impl Meter {
     }
 }
 
-type Waiting = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+type Permit = Result<OwnedSemaphorePermit, AcquireError>;
+type Waiting = Pin<Box<dyn Future<Output = Result<Permit, Elapsed>> + Send>>;
+
+/// How long an answer waits for its share of the budget. Answers that wait for each other's shares, each with one of
+/// its own, would wait for ever.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A stream whose every message is looked at.
 pub(crate) struct Channel {
@@ -258,10 +265,16 @@ impl Channel {
             };
             let steps = self.budget.steps();
             let waiting = self.waiting.get_or_insert_with(|| {
-                Box::pin(steps.acquire_many_owned(u32::try_from(more).unwrap_or(u32::MAX)))
+                let share = steps.acquire_many_owned(u32::try_from(more).unwrap_or(u32::MAX));
+                Box::pin(timeout(PATIENCE, share))
             });
             let permit = ready!(waiting.as_mut().poll(cx));
             self.waiting = None;
+            let Ok(permit) = permit else {
+                let _ = self.meter.refusal.set(Refusal::Budget);
+                self.meter.rest();
+                return Poll::Ready(Err(io::Error::other(Refusal::Budget)));
+            };
             self.meter.hold(permit.map_err(io::Error::other)?);
         }
     }

@@ -48,7 +48,7 @@ impl Default for Limits {
 /// What all answers under way may need together. Clones share it.
 ///
 /// Small answers need nothing of it, so that a flood from one server does not hold up the questions to others. A
-/// larger one that finds too little left waits until others are done with theirs; the wait counts as the server's.
+/// larger one that finds too little left waits for a moment, and is then given up: it is asked for again later.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Semaphore>);
 

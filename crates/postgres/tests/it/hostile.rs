@@ -166,7 +166,11 @@ async fn floods_from_many_servers_share_one_budget() {
         let (target, sent) = serve(Malice::AtQuestion(columns(1), row(&[&"x".repeat(1000)]))).await;
         let session = pools.get(&target).await.unwrap();
         let error = session.query(&Query::new("SELECT 1")).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::TooMuch, "{number}: {error}");
+        // Either it was too much for one, or too much for all of them together.
+        assert!(
+            matches!(error.kind(), Kind::TooMuch | Kind::Exhausted),
+            "{number}: {error}"
+        );
         sent.load(Ordering::Relaxed)
     };
     let sent = futures::future::join_all((0..SERVERS).map(flood)).await;
@@ -280,7 +284,7 @@ async fn old_passwords_need_a_verified_server() {
             names: vec!["localhost".into()],
             required: false,
         })
-        .setting("hba_file", &format!("'{}'", hba.display()))
+        .setting("hba_file", &hba.display().to_string())
         .start()
         .await;
     let roles = "CREATE ROLE clear LOGIN PASSWORD 'secret-secret'; SET password_encryption = 'md5'; \
