@@ -51,6 +51,8 @@ pub(super) struct DatabaseFacts {
     pub(super) available: BTreeSet<String>,
     /// Whether everybody may connect.
     pub(super) public_connects: bool,
+    /// Whether we may keep verifiers out of the server's log.
+    pub(super) keeps_quiet: bool,
     /// The databases of analytics and pooler that exist.
     pub(super) internal: BTreeMap<String, Internal>,
 }
@@ -103,7 +105,11 @@ SELECT d.datname::pg_catalog.text, d.oid, pg_catalog.pg_get_userbyid(d.datdba)::
        pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT'), \
        ARRAY(SELECT a.name::pg_catalog.text FROM pg_catalog.pg_available_extensions() a WHERE a.name = ANY ($1)), \
        EXISTS (SELECT FROM pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a \
-               WHERE a.grantee = 0 AND a.privilege_type = 'CONNECT') \
+               WHERE a.grantee = 0 AND a.privilege_type = 'CONNECT'), \
+       pg_catalog.has_parameter_privilege('log_statement', 'SET') \
+         AND pg_catalog.has_parameter_privilege('log_min_messages', 'SET') \
+         AND pg_catalog.has_parameter_privilege('log_min_error_statement', 'SET') \
+         AND pg_catalog.has_parameter_privilege('log_min_duration_statement', 'SET') \
 FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()";
 
 const ROLES: &str = "\
@@ -255,6 +261,7 @@ fn database_facts(row: &Row, internal: &[Row]) -> Result<DatabaseFacts, RowError
         reads_verifiers: row.try_get(9)?,
         available: available.into_iter().collect(),
         public_connects: row.try_get(11)?,
+        keeps_quiet: row.try_get(12)?,
         internal: internal.collect::<Result<_, RowError>>()?,
     })
 }
@@ -309,6 +316,7 @@ pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attrib
             reads_verifiers: attributes.superuser,
             available: REQUIRED_EXTENSIONS.iter().map(ToString::to_string).collect(),
             public_connects: false,
+            keeps_quiet: attributes.superuser,
             internal: BTreeMap::new(),
         },
         roles: BTreeMap::new(),

@@ -222,6 +222,17 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
                 .to_owned(),
         });
     }
+    if !catalog.database.keeps_quiet {
+        let role = &catalog.server.role;
+        notes.push(Note {
+            about: "server log".to_owned(),
+            message: format!(
+                "{role:?} may not switch logging off for a statement, so verifiers of passwords can be in the server's log; as a \
+                 superuser: GRANT SET ON PARAMETER log_statement, log_min_messages, log_min_error_statement, \
+                 log_min_duration_statement TO \"{role}\""
+            ),
+        });
+    }
     let connected = TABLE.iter().find(|step| step.name == "who may connect");
     if catalog.database.public_connects
         && connected.is_some_and(|step| catalog.steps.contains_key(&step.number))

@@ -36,6 +36,7 @@ async fn as_far_as_the_server_lets_and_the_rest_is_said() {
             "role supabase_realtime_login",
             "schema reload",
             "extension pg_stat_statements",
+            "server log",
         ] {
             assert!(
                 mentions(&outcome, about),

@@ -1,12 +1,27 @@
 //! What the project stands on: how the last contact went.
 
 use jiff::Timestamp;
+use stanchion_api::instance::TlsMode;
 use stanchion_api::supabase::{DependencyStatus, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 
 use super::super::contact::Contact;
 use super::super::observe::Present;
+use super::super::target::Target;
 use super::Seen;
+
+/// Whether the server proved who it is. Without that a stranger in its place would be taken for it.
+fn unverified(mode: TlsMode) -> Option<String> {
+    let mode = match mode {
+        TlsMode::VerifyCa | TlsMode::VerifyFull => return None,
+        TlsMode::Disable => "disable",
+        TlsMode::Prefer => "prefer",
+        TlsMode::Require => "require",
+    };
+    Some(format!(
+        "the server was not verified: database.sslMode is {mode}; verify-full checks its certificate"
+    ))
+}
 
 /// States both contacts. A latency that changes is no news; a contact that is lost or found is.
 pub(super) fn report(
@@ -21,7 +36,10 @@ pub(super) fn report(
         .database
         .as_ref()
         .map_or(&[][..], |database| &database.notes);
-    let limits: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    let mut limits: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    if let Some(Target::Project(wanted)) = outcome.target {
+        limits.extend(unverified(wanted.spec.database.ssl_mode));
+    }
     let dependencies = status.dependencies.get_or_insert_default();
     let rows = [
         (
@@ -67,6 +85,21 @@ pub(super) fn report(
                     last_connected_time: last.or(known.last_connected_time),
                 });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_was_not_verified_is_said_to_be() {
+        for mode in [TlsMode::Disable, TlsMode::Prefer, TlsMode::Require] {
+            assert!(unverified(mode).unwrap().contains("not verified"), "{mode:?}");
+        }
+        for mode in [TlsMode::VerifyCa, TlsMode::VerifyFull] {
+            assert_eq!(unverified(mode), None);
         }
     }
 }
