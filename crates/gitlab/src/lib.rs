@@ -7,10 +7,14 @@
 //! | [`storage`] | the buckets, and the three forms in which GitLab's parts want to be told of them |
 //! | [`values`] | what the chart is told |
 //! | [`flux`] | what Flux is told, and what it says |
+//! | [`account`] | as whom Flux installs: never as itself |
+//! | [`charts`] | where charts may come from |
 //! | [`instance`] | the controller: validate, observe, plan, apply, report |
 //! | [`login`] | how GitLab reaches its database, Redis and mail server |
 
+pub mod account;
 pub mod backends;
+pub mod charts;
 pub mod flux;
 pub mod instance;
 pub mod login;

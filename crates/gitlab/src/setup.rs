@@ -5,6 +5,8 @@ use std::sync::Arc;
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::Pools;
 
+use crate::charts::Tenants;
+
 /// What the controller needs. Clones share it.
 #[derive(Clone)]
 pub struct Setup {
@@ -12,4 +14,6 @@ pub struct Setup {
     pub pools: Pools,
     /// Tells whether a Secret has changed, without keeping it.
     pub fingerprints: Arc<FingerprintKey>,
+    /// What tenants may do.
+    pub tenants: Arc<Tenants>,
 }

@@ -17,6 +17,9 @@ pub struct Rule {
     pub group: Cow<'static, str>,
     /// Plural resource names, with `/subresource` where meant.
     pub resources: Vec<String>,
+    /// The only objects that are meant; all of them when empty. `create` cannot be narrowed: the authorizer does not
+    /// know the name of what is not there.
+    pub names: Vec<String>,
     /// Verbs.
     pub verbs: &'static [&'static str],
     /// Whether the resources have no namespace: a Role cannot grant the rule, only a `ClusterRole`.
@@ -33,8 +36,18 @@ impl Rule {
         Self {
             group: group.into(),
             resources: resources.iter().map(ToString::to_string).collect(),
+            names: Vec::new(),
             verbs,
             cluster_wide: false,
+        }
+    }
+
+    /// The same, for the objects of these names only.
+    #[must_use]
+    pub fn named(self, names: &[&str]) -> Self {
+        Self {
+            names: names.iter().map(ToString::to_string).collect(),
+            ..self
         }
     }
 
@@ -48,29 +61,32 @@ impl Rule {
     }
 }
 
-/// Joins rules into the shortest list that grants the same: one rule for each group and set of verbs.
+/// Joins rules into the shortest list that grants the same: one rule for each group, set of names and set of verbs.
 pub fn merge(rules: &[Rule]) -> Vec<PolicyRule> {
-    let mut verbs_of: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    /// A group, and the names that are meant in it.
+    type Where<'a> = (&'a str, &'a [String]);
+    let mut verbs_of: BTreeMap<(Where<'_>, &str), BTreeSet<&str>> = BTreeMap::new();
     for rule in rules {
         for resource in &rule.resources {
             verbs_of
-                .entry((&rule.group, resource))
+                .entry(((&rule.group, &rule.names), resource))
                 .or_default()
                 .extend(rule.verbs);
         }
     }
-    let mut resources_of: BTreeMap<(&str, Vec<&str>), Vec<String>> = BTreeMap::new();
-    for ((group, resource), verbs) in verbs_of {
+    let mut resources_of: BTreeMap<(Where<'_>, Vec<&str>), Vec<String>> = BTreeMap::new();
+    for ((place, resource), verbs) in verbs_of {
         resources_of
-            .entry((group, verbs.into_iter().collect()))
+            .entry((place, verbs.into_iter().collect()))
             .or_default()
             .push(resource.into());
     }
     resources_of
         .into_iter()
-        .map(|((group, verbs), resources)| PolicyRule {
+        .map(|(((group, names), verbs), resources)| PolicyRule {
             api_groups: Some(vec![group.into()]),
             resources: Some(resources),
+            resource_names: (!names.is_empty()).then(|| names.to_vec()),
             verbs: verbs.into_iter().map(Into::into).collect(),
             ..PolicyRule::default()
         })
@@ -105,6 +121,25 @@ mod tests {
                 r#"[""] ["configmaps"] ["get"]"#,
                 r#"[""] ["secrets"] ["get", "list", "watch"]"#,
                 r#"["apps"] ["deployments"] ["get", "list", "watch"]"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rule_for_one_name_is_not_joined_with_a_rule_for_all() {
+        let merged = merge(&[
+            Rule::new("rbac.authorization.k8s.io", &["clusterroles"], &["bind"]).named(&["one"]),
+            Rule::new("rbac.authorization.k8s.io", &["clusterroles"], &["get"]),
+        ]);
+        let shown: Vec<_> = merged
+            .iter()
+            .map(|rule| (rule.verbs.join(","), rule.resource_names.clone()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("get".to_owned(), None),
+                ("bind".to_owned(), Some(vec!["one".to_owned()])),
             ]
         );
     }

@@ -28,6 +28,8 @@ pub(crate) struct Controller {
     pub(crate) kinds: fn() -> Vec<ApiResource>,
     /// All rights that it needs.
     pub(crate) rules: fn() -> Vec<Rule>,
+    /// The roles that it hands out to others, by name.
+    pub(crate) roles: fn() -> Vec<(&'static str, Vec<Rule>)>,
     /// The rules that are checked when somebody applies an object.
     pub(crate) webhooks: fn(&Client, &[Scope]) -> Vec<Webhook>,
     /// Adds it to the operator, once for each scope.
@@ -45,6 +47,7 @@ pub(crate) const ALL: &[Controller] = &[
             ]
         },
         rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
+        roles: Vec::new,
         webhooks: stanchion_user::webhooks,
         add: |setup, scopes, operator| {
             let setup = stanchion_user::Setup {
@@ -63,6 +66,7 @@ pub(crate) const ALL: &[Controller] = &[
         name: "supabase",
         kinds: || vec![ApiResource::erase::<SupabaseProject>(&())],
         rules: rules::<ProjectController>,
+        roles: Vec::new,
         webhooks: stanchion_supabase::webhooks,
         add: |setup, scopes, operator| {
             let setup = stanchion_supabase::Setup {
@@ -84,6 +88,7 @@ pub(crate) const ALL: &[Controller] = &[
             ]
         },
         rules: rules::<PolicyController>,
+        roles: Vec::new,
         webhooks: |_, _| Vec::new(),
         add: |setup, scopes, operator| {
             let setup = stanchion_policy::Setup::new(
@@ -106,11 +111,18 @@ pub(crate) const ALL: &[Controller] = &[
             ]
         },
         rules: rules::<GitlabController>,
+        roles: || {
+            vec![(
+                stanchion_gitlab::account::ROLE,
+                stanchion_gitlab::account::release_rules(),
+            )]
+        },
         webhooks: |_, _| Vec::new(),
         add: |setup, scopes, operator| {
             let setup = stanchion_gitlab::Setup {
                 pools: setup.pools.clone(),
                 fingerprints: Arc::clone(&setup.fingerprints),
+                tenants: Arc::clone(&setup.gitlab_tenants),
             };
             for scope in scopes {
                 operator.add(GitlabController::new(setup.clone()), scope);

@@ -209,6 +209,13 @@ pub(crate) fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::E
     if !cluster.is_empty() {
         objects.cluster_role(&name, cluster)?;
     }
+    for (name, rules) in arguments.controllers.rows().flat_map(|row| (row.roles)()) {
+        objects.push(&ClusterRole {
+            metadata: metadata(name, None),
+            rules: Some(merge(&rules)),
+            ..ClusterRole::default()
+        })?;
+    }
     Ok(objects.list)
 }
 

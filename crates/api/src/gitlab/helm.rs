@@ -19,7 +19,8 @@ pub struct Helm {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub values: Values,
-    /// Where the chart is, if not at GitLab's: a mirror.
+    /// Where the chart is: one of the repositories that the operator allows, or that of the profile or the version map.
+    /// Without it, that of the profile, of the version map, or the first that the operator allows: GitLab's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<ChartRepository>,
 }

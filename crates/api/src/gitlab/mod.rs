@@ -19,7 +19,8 @@ use crate::loose::Loose;
 pub use backends::{Elasticsearch, ObjectStorage, Postgres, Redis, Smtp, Topology, Volume};
 pub use helm::{ChartRepository, Helm, Values};
 pub use profile::{
-    ElasticsearchDefaults, GitlabProfile, GitlabProfileSpec, PostgresDefaults, ProfileDefaults, RedisDefaults,
+    ElasticsearchDefaults, GitlabProfile, GitlabProfileSpec, PostgresDefaults, ProfileDefaults,
+    ProfileRelease, RedisDefaults,
 };
 pub use status::{ElasticsearchAddress, GitlabInstanceStatus, Phase};
 pub use upgrade::Upgrade;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use super::Topology;
-use super::helm::{Values, free_form};
+use super::helm::{ChartRepository, Values, free_form};
 
 /// Defaults that instances share.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,28 @@ pub struct GitlabProfileSpec {
     /// What an instance gets where it does not say otherwise.
     #[serde(default)]
     pub defaults: ProfileDefaults,
+    /// What Flux may do for the instances of this profile. Only administrators write profiles.
+    #[serde(default)]
+    pub release: ProfileRelease,
+}
+
+/// What Flux may do for the instances of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfileRelease {
+    /// The `ServiceAccount` of the instance's namespace as which Flux installs the chart, instead of the one that the
+    /// operator makes. The administrator creates it in that namespace, with the rights that the chart needs there: who
+    /// may write an instance in that namespace uses these rights through the values of the chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 253),
+        pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub service_account_name: Option<String>,
+    /// Where the instances of this profile find the chart, where they name no repository themselves. It needs not be
+    /// among the repositories that the operator allows to everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<ChartRepository>,
 }
 
 /// What an instance gets where it does not say otherwise.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::helm::{Values, free_form};
+use super::helm::{ChartRepository, Values, free_form};
 
 /// The name of the map that instances look into.
 pub const DEFAULT_MAP: &str = "default";
@@ -35,6 +35,10 @@ pub struct GitlabVersionMapSpec {
     /// Other names for versions, such as `latest`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub aliases: BTreeMap<String, String>,
+    /// Where these charts are, for instances that name no repository, themselves or by their profile. It needs not be
+    /// among the repositories that the operator allows to everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<ChartRepository>,
 }
 
 /// The chart of one version.

@@ -10,9 +10,6 @@ pub use release::{Progress, Release, Running};
 
 use stanchion_kernel::foreign::Foreign;
 
-/// GitLab's own charts.
-pub const CHARTS: &str = "https://charts.gitlab.io";
-
 /// The release of a chart.
 pub static HELM_RELEASE: Foreign = Foreign {
     group: "helm.toolkit.fluxcd.io",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stanchion_api::gitlab::{ChartRepository, Values};
 use stanchion_kernel::foreign::Served;
 
-use super::{CHARTS, name};
+use super::name;
 
 /// What is to be installed.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,16 +23,17 @@ pub struct Chart {
     pub version: String,
     /// What the chart is told.
     pub values: Values,
+    /// The account as which Flux installs it. `None` is Flux's own, which may do everything.
+    pub account: Option<String>,
 }
 
 /// Where the chart is.
-pub fn helm_repository(instance: &str, repository: Option<&ChartRepository>, kind: &Served) -> Value {
-    let url = repository.map_or(CHARTS, |repository| repository.url.as_str());
-    let mut spec = json!({ "interval": "1h0m0s", "url": url });
-    if url.starts_with("oci://") {
+pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &Served) -> Value {
+    let mut spec = json!({ "interval": "1h0m0s", "url": repository.url });
+    if repository.url.starts_with("oci://") {
         spec["type"] = json!("oci");
     }
-    if let Some(secret) = repository.and_then(|repository| repository.credentials_secret.as_ref()) {
+    if let Some(secret) = &repository.credentials_secret {
         spec["secretRef"] = json!({ "name": secret });
     }
     json!({
@@ -66,6 +67,9 @@ pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
         // Nothing is tried again after an upgrade, so that nothing is rolled back.
         spec["install"] = json!({ "remediation": { "retries": -1 } });
         spec["upgrade"] = json!({ "remediation": { "retries": 0 } });
+    }
+    if let Some(account) = &chart.account {
+        spec["serviceAccountName"] = json!(account);
     }
     if let Some(release) = &chart.release {
         spec["releaseName"] = json!(release);
@@ -104,6 +108,7 @@ mod tests {
             release: Some("shop".into()),
             version: "8.11.8".into(),
             values: Map::from_iter([("global".to_owned(), json!({ "edition": "ce" }))]),
+            account: Some("shop-gitlab-release".into()),
         }
     }
 
@@ -140,15 +145,28 @@ mod tests {
     }
 
     #[test]
+    fn trusted_tenants_get_the_account_of_flux() {
+        let trusted = Chart {
+            account: None,
+            ..chart()
+        };
+        let release = helm_release("shop", &trusted, &served(&["v2"]));
+        assert_eq!(release["spec"].get("serviceAccountName"), None);
+    }
+
+    #[test]
     fn charts_come_from_gitlab_or_from_a_mirror() {
         let kind = Served {
             resource: HELM_REPOSITORY.at("v1"),
             versions: vec!["v1"],
         };
-        let spec =
-            |repository: Option<&ChartRepository>| helm_repository("shop", repository, &kind)["spec"].clone();
+        let spec = |repository: &ChartRepository| helm_repository("shop", repository, &kind)["spec"].clone();
+        let own = ChartRepository {
+            url: "https://charts.gitlab.io".into(),
+            credentials_secret: None,
+        };
         assert_eq!(
-            spec(None),
+            spec(&own),
             json!({ "interval": "1h0m0s", "url": "https://charts.gitlab.io" })
         );
         let mirror = ChartRepository {
@@ -156,7 +174,7 @@ mod tests {
             credentials_secret: Some("mirror".into()),
         };
         assert_eq!(
-            spec(Some(&mirror)),
+            spec(&mirror),
             json!({
                 "interval": "1h0m0s", "type": "oci", "url": "oci://mirror.example.com/charts",
                 "secretRef": { "name": "mirror" },

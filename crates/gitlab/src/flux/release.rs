@@ -15,6 +15,8 @@ pub struct Release {
     pub name: Option<String>,
     /// The chart's version that the object asks for.
     pub chart: String,
+    /// The account as which Flux installs it, where the object names one.
+    pub account: Option<String>,
     /// How far Flux is with what the object asks for.
     pub progress: Progress,
     /// What was installed last without failing.
@@ -87,6 +89,7 @@ impl Release {
             object: object.metadata.name.clone().unwrap_or_default(),
             name: text("/spec/releaseName"),
             chart: text("/spec/chart/spec/version").unwrap_or_default(),
+            account: text("/spec/serviceAccountName"),
             progress: progress(data, object.metadata.generation, suspended),
             running: running(data),
             suspended,
@@ -97,6 +100,16 @@ impl Release {
     /// Whether Flux has done what the object asks for.
     pub fn is_done(&self) -> bool {
         self.progress == Progress::Done
+    }
+
+    /// What Flux says, where it failed because the account may not create something that is in the chart.
+    pub fn forbidden(&self, namespace: &str) -> Option<&str> {
+        let (Progress::Failed { message, .. }, Some(account)) = (&self.progress, &self.account) else {
+            return None;
+        };
+        let account = format!("system:serviceaccount:{namespace}:{account}\"");
+        let is_refused = message.contains("forbidden") && message.contains(&account);
+        is_refused.then_some(message)
     }
 
     /// The same, with a wait that has lasted too long as the failure that it is.
@@ -233,6 +246,27 @@ mod tests {
         assert_eq!(works.progress, Progress::Working("words".into()));
         let stale = release(2, &json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
         assert_eq!(stale.progress, Progress::Working("Flux has not begun".into()));
+    }
+
+    #[test]
+    fn a_refusal_of_the_account_is_recognised_and_another_is_not() {
+        let says = |message: &str| {
+            let mut conditions = ready("False", "InstallFailed", 1);
+            conditions[0]["message"] = json!(message);
+            let mut failed = release(1, &json!({ "conditions": conditions }));
+            failed.account = Some("shop-gitlab-release".into());
+            failed.forbidden("gl").is_some()
+        };
+        assert!(says(
+            r#"Helm install failed: clusterroles.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:gl:shop-gitlab-release" cannot create resource "clusterroles""#
+        ));
+        assert!(says(
+            r#"roles "x" is forbidden: user "system:serviceaccount:gl:shop-gitlab-release" (groups=[]) is attempting to grant RBAC permissions not currently held"#
+        ));
+        assert!(!says("pods \"x\" is forbidden: violates PodSecurity"));
+        assert!(!says(
+            r#"x is forbidden: User "system:serviceaccount:other:shop-gitlab-release" cannot"#
+        ));
     }
 
     #[test]

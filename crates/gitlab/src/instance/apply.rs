@@ -1,7 +1,9 @@
 //! Makes it so. Every write may be repeated; the process can be killed between any two.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::DynamicObject;
+use serde_json::json;
 use stanchion_kernel::{Problem, Writer};
 
 use super::plan::{Deed, Plan};
@@ -26,6 +28,14 @@ pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<
                 }
                 applied.release = Some(write.apply_foreign(&kind, &intent).await?);
             }
+            Deed::Account(intent) => drop(write.apply::<ServiceAccount>(&intent).await?),
+            Deed::Binding(intent) => drop(write.apply::<RoleBinding>(&intent).await?),
+            Deed::Restrict(kind, release, account) => {
+                let fields = json!({ "serviceAccountName": account });
+                applied.release = Some(write.merge_foreign(&kind, &release, &fields).await?);
+            }
+            Deed::RemoveAccount(account) => write.delete::<ServiceAccount>(&account).await?,
+            Deed::RemoveBinding(binding) => write.delete::<RoleBinding>(&binding).await?,
             Deed::Uninstall(kind, release) => write.delete_foreign(&kind, &release).await?,
             Deed::RemoveSecret(secret) => write.delete::<Secret>(&secret).await?,
         }

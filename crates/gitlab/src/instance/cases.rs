@@ -159,7 +159,13 @@ impl Case {
                     backend.unwrap().1.object = Some(live(&intent));
                 }
                 Deed::Release(_, intent, _) => seen.release = Some(live(&intent)),
-                Deed::Uninstall(..) | Deed::RemoveSecret(_) => {}
+                Deed::Account(intent) => seen.account.account = Some(live(&intent)),
+                Deed::Binding(intent) => seen.account.binding = Some(live(&intent)),
+                Deed::Restrict(..)
+                | Deed::RemoveAccount(_)
+                | Deed::RemoveBinding(_)
+                | Deed::Uninstall(..)
+                | Deed::RemoveSecret(_) => {}
             }
         }
         Self { instance, seen }
@@ -178,6 +184,8 @@ fn names(plan: &Plan) -> Vec<String> {
     let name = |deed: &Deed| match deed {
         Deed::Secret(intent)
         | Deed::ConfigMap(intent)
+        | Deed::Account(intent)
+        | Deed::Binding(intent)
         | Deed::Foreign(_, intent)
         | Deed::Release(_, intent, _) => {
             let owned = intent.body().pointer("/metadata/ownerReferences").is_some();
@@ -189,7 +197,10 @@ fn names(plan: &Plan) -> Vec<String> {
             )
         }
         Deed::Uninstall(_, release) => format!("uninstall {}", release.metadata.name.as_deref().unwrap()),
-        Deed::RemoveSecret(secret) => format!("remove {}", secret.name.as_deref().unwrap()),
+        Deed::Restrict(_, _, account) => format!("restrict to {account}"),
+        Deed::RemoveSecret(meta) | Deed::RemoveAccount(meta) | Deed::RemoveBinding(meta) => {
+            format!("remove {}", meta.name.as_deref().unwrap())
+        }
     };
     plan.deeds.iter().map(name).collect()
 }
@@ -205,6 +216,8 @@ fn everything_that_can_be_made_is_made_at_once_and_in_order() {
     assert_eq!(
         brought,
         [
+            "ServiceAccount shop-gitlab-release, to keep",
+            "RoleBinding shop-gitlab-release, to keep",
             "Secret shop-gitlab-registry-storage",
             "Secret shop-gitlab-rails-storage",
             "Secret shop-gitlab-backup-storage",
@@ -216,6 +229,8 @@ fn everything_that_can_be_made_is_made_at_once_and_in_order() {
     assert_eq!(
         managed,
         [
+            "ServiceAccount shop-gitlab-release, to keep",
+            "RoleBinding shop-gitlab-release, to keep",
             "ConfigMap shop-pg-init, to keep",
             "PerconaPGCluster shop-pg, to keep",
             "Secret shop-redis-auth, to keep",
@@ -292,6 +307,21 @@ fn each_obstacle_has_its_phase() {
             |_| {},
             Phase::Pending,
             "LicenseMissing",
+        ),
+        (
+            r#"{ "helm": { "repository": { "url": "http://charts.gitlab.io" } } }"#,
+            |_| {},
+            Phase::Failed,
+            "ChartRepositoryNotAllowed",
+        ),
+        (
+            r#"{ "profile": "x" }"#,
+            |seen| {
+                seen.profile =
+                    serde_json::from_str(r#"{ "release": { "serviceAccountName": "admin" } }"#).unwrap()
+            },
+            Phase::Pending,
+            "ServiceAccountMissing",
         ),
     ];
     for (more, change, phase, reason) in cases {

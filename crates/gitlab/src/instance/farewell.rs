@@ -2,17 +2,26 @@
 //! stopped. Databases and users' Secrets stay.
 
 use kube::core::{ApiResource, DynamicObject};
+use stanchion_kernel::Problem;
 
 use super::findings::Obstacle;
 use super::observe::Remains;
-use super::plan::{Deed, Plan};
+use super::plan::{self, Deed, Plan};
 use super::secrets;
+use crate::account;
 use crate::flux::Release;
 
 /// What is to be done next.
-pub fn plan(instance: &str, remains: &Remains) -> Plan {
+pub fn plan(instance: &str, remains: &Remains) -> Result<Plan, Problem> {
     if let Some((kind, release)) = &remains.release {
-        return uninstall(&kind.resource, release);
+        let mut plan = uninstall(&kind.resource, release);
+        // Flux uninstalls as the account that the release names, and leaves everything behind without it.
+        let named = Release::of(release).account;
+        if named == Some(account::name(instance)) && remains.account.somebody_elses(instance).is_none() {
+            let account = plan::make_account(instance, &remains.account, &remains.subject)?;
+            plan.deeds.splice(0..0, account);
+        }
+        return Ok(plan);
     }
     let ours = secrets::names(instance);
     let secrets = remains.secrets.iter().filter(|secret| {
@@ -20,12 +29,12 @@ pub fn plan(instance: &str, remains: &Remains) -> Plan {
         let name = secret.metadata.name.as_ref();
         name.is_some_and(|name| ours.contains(name))
     });
-    Plan {
-        deeds: secrets
-            .map(|secret| Deed::RemoveSecret(Box::new(secret.metadata.clone())))
-            .collect(),
+    let secrets = secrets.map(|secret| Deed::RemoveSecret(Box::new(secret.metadata.clone())));
+    let account = plan::remove_account(instance, &remains.account);
+    Ok(Plan {
+        deeds: secrets.chain(account).collect(),
         obstacle: None,
-    }
+    })
 }
 
 /// Flux leaves what it has installed where it is when a release goes that is suspended. GitLab would then run on without

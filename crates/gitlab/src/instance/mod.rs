@@ -16,7 +16,8 @@ pub mod validate;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus};
 use stanchion_api::{GitlabInstance, GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::events::Announcement;
@@ -26,6 +27,7 @@ use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::Setup;
+use crate::account;
 use crate::backends::kinds;
 use crate::flux;
 
@@ -69,6 +71,8 @@ impl Reconciler for InstanceController {
             Watch::referred::<Secret>(),
             Watch::referred::<ConfigMap>(),
             Watch::referred::<StatefulSet>(),
+            Watch::referred::<ServiceAccount>(),
+            Watch::referred::<RoleBinding>(),
             Watch::cluster_wide::<GitlabProfile>(),
             Watch::cluster_wide::<GitlabVersionMap>(),
         ]
@@ -97,6 +101,7 @@ impl Reconciler for InstanceController {
                 &["delete"],
             ),
         ];
+        rules.extend(account::operator_rules());
         rules.extend(
             FOREIGN
                 .iter()

@@ -1,13 +1,15 @@
 //! What is there. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::DynamicObject;
 use secrecy::SecretString;
-use stanchion_api::gitlab::{DEFAULT_MAP, GitlabVersionMapSpec, ProfileDefaults};
+use stanchion_api::gitlab::{DEFAULT_MAP, GitlabProfileSpec, GitlabVersionMapSpec};
 use stanchion_api::{GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::context::Subject;
@@ -21,8 +23,10 @@ use super::marks;
 use super::secrets as made;
 use super::target::{Leaving, Target, Wanted};
 use crate::Setup;
+use crate::account;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
+use crate::charts::Tenants;
 use crate::flux::{self, HELM_RELEASE, HELM_REPOSITORY};
 use crate::values::Checksums;
 
@@ -43,8 +47,14 @@ pub struct Seen {
     pub subject: Option<Subject>,
     /// Which chart installs which version.
     pub map: Option<GitlabVersionMapSpec>,
-    /// The defaults of the profile, if one is named and there.
-    pub profile: Option<ProfileDefaults>,
+    /// The profile, if one is named and there.
+    pub profile: Option<GitlabProfileSpec>,
+    /// What tenants may do.
+    pub tenants: Arc<Tenants>,
+    /// The account that is made for the instance.
+    pub account: account::Found,
+    /// Whether the account that the profile names is there.
+    pub given_account: bool,
     /// The Secrets that are named or made, as far as they are there.
     pub secrets: BTreeMap<String, Secret>,
     /// What the database is told first.
@@ -84,6 +94,10 @@ pub struct Remains {
     pub release: Option<(Served, DynamicObject)>,
     /// The Secrets that were made for it.
     pub secrets: Vec<Secret>,
+    /// The account that was made for it.
+    pub account: account::Found,
+    /// The instance, as writes know it.
+    pub subject: Subject,
 }
 
 impl Backend {
@@ -133,7 +147,7 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
             return Ok(None);
         };
         let profile: Option<GitlabProfile> = read.get_cluster_wide(name).await?;
-        Ok::<_, Problem>(profile.map(|profile| profile.spec.defaults))
+        Ok::<_, Problem>(profile.map(|profile| profile.spec))
     };
     let init = async {
         if !spec.postgres.managed {
@@ -141,14 +155,30 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
         }
         read.get::<ConfigMap>(&percona::init_name(&wanted.name)).await
     };
-    let (map, profile, secrets, init, flux) =
-        tokio::try_join!(map, profile, secrets(read, wanted), init, flux(read, wanted))?;
+    let (map, profile, secrets, init, flux, account) = tokio::try_join!(
+        map,
+        profile,
+        secrets(read, wanted),
+        init,
+        flux(read, wanted),
+        own_account(read, &wanted.name)
+    )?;
+    let given = profile
+        .as_ref()
+        .and_then(|profile| profile.release.service_account_name.as_ref());
+    let given_account = match given {
+        Some(name) => read.get::<ServiceAccount>(name).await?.is_some(),
+        None => false,
+    };
     let (repository_kind, release_kind, repository, release) = flux;
     let lacks_password = spec.redis.managed && !secrets.contains_key(&redis::auth_name(&wanted.name));
     let password = lacks_password.then(marks::password).transpose()?;
     let mut seen = Seen {
         subject: Some(read.subject().clone()),
         checksums: marks::checksums(&setup.fingerprints, &read.subject().uid, wanted, &secrets),
+        tenants: Arc::clone(&setup.tenants),
+        account,
+        given_account,
         map,
         profile,
         secrets,
@@ -190,6 +220,14 @@ async fn secrets(read: &Reader, wanted: &Wanted) -> Result<BTreeMap<String, Secr
     Ok(found.into_iter().flatten().collect())
 }
 
+/// The account that is made for an instance.
+async fn own_account(read: &Reader, instance: &str) -> Result<account::Found, Problem> {
+    let name = account::name(instance);
+    let (account, binding) =
+        tokio::try_join!(read.get::<ServiceAccount>(&name), read.get::<RoleBinding>(&name))?;
+    Ok(account::Found { account, binding })
+}
+
 type Flux = (
     Option<Served>,
     Option<Served>,
@@ -228,7 +266,8 @@ async fn release(read: &Reader, kind: &Served, name: &str) -> Result<Option<Dyna
 async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(), Problem> {
     let name = wanted.name.as_str();
     let mut objects: Vec<(&'static Foreign, String)> = Vec::new();
-    let topology = wanted.asking(seen.profile.as_ref()).redis().topology;
+    let defaults = seen.profile.as_ref().map(|profile| &profile.defaults);
+    let topology = wanted.asking(defaults).redis().topology;
     if wanted.spec.postgres.managed {
         objects.push((&PERCONA, percona::name(name)));
     }
@@ -299,5 +338,7 @@ async fn remains(read: &Reader, leaving: &Leaving) -> Result<Remains, Problem> {
     Ok(Remains {
         release,
         secrets: secrets.into_iter().flatten().collect(),
+        account: own_account(read, &leaving.name).await?,
+        subject: read.subject().clone(),
     })
 }

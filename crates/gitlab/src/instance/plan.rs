@@ -3,18 +3,19 @@
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::Value;
 use stanchion_kernel::Problem;
-use stanchion_kernel::apply::{Intent, Takeover, decide};
+use stanchion_kernel::apply::{Intent, Takeover, decide, is_owned};
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::foreign::{Foreign, Served};
 
 use super::farewell;
-use super::findings::{Course, Findings, Obstacle};
+use super::findings::{Account, Course, Findings, Obstacle};
 use super::observe::{Observed, Seen};
 use super::secrets;
 use super::target::{Target, Wanted};
+use crate::account;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
-use crate::flux::{self, Chart};
+use crate::flux::{self, Chart, Release};
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
 
@@ -37,6 +38,16 @@ pub enum Deed {
     Foreign(ApiResource, Intent),
     /// The release; and the object that a predecessor made, whose fields become ours first.
     Release(ApiResource, Intent, Option<Box<DynamicObject>>),
+    /// The account as which Flux installs.
+    Account(Intent),
+    /// The account's rights.
+    Binding(Intent),
+    /// A release that was made without an account gets this one, and nothing else changes.
+    Restrict(ApiResource, Box<DynamicObject>, String),
+    /// The account shall go.
+    RemoveAccount(Box<kube::core::ObjectMeta>),
+    /// The account's rights shall go.
+    RemoveBinding(Box<kube::core::ObjectMeta>),
     /// The release shall go.
     Uninstall(ApiResource, Box<DynamicObject>),
     /// A Secret shall go.
@@ -47,7 +58,7 @@ pub enum Deed {
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
         (Target::Instance(wanted), Observed::Instance(seen)) => instance(wanted, seen),
-        (Target::Leaving(leaving), Observed::Leaving(remains)) => Ok(farewell::plan(&leaving.name, remains)),
+        (Target::Leaving(leaving), Observed::Leaving(remains)) => farewell::plan(&leaving.name, remains),
         _ => Ok(Plan::default()),
     }
 }
@@ -58,11 +69,14 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
         obstacle: findings.before_ready().cloned(),
         ..Plan::default()
     };
+    if let Some(subject) = &seen.subject {
+        account(&mut plan, wanted, seen, subject, &findings)?;
+    }
     let (Some(subject), Ok(course), Ok(profile)) = (&seen.subject, &findings.course, &findings.profile)
     else {
         return Ok(plan);
     };
-    let asking = wanted.asking(profile.as_ref());
+    let asking = wanted.asking(profile.as_ref().map(|profile| &profile.defaults));
     backends(&mut plan, wanted, seen, subject, &asking, course)?;
     if let Ok(Some(buckets)) = &findings.storage {
         for secret in secrets::objects(&wanted.name, buckets)? {
@@ -80,7 +94,10 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     let (Some(repositories), Some(releases)) = (&seen.repository_kind, &seen.release_kind) else {
         return Ok(plan);
     };
-    let repository = flux::helm_repository(&wanted.name, wanted.spec.helm.repository.as_ref(), repositories);
+    let Ok(repository) = &findings.repository else {
+        return Ok(plan);
+    };
+    let repository = flux::helm_repository(&wanted.name, repository, repositories);
     let intent = decide(
         Intent::new(&repository, subject)?,
         seen.repository.as_ref(),
@@ -92,6 +109,63 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     plan.deeds
         .extend(release(wanted, seen, subject, &findings, course, releases)?);
     Ok(plan)
+}
+
+/// The account as which Flux installs comes before everything that Flux is told, and goes when no release names it.
+fn account(
+    plan: &mut Plan,
+    wanted: &Wanted,
+    seen: &Seen,
+    subject: &Subject,
+    findings: &Findings,
+) -> Result<(), Problem> {
+    let Ok(account) = &findings.account else {
+        return Ok(());
+    };
+    let release = findings.release.as_ref();
+    let used = release.and_then(|release| release.account.as_ref());
+    let is_at_rest = release.is_none_or(Release::is_done);
+    let own = account::name(&wanted.name);
+    if matches!(account, Account::Own(_)) {
+        plan.deeds
+            .extend(make_account(&wanted.name, &seen.account, subject)?);
+    } else if used != Some(&own) && is_at_rest {
+        plan.deeds.extend(remove_account(&wanted.name, &seen.account));
+    }
+    let (Some(name), Some(kind), Some(release)) = (account.name(), &seen.release_kind, &seen.release) else {
+        return Ok(());
+    };
+    // One that waits for something else must not go on with the rights of Flux.
+    if used.is_none() && findings.before_release().is_some() && is_owned(&release.metadata, subject) {
+        let release = Box::new(release.clone());
+        plan.deeds
+            .push(Deed::Restrict(kind.resource.clone(), release, name.to_owned()));
+    }
+    Ok(())
+}
+
+/// What is to be written so that an instance's account is there.
+pub(super) fn make_account(
+    instance: &str,
+    found: &account::Found,
+    subject: &Subject,
+) -> Result<Vec<Deed>, Problem> {
+    let account = Intent::to_keep(&account::account(instance), subject)?;
+    let account = decide(account, found.account.as_ref(), subject, Takeover::Adopt)?;
+    let binding = Intent::to_keep(&account::binding(instance, &subject.key.namespace), subject)?;
+    let binding = decide(binding, found.binding.as_ref(), subject, Takeover::Adopt)?;
+    let deeds = [account.map(Deed::Account), binding.map(Deed::Binding)];
+    Ok(deeds.into_iter().flatten().collect())
+}
+
+/// What is to be removed so that nothing is left of an instance's account. What somebody else made stays.
+pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<Deed> {
+    let ours =
+        |meta: &kube::core::ObjectMeta| account::is_ours(meta, instance).then(|| Box::new(meta.clone()));
+    let binding = found.binding.as_ref().and_then(|it| ours(&it.metadata));
+    let account = found.account.as_ref().and_then(|it| ours(&it.metadata));
+    let deeds = [binding.map(Deed::RemoveBinding), account.map(Deed::RemoveAccount)];
+    deeds.into_iter().flatten().collect()
 }
 
 fn backends(
@@ -180,7 +254,7 @@ fn release(
         .profile
         .as_ref()
         .ok()
-        .and_then(Clone::clone)
+        .and_then(|profile| profile.as_ref().map(|profile| profile.defaults.clone()))
         .unwrap_or_default();
     let values = values::compose(&Input {
         name: &wanted.name,
@@ -203,6 +277,11 @@ fn release(
         },
         version: course.now.chart.clone(),
         values,
+        account: findings
+            .account
+            .as_ref()
+            .ok()
+            .and_then(|account| account.name().map(str::to_owned)),
     };
     let object = flux::helm_release(&wanted.name, &chart, kind);
     let intent = decide(Intent::new(&object, subject)?, live, subject, Takeover::Adopt)?;

@@ -1,6 +1,7 @@
 //! Killed at every write, it comes to the same end.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use stanchion_api::GitlabInstance;
@@ -116,10 +117,15 @@ impl Scenario for Story {
             // It is another one each time.
             auth["data"] = Value::Null;
         }
+        // What they say depends on the namespace.
+        let mut bindings = objects::<RoleBinding>(bed.client.clone(), &bed.namespace).await;
+        without_marks(&mut bindings);
         let mut all = json!({
             "instances": objects::<GitlabInstance>(bed.client.clone(), &bed.namespace).await,
             "secrets": secrets,
             "maps": objects::<ConfigMap>(bed.client.clone(), &bed.namespace).await,
+            "accounts": objects::<ServiceAccount>(bed.client.clone(), &bed.namespace).await,
+            "bindings": bindings,
         });
         for kind in [&HELM_RELEASE, &HELM_REPOSITORY, &PERCONA, &REDIS] {
             let found = bed
@@ -168,8 +174,8 @@ async fn crash(story: Story) -> Report {
 async fn a_creation_killed_at_any_write_is_finished() {
     let report = crash(Story::Create).await;
     assert_eq!(
-        report.writes, 7,
-        "the finalizer, three Secrets, the repository, the release, the status: {report}"
+        report.writes, 9,
+        "the finalizer, the account and its binding, three Secrets, the repository, the release, the status: {report}"
     );
 }
 

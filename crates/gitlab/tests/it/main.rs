@@ -19,3 +19,4 @@ mod rights;
 mod schemas;
 mod takeover;
 mod upgrades;
+mod walls;

@@ -55,6 +55,9 @@ async fn the_rights_are_enough_and_used() {
             "gitlabinstances" | "configmaps" | "helmrepositories" | "perconapgclusters"
             | "redisreplications" | "redissentinels" | "elasticsearches" => verb == "patch",
             "helmreleases" => ["patch", "delete"].contains(&verb),
+            "serviceaccounts" | "rolebindings" => {
+                name.ends_with("-gitlab-release") && ["patch", "delete"].contains(&verb)
+            }
             "secrets" => name.ends_with("-storage") || name == "managed-redis-auth",
             "events" => ["create", "patch"].contains(&verb),
             _ => false,
@@ -75,7 +78,7 @@ fn the_rights_are_no_more_than_needed() {
             words.chain([rule.group.as_ref()]).all(|word| !word.contains('*')),
             "{rule:?}"
         );
-        let may_delete = ["secrets", "helmreleases"];
+        let may_delete = ["secrets", "helmreleases", "serviceaccounts", "rolebindings"];
         if rule.verbs.contains(&"delete") {
             assert!(
                 rule.resources

@@ -1,9 +1,9 @@
 //! Both hands, for kinds that somebody else defines.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, ResourceExt as _};
 
 use super::{Place, Reader, Writer};
 use crate::apply::Intent;
@@ -75,6 +75,20 @@ impl Writer {
     /// intended.
     pub async fn succeed_foreign(&self, kind: &ApiResource, live: &DynamicObject) -> Result<(), Problem> {
         self.succeed(&self.place().foreign(kind), live).await
+    }
+
+    /// Changes some fields of an object's spec, if it is still the one that was observed, and leaves all others to whoever set
+    /// them.
+    pub async fn merge_foreign(
+        &self,
+        kind: &ApiResource,
+        object: &DynamicObject,
+        spec: &serde_json::Value,
+    ) -> Result<DynamicObject, Problem> {
+        let fields = serde_json::json!({ "metadata": { "uid": object.metadata.uid }, "spec": spec });
+        let name = object.name_any();
+        self.merge(&self.place().foreign(kind), kind, &name, &fields)
+            .await
     }
 
     /// Deletes an object, if it is still the one that was observed.

@@ -79,6 +79,29 @@ impl Writer {
         Ok(written)
     }
 
+    pub(super) async fn merge<K>(
+        &self,
+        api: &Api<K>,
+        kind: &ApiResource,
+        name: &str,
+        fields: &serde_json::Value,
+    ) -> Result<K, Problem>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        named(kind, None, name)?;
+        let params = PatchParams {
+            field_manager: Some(self.field_manager.clone()),
+            ..PatchParams::default()
+        };
+        let written = api
+            .patch(name, &params, &Patch::Merge(fields))
+            .await
+            .map_err(|error| Problem::from(error).while_doing(&format!("{} {name}", kind.kind)))?;
+        self.wrote(kind, written.meta());
+        Ok(written)
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.place
     }

@@ -47,6 +47,9 @@ struct Parts {
     cluster: Vec<Value>,
     /// For resources in the namespaces that it watches.
     namespaced: Vec<Value>,
+    /// The ClusterRoles that it hands out to others, by name. The operator does not have their rights itself.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    roles: BTreeMap<String, Value>,
 }
 
 /// The files of the chart, below its folder.
@@ -77,6 +80,16 @@ fn rights() -> Result<String, GenerateError> {
             (OPERATOR_NAMESPACE, ACCOUNT),
         );
         for object in rbac::objects(&arguments).map_err(rbac::RbacError::from)? {
+            let name = object
+                .pointer("/metadata/name")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            if (controller.roles)().iter().any(|(role, _)| *role == name) {
+                parts
+                    .roles
+                    .insert(name.to_owned(), object.get("rules").cloned().unwrap_or_default());
+                continue;
+            }
             let rules = object.get("rules").and_then(Value::as_array);
             let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
             for rule in rules.into_iter().flatten() {

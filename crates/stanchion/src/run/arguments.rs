@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
+use stanchion_gitlab::charts::{self, Tenants};
 use stanchion_kernel::admission::{Endpoint, EndpointError};
 use stanchion_kernel::telemetry::logs;
 use stanchion_postgres::network::Network;
@@ -62,6 +63,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(super) instance: InstanceArguments,
+
+    #[command(flatten)]
+    pub(super) gitlab: GitlabArguments,
 
     /// How many objects of one controller are reconciled together; one namespace has at most half of these
     #[arg(long, env = "STANCHION_CONCURRENCY", value_name = "N", default_value_t = 16,
@@ -152,6 +156,36 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn url(text: &str) -> Result<Endpoint, EndpointError> {
     Endpoint::url(text)
+}
+
+/// What whoever may write a `GitlabInstance` may do.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GitlabArguments {
+    /// A chart repository that every `GitlabInstance` may use, https or oci; repeat it for more. Instances that name none
+    /// use the first
+    #[arg(
+        long,
+        env = "STANCHION_ALLOW_CHART_REPOSITORY",
+        value_name = "URL",
+        value_delimiter = ',',
+        default_values = [charts::GITLAB, charts::GITLAB_OCI],
+        value_parser = charts::allowed
+    )]
+    allow_chart_repository: Vec<charts::Address>,
+
+    /// Let everybody who may write a `GitlabInstance` install any chart with the rights of Flux, which are usually those of
+    /// the cluster's administrator. Only for a cluster with a single tenant
+    #[arg(long, env = "STANCHION_TRUST_TENANTS", value_parser = BoolishValueParser::new())]
+    trust_tenants: bool,
+}
+
+impl GitlabArguments {
+    pub(super) fn tenants(&self) -> Tenants {
+        Tenants {
+            trusted: self.trust_tenants,
+            repositories: self.allow_chart_repository.clone(),
+        }
+    }
 }
 
 /// The default instance of `PostgresUser`: the server of those that name none.

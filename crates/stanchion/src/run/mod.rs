@@ -17,6 +17,7 @@ mod webhooks;
 use std::sync::Arc;
 
 use kube::{Api, Config};
+use stanchion_gitlab::charts::Tenants;
 use stanchion_kernel::client::{self, Options};
 use stanchion_kernel::driver::Settings;
 use stanchion_kernel::redact::{FingerprintKey, install_key};
@@ -53,6 +54,8 @@ pub(crate) struct Setup {
     pub(crate) openings: Openings,
     /// The connections of this process.
     pub(crate) pools: Pools,
+    /// What whoever may write a `GitlabInstance` may do.
+    pub(crate) gitlab_tenants: Arc<Tenants>,
     /// Tells whether a secret has changed, without keeping it.
     pub(crate) fingerprints: Arc<FingerprintKey>,
     /// The numbers of this process.
@@ -167,6 +170,7 @@ async fn start<'a>(
     let secrets = Api::namespaced(unfenced.clone(), &namespace);
     let setup = Setup {
         default_instance,
+        gitlab_tenants: Arc::new(arguments.gitlab.tenants()),
         pools: Pools::new(
             PoolSettings {
                 networks: AllowedNetworks::detect(arguments.instance.allow_network.clone()),

@@ -5,18 +5,20 @@ mod course;
 mod ground;
 mod postgres;
 mod redis;
+mod release;
 mod rest;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use stanchion_api::gitlab::{ElasticsearchAddress, Phase, ProfileDefaults};
+use stanchion_api::gitlab::{ChartRepository, ElasticsearchAddress, GitlabProfileSpec, Phase};
 use stanchion_kernel::foreign::Foreign;
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Problem};
 
 pub use course::{ASKING, Course};
+pub use release::Account;
 
 use super::observe::Seen;
 use super::target::Wanted;
@@ -58,6 +60,11 @@ impl Obstacle {
         Self::new(Class::Dependency, Phase::Failed, reason, message)
     }
 
+    /// Somebody has to mend something outside of the instance, and nothing tells that they have.
+    pub fn human(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Class::Human, Phase::Failed, reason, message)
+    }
+
     /// Nobody in the cluster knows what to do with these kinds. Nothing else is used instead without a word.
     pub fn operator_missing(reason: &'static str, field: &str, kinds: &[&'static Foreign]) -> Self {
         let definitions: Vec<String> = kinds.iter().map(|kind| kind.definition()).collect();
@@ -90,8 +97,8 @@ impl Obstacle {
 
 /// All findings about an instance.
 pub struct Findings {
-    /// The profile's defaults; none without a profile.
-    pub profile: Finding<Option<ProfileDefaults>>,
+    /// The profile; none where none is named.
+    pub profile: Finding<Option<GitlabProfileSpec>>,
     /// Which version, by which way.
     pub course: Finding<Course>,
     /// The database; `None` where the chart's values say where it is.
@@ -106,6 +113,10 @@ pub struct Findings {
     pub mail: Finding<Option<Mail>>,
     /// The license, where one is needed.
     pub license: Finding<()>,
+    /// Where the chart comes from.
+    pub repository: Finding<ChartRepository>,
+    /// As whom Flux installs it.
+    pub account: Finding<Account>,
     /// Whether Flux is there.
     pub flux: Finding<()>,
     /// Whether there is any storage, given or brought by the chart.
@@ -119,10 +130,13 @@ impl Findings {
     pub fn of(wanted: &Wanted, seen: &Seen) -> Self {
         let release = seen.release.as_ref().map(Release::of);
         let profile = rest::profile(wanted, seen);
-        let asking = wanted.asking(profile.as_ref().ok().and_then(Option::as_ref));
+        let known = profile.as_ref().ok().and_then(Option::as_ref);
+        let asking = wanted.asking(known.map(|profile| &profile.defaults));
         let postgres = postgres::find(wanted, seen, &asking);
         let course = course::find(wanted, seen, release.as_ref());
         Self {
+            repository: release::repository(wanted, seen, known),
+            account: release::account(wanted, seen, known),
             flux: ground::flux(seen),
             stored: ground::stored(wanted, &course),
             course,
@@ -145,6 +159,8 @@ impl Findings {
     /// What keeps the release from being made or changed, in the order in which people expect to be told.
     pub fn before_release(&self) -> Option<&Obstacle> {
         self.before_backends()
+            .or(self.repository.as_ref().err())
+            .or(self.account.as_ref().err())
             .or(self.postgres.as_ref().err())
             .or(self.redis.as_ref().err())
             .or(self.storage.as_ref().err())

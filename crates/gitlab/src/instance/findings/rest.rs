@@ -1,7 +1,7 @@
 //! Profile, license, mail, buckets, Elasticsearch.
 
 use kube::core::DynamicObject;
-use stanchion_api::gitlab::{Edition, ElasticsearchAddress, ProfileDefaults};
+use stanchion_api::gitlab::{Edition, ElasticsearchAddress, GitlabProfileSpec};
 
 use super::super::observe::Seen;
 use super::super::target::Wanted;
@@ -11,8 +11,8 @@ use crate::backends::{Readiness, brought, elasticsearch as es};
 use crate::login::Mail;
 use crate::storage::Buckets;
 
-/// The profile's defaults.
-pub(super) fn profile(wanted: &Wanted, seen: &Seen) -> Finding<Option<ProfileDefaults>> {
+/// The profile.
+pub(super) fn profile(wanted: &Wanted, seen: &Seen) -> Finding<Option<GitlabProfileSpec>> {
     let Some(name) = &wanted.spec.profile else {
         return Ok(None);
     };

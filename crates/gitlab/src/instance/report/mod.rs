@@ -9,6 +9,7 @@ use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::events::{Announcement, Notice, Severity};
+use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Class, Outcome, Problem, Report};
 
 use super::InstanceController;
@@ -27,6 +28,9 @@ pub const CONDITIONS: &[&str] = &[
     condition::OBJECT_STORAGE_READY,
     condition::RELEASED,
 ];
+
+/// How much of what Flux says is repeated.
+const LONGEST_QUOTE: usize = 1024;
 
 /// What is told when it flips.
 pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
@@ -140,7 +144,7 @@ fn present(
                 (Truth::False, problem.reason.to_owned(), problem.message.clone()),
             )
         }
-        (_, Some(release)) => progress(release, held, is_up),
+        (_, Some(release)) => progress(release, held, is_up, &wanted.namespace),
         // Nothing was in the way, and nothing was written: there is nothing to say yet.
         (_, None) => {
             let words = "there is no release yet";
@@ -172,11 +176,22 @@ fn blocked(findings: &Findings, problem: &Problem, is_up: bool) -> Phase {
 }
 
 /// The phase of an instance that was told to Flux.
-fn progress(release: &Release, held: Option<&Obstacle>, is_up: bool) -> (Phase, (Truth, String, String)) {
+fn progress(
+    release: &Release,
+    held: Option<&Obstacle>,
+    is_up: bool,
+    namespace: &str,
+) -> (Phase, (Truth, String, String)) {
+    let broken = if is_up { Phase::Degraded } else { Phase::Failed };
+    if let Some(words) = release.forbidden(namespace) {
+        return (
+            broken,
+            (Truth::False, "ReleaseForbidden".into(), refused(release, words)),
+        );
+    }
     match (&release.progress, held) {
         (Progress::Failed { reason, message }, _) => {
-            let phase = if is_up { Phase::Degraded } else { Phase::Failed };
-            (phase, (Truth::False, reason.clone(), message.clone()))
+            (broken, (Truth::False, reason.clone(), message.clone()))
         }
         (Progress::Working(words), _) => (
             Phase::Deploying,
@@ -198,6 +213,17 @@ fn progress(release: &Release, held: Option<&Obstacle>, is_up: bool) -> (Phase, 
             ),
         ),
     }
+}
+
+/// What a chart may not create, and the ways out.
+fn refused(release: &Release, words: &str) -> String {
+    format!(
+        "the chart wants something that ServiceAccount {} may not create, which is what Flux installs as: {}. Switch it off \
+         in helm.values; or let an administrator give that account the right, or name an account that has it in \
+         GitlabProfile.spec.release.serviceAccountName",
+        release.account.as_deref().unwrap_or_default(),
+        shorten(words.trim_end_matches('.'), LONGEST_QUOTE)
+    )
 }
 
 /// The fields that say what is where.

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use serde_json::Map;
 use stanchion_api::gitlab::ChartOf;
@@ -20,7 +18,7 @@ fn map<'a>(versions: impl IntoIterator<Item = &'a str>) -> GitlabVersionMapSpec 
     };
     GitlabVersionMapSpec {
         versions: versions.into_iter().map(chart).collect(),
-        aliases: BTreeMap::new(),
+        ..GitlabVersionMapSpec::default()
     }
 }
 

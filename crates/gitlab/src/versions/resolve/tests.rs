@@ -14,6 +14,7 @@ fn map(versions: &[&str], aliases: Value) -> GitlabVersionMapSpec {
     GitlabVersionMapSpec {
         versions: versions.iter().map(chart).collect(),
         aliases: serde_json::from_value(aliases).unwrap(),
+        repository: None,
     }
 }
 

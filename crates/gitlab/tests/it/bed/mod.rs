@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::{Client, Config};
+use stanchion_gitlab::charts::Tenants;
 use stanchion_gitlab::{InstanceController, Setup};
 use stanchion_kernel::Scope;
 use stanchion_kernel::client::{self, ApiLayer, Options};
@@ -39,6 +40,7 @@ pub(crate) struct Bed {
     pub(crate) namespace: String,
     pub(crate) client: Client,
     pub(crate) key: Arc<FingerprintKey>,
+    pub(crate) tenants: Arc<Tenants>,
     pub(crate) log: OperatorLog,
 }
 
@@ -86,6 +88,7 @@ impl Bed {
             namespace: cluster.namespace("gitlab").await,
             client: cluster.client().await,
             key: Arc::new(FingerprintKey::generate()),
+            tenants: Arc::default(),
             log: OperatorLog::in_memory(),
             cluster,
         }
@@ -117,6 +120,7 @@ impl Bed {
         let setup = Setup {
             pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
             fingerprints: Arc::clone(&self.key),
+            tenants: Arc::clone(&self.tenants),
         };
         let environment = Environment {
             client,

@@ -1,0 +1,80 @@
+//! Whose chart is installed, and as whom.
+
+use std::time::Duration;
+
+use stanchion_api::gitlab::{ChartRepository, GitlabProfileSpec};
+
+use super::super::observe::Seen;
+use super::super::target::Wanted;
+use super::{Finding, Obstacle};
+use crate::account;
+
+/// When to look again whether what is in the way of the account is gone.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// As whom Flux installs the chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// As the account that is made for the instance.
+    Own(String),
+    /// As the account that an administrator made in the instance's namespace, and named in the profile.
+    Given(String),
+    /// As itself: the administrator trusts everybody who may write an instance.
+    Flux,
+}
+
+impl Account {
+    /// The account's name; none for Flux's own.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Own(name) | Self::Given(name) => Some(name),
+            Self::Flux => None,
+        }
+    }
+}
+
+/// Where the chart comes from.
+pub(super) fn repository(
+    wanted: &Wanted,
+    seen: &Seen,
+    profile: Option<&GitlabProfileSpec>,
+) -> Finding<ChartRepository> {
+    let profile = profile.and_then(|profile| profile.release.repository.as_ref());
+    let map = seen.map.as_ref().and_then(|map| map.repository.as_ref());
+    let named = wanted.spec.helm.repository.as_ref();
+    seen.tenants
+        .repository(named, profile, map)
+        .map_err(|refused| Obstacle::failed("ChartRepositoryNotAllowed", refused.0))
+}
+
+/// As whom Flux installs it.
+pub(super) fn account(wanted: &Wanted, seen: &Seen, profile: Option<&GitlabProfileSpec>) -> Finding<Account> {
+    let given = profile.and_then(|profile| profile.release.service_account_name.clone());
+    if let Some(name) = given {
+        if seen.given_account {
+            return Ok(Account::Given(name));
+        }
+        return Err(Obstacle::pending(
+            "ServiceAccountMissing",
+            format!(
+                "the profile lets Flux install as ServiceAccount {name}, which is not in namespace {}: an administrator \
+                 creates it there with the rights that the chart needs, or the instance names another profile",
+                wanted.namespace
+            ),
+        ));
+    }
+    if seen.tenants.trusted {
+        return Ok(Account::Flux);
+    }
+    if let Some(theirs) = seen.account.somebody_elses(&wanted.name) {
+        let words = format!(
+            "{theirs} exists and was not made for this instance, so Flux does not install with its rights: delete it, or \
+             give the instance another name"
+        );
+        return Err(Obstacle {
+            again: Some(LOOK_AGAIN),
+            ..Obstacle::human("NotOurs", words)
+        });
+    }
+    Ok(Account::Own(account::name(&wanted.name)))
+}
