@@ -9,6 +9,14 @@ SHELL := bash
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stanchion
 TOOLS := $(CACHE)/tools
 
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+SHIPPED := $(TARGET)/release/stanchion
+
+# What a first build takes, as measured (docs/testing.md): its minutes are told before they pass.
+DEMO_TAKES    := 4 minutes
+TEST_TAKES    := 7 minutes
+RELEASE_TAKES := 15 minutes
+
 CARGO_DENY    := 0.20.2
 CARGO_MACHETE := 0.9.2
 KUBERNETES    := $(shell sed -n 's|^require k8s.io/kubernetes v||p' tools/control-plane/kubernetes/go.mod)
@@ -24,6 +32,7 @@ setup: ## Install what is missing to build and test (PostgreSQL's server, a C co
 
 .PHONY: demo
 demo: setup ## Try it without a cluster, in this terminal (ARGS=--once ends when all is ready)
+	@tools/announce $(TARGET)/debug/stanchion "compiling about 370 crates, $(DEMO_TAKES) on two cores; then the demo starts by itself"
 	cargo run --locked --all-features --bin stanchion -- sandbox $(ARGS)
 
 .PHONY: demo-recording
@@ -44,6 +53,7 @@ ON_CLUSTER = $(foreach manifest,$(wildcard $(addsuffix /Cargo.toml,$(shell \
 
 .PHONY: test
 test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-kernel lease" narrows it down)
+	@tools/announce $(TARGET)/debug/test-bed "compiling about 390 crates and the tests, $(TEST_TAKES) on two cores; then the tests run by themselves"
 	$(TEST) $(ARGS) $(ONLY)
 
 .PHONY: test-real
@@ -69,39 +79,35 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	tools/check-docs
 	@git ls-files '*.rs' | xargs wc -l | awk '$$1 > 400 && $$2 != "total" { print "warning: " $$2 " has " $$1 " lines: is it about one thing?" }'
 
-TARGET := $(or $(CARGO_TARGET_DIR),target)
-SHIPPED := $(TARGET)/ship/stanchion
-
+# The one way to the program that is shipped; deploy/Dockerfile has the same words, and the benches measure what it makes.
 .PHONY: release
-release: $(SHIPPED) ## Build the program as it is shipped: target/ship/stanchion
-
-$(SHIPPED): $(shell git ls-files Cargo.toml Cargo.lock 'crates/*/src/*' 'crates/*/Cargo.toml' tools/release)
-	$(MAKE) setup
-	tools/release
+release: setup ## Build the program as it is shipped: target/release/stanchion
+	@tools/announce $(SHIPPED) "compiling about 370 crates for size, and the whole program once more to link it: $(RELEASE_TAKES) on two cores"
+	cargo build --release --locked --all-features --bin stanchion
 
 # The program as it is shipped; the one that measures it may be slow.
 .PHONY: bench
-bench: $(SHIPPED) setup assets ## Measure what 1,000 objects cost, to make and when idle (ARGS="--objects 100 --seconds 10" for a short run)
+bench: release assets ## Measure what 1,000 objects cost, to make and when idle (ARGS="--objects 100 --seconds 10" for a short run)
 	for bench in idle users; do STANCHION_TEST_CLUSTER=real \
 		cargo run --locked --all-features --bin stanchion-bench-$$bench -- \
 		--binary $(SHIPPED) $(ARGS); done
 
 .PHONY: bench-supabase
-bench-supabase: $(SHIPPED) setup assets ## Measure what 100 Supabase projects cost (ARGS="--projects 1000" for more)
+bench-supabase: release assets ## Measure what 100 Supabase projects cost (ARGS="--projects 1000" for more)
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-supabase -- \
 		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-policy
-bench-policy: $(SHIPPED) setup assets ## Measure what policies cost, and beside pgroles where it is installed (see bench/policy/src/operator.rs)
+bench-policy: release assets ## Measure what policies cost, and beside pgroles where it is installed (see bench/policy/src/operator.rs)
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-policy -- \
 		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-roles
-bench-roles: $(SHIPPED) setup ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
+bench-roles: release ## Measure the role engine against the floor and, where it is installed, pgroles (see bench/roles/bench.py)
 	bench/roles/bench.py --ours $(SHIPPED) $(ARGS)
 
 .PHONY: bench-sandbox
-bench-sandbox: $(SHIPPED) setup assets ## Measure the sandbox beside a real control plane (ARGS="--objects 1000 --writes 1000" for a short run)
+bench-sandbox: release assets ## Measure the sandbox beside a real control plane (ARGS="--objects 1000 --writes 1000" for a short run)
 	cargo build --release --locked --all-features --bin stanchion-bench-sandbox
 	STANCHION_TEST_CLUSTER=real $(TARGET)/release/stanchion-bench-sandbox \
 		--binary $(SHIPPED) $(ARGS)
@@ -120,8 +126,8 @@ control-plane: ## Build kube-apiserver, etcd and the rest of a real control plan
 	tools/control-plane/build $(CONTROL_PLANE)
 
 .PHONY: audit
-audit: $(TOOLS)/cargo-deny@$(CARGO_DENY) ## Look for security advisories and yanked crates (needs the network)
-	$(TOOLS)/bin/cargo-deny check advisories
+audit: $(TOOLS)/cargo-deny@$(CARGO_DENY) ## Look for security advisories and yanked crates (skipped where their database cannot be fetched)
+	@tools/audit $(TOOLS)/bin/cargo-deny
 
 # A debug build is enough for a linter and takes a minute instead of ten. The empty file named after the version
 # says that it is installed, so that no registry is asked again.

@@ -1,7 +1,7 @@
 //! What many objects cost when nothing happens: the operator as a user starts it, on a real control plane and a
 //! real PostgreSQL server, with N `PostgresUser`s that are as they should be.
 //!
-//!     cargo run -p stanchion-bench-idle -- --binary target/ship/stanchion [--objects 1000] [--seconds 60]
+//!     cargo run -p stanchion-bench-idle -- --binary target/release/stanchion [--objects 1000] [--seconds 60]
 //!
 //! Counted are the operator's requests in the API server's audit log and its statements in PostgreSQL's log, so
 //! that nothing depends on what the operator says of itself. A write, or a statement, is a broken promise: the

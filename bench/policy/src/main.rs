@@ -1,6 +1,6 @@
 //! What policies cost: until all are Ready, and then at rest with an interval of a minute.
 //!
-//!     cargo run -p stanchion-bench-policy -- --binary target/ship/stanchion
+//!     cargo run -p stanchion-bench-policy -- --binary target/release/stanchion
 //!
 //! measures 20 and 100 policies on 1 and on 10 databases, each policy with two schemas and four generated roles. The
 //! operator runs as a process with a user of its own on a real control plane; its requests are counted in the API server's

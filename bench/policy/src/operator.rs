@@ -5,7 +5,7 @@
 //!
 //!     cargo install --locked pgroles-operator@0.15.0 --root ~/.cache/stanchion/rival/0.15.0
 //!     ~/.cache/stanchion/rival/0.15.0/bin/crdgen > crds.yaml
-//!     cargo run -p stanchion-bench-policy -- --binary target/ship/stanchion \
+//!     cargo run -p stanchion-bench-policy -- --binary target/release/stanchion \
 //!         --rival ~/.cache/stanchion/rival/0.15.0/bin/pgroles-operator --rival-crds crds.yaml
 //!
 //! Both get the same policies, and each a cluster and a server of its own, one after the other: both serve the same kinds.

@@ -1,7 +1,7 @@
 //! The sandbox beside a real control plane, in one run: how soon it answers, how much it takes, how late a watch
 //! is, what an object costs, and whether a hundred watchers see every one of many writes.
 //!
-//!     STANCHION_TEST_CLUSTER=real cargo run --release -p stanchion-bench-sandbox -- --binary target/ship/stanchion
+//!     STANCHION_TEST_CLUSTER=real cargo run --release -p stanchion-bench-sandbox -- --binary target/release/stanchion
 //!
 //! Both are spoken to by the same client over TLS. The figures are no failures; a missed or reordered event is:
 //! the program then panics.

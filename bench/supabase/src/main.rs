@@ -1,6 +1,6 @@
 //! What many Supabase projects cost: to make, to keep, to change, after a restart, and to delete.
 //!
-//!     cargo run -p stanchion-bench-supabase -- --binary target/ship/stanchion [--projects 100] [--seconds 60]
+//!     cargo run -p stanchion-bench-supabase -- --binary target/release/stanchion [--projects 100] [--seconds 60]
 //!
 //! The operator runs as a user starts it, on a real control plane, with a real S3 server and a database of its own for
 //! each project, which it initialises. Requests are counted in the API server's audit log. A write of an idle operator,

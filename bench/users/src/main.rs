@@ -1,6 +1,6 @@
 //! What it costs to make many users of one database, and whether they lose each other's grants.
 //!
-//!     cargo run -p stanchion-bench-users -- --binary target/ship/stanchion [--objects 1000] [--seconds 60]
+//!     cargo run -p stanchion-bench-users -- --binary target/release/stanchion [--objects 1000] [--seconds 60]
 //!
 //! A run has three parts: N `PostgresUser`s from nothing, then a while in which nothing may happen, then a burst of
 //! objects that all come at once. Requests are counted in the API server's audit log, statements and connections in

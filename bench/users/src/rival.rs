@@ -4,7 +4,7 @@
 //!
 //!     git clone https://github.com/movetokube/postgres-operator rival
 //!     (cd rival && go build -o manager ./cmd)
-//!     cargo run -p stanchion-bench-users -- --binary target/ship/stanchion --objects 200 --rival rival
+//!     cargo run -p stanchion-bench-users -- --binary target/release/stanchion --objects 200 --rival rival
 //!
 //! Both get users with a generated password and a Secret for the application, on one database, and the right to
 //! connect. Each has a cluster and a server of its own, one after the other.
@@ -53,8 +53,9 @@ async fn stanchion(binary: &Path, objects: usize) -> Duration {
 async fn movetokube(directory: &Path, objects: usize) -> Duration {
     let bed = Bed::new("rival").await;
     let crds = directory.join("config/crd/bases");
+    let kubectl = bed.cluster().kubectl().expect("kubectl on this machine");
     let apply = ["apply", "--server-side", "-f", crds.to_str().expect("a path")];
-    bed.cluster().kubectl(&apply).await.expect("its CRDs");
+    kubectl.run(&apply).await.expect("its CRDs");
     let wait = [
         "wait",
         "--for=condition=Established",
@@ -62,7 +63,7 @@ async fn movetokube(directory: &Path, objects: usize) -> Duration {
         "--all",
         "--timeout=60s",
     ];
-    bed.cluster().kubectl(&wait).await.expect("kinds that are served");
+    kubectl.run(&wait).await.expect("kinds that are served");
     let object = |kind: &str, name: &str, spec: Value| {
         json!({
             "apiVersion": "db.movetokube.com/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec,
@@ -100,7 +101,7 @@ async fn movetokube(directory: &Path, objects: usize) -> Duration {
         "--timeout=120s",
     ];
     let made = [&status[..], &["--for=jsonpath={.status.succeeded}=true"]].concat();
-    bed.cluster().kubectl(&made).await.expect("its database");
+    kubectl.run(&made).await.expect("its database");
     drop(first);
     bed.create((0..objects).map(user)).await;
     let (mark, start) = (bed.mark(), Instant::now());

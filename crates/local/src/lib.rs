@@ -6,6 +6,7 @@
 //! | [`s3`] | an S3 server in this process |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive this process |
 //! | [`port`] | free ports on loopback |
+//! | [`kubectl`] | a kubectl that the machine has |
 //! | [`cache`], [`account`] | where downloads are kept, and as whom a server runs when we are root |
 //!
 //! Both `stanchion sandbox` and the test bed stand on it. A user's command must not panic and must not carry the
@@ -14,6 +15,7 @@
 pub mod account;
 pub mod cache;
 pub mod error;
+pub mod kubectl;
 pub mod port;
 pub mod postgres;
 pub mod process;

@@ -24,6 +24,13 @@ pub fn skipped(suite: &str, why: &str) {
     add(&format!("skipped: {suite}: {why}"));
 }
 
+/// The name of the test that runs, which the test harness gives to its thread. It gives none where tests run one by one.
+pub fn this_test() -> String {
+    let thread = std::thread::current();
+    let name = thread.name().filter(|name| *name != "main");
+    name.unwrap_or("a test").to_owned()
+}
+
 /// Each line once, in order. That nothing was skipped is said too: silence could mean anything.
 pub fn lines(file: &Path) -> io::Result<Vec<String>> {
     let text = fs::read_to_string(file)?;

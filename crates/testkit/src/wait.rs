@@ -10,7 +10,11 @@ use std::{
 };
 
 use k8s_openapi::api::events::v1::Event;
-use kube::{Api, Resource, api::ListParams, runtime::wait::await_condition};
+use kube::{
+    Api, Resource,
+    api::{DeleteParams, ListParams},
+    runtime::wait::await_condition,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -49,6 +53,16 @@ where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
 {
     within(deadline).gone(api, name)
+}
+
+/// Deletes the object and waits until it is gone, as `kubectl delete` does.
+pub async fn deleted<K>(api: &Api<K>, name: &str, deadline: Duration)
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+{
+    let deleted = api.delete(name, &DeleteParams::default()).await;
+    deleted.unwrap_or_else(|error| panic!("delete {name}: {error}"));
+    gone(api, name, deadline).await;
 }
 
 /// Starts a wait that takes at most `deadline`.

@@ -59,15 +59,27 @@ async fn repetitions_are_one_event_and_new_words_are_seen() {
     }
     let expected = [("refused".to_owned(), 3), ("timed out".to_owned(), 2)];
     assert_eq!(told(cluster, &namespace).await, expected);
+    assert_eq!(recorder.failures().get(), 0);
+}
 
-    let described = cluster
-        .kubectl(&["-n", &namespace, "describe", "configmap", "subject"])
+#[tokio::test]
+async fn kubectl_describes_the_repetitions() {
+    let cluster = Cluster::shared().await;
+    let Some(kubectl) = cluster.kubectl() else {
+        return;
+    };
+    let namespace = cluster.namespace("events").await;
+    let (subject, recorder) = subject(cluster, &namespace).await;
+    for note in ["refused", "refused", "timed out", "refused"] {
+        recorder.publish(&subject, &notice(note)).await;
+    }
+    let described = kubectl
+        .run(&["-n", &namespace, "describe", "configmap", "subject"])
         .await
         .unwrap();
     for words in ["Warning", "DatabaseDown", "(x3 over", "timed out"] {
         assert!(described.contains(words), "{words}: {described}");
     }
-    assert_eq!(recorder.failures().get(), 0);
 }
 
 #[tokio::test]

@@ -2,17 +2,22 @@
 //! in everything that it writes but the Secret.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
+use stanchion_api::user::PostgresUser;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::postgres::{Database, Version};
-use stanchion_testkit::unique;
-use tokio_util::sync::CancellationToken;
+use stanchion_testkit::{unique, wait};
 
+use crate::DEADLINE;
 use crate::operator::Operator;
 use crate::users::{UrlFile, postgres_user, ready};
 
@@ -30,6 +35,51 @@ fn told_by_processes(canary: &str) -> Vec<String> {
         // A process may end, or belong to somebody else.
         .filter(|path| fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).contains(canary)))
         .collect()
+}
+
+/// Looks at the process list again and again, in a thread that ends with this value: a test that panics drops it, too.
+/// (A runtime would wait for a blocking task, and so for ever for one that nobody stops.)
+struct ProcessWatch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<String>>>,
+}
+
+impl ProcessWatch {
+    fn start(canary: &str) -> Self {
+        let (stop, canary) = (Arc::new(AtomicBool::new(false)), canary.to_owned());
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut told = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                told.extend(told_by_processes(&canary));
+                thread::sleep(Duration::from_millis(50));
+            }
+            told
+        });
+        Self {
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Ends it; what it has found.
+    fn found(mut self) -> Vec<String> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread
+            .take()
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for ProcessWatch {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// All objects of a kind in the namespace, with everything that the API server keeps of them.
@@ -63,19 +113,7 @@ async fn no_password_is_told() {
     let operator = Operator::start(&cluster.kubeconfig_path(), &arguments);
     operator.ready().await;
 
-    // For as long as it works, the process list is looked at.
-    let (stop, needle) = (CancellationToken::new(), canary.clone());
-    let watching = {
-        let stop = stop.clone();
-        tokio::task::spawn_blocking(move || {
-            let mut told = Vec::new();
-            while !stop.is_cancelled() {
-                told.extend(told_by_processes(&needle));
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            told
-        })
-    };
+    let watch = ProcessWatch::start(&canary);
     let password = |value: &str| {
         json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "given" },
@@ -114,18 +152,9 @@ async fn no_password_is_told() {
         objects(cluster, &namespace, &events).await,
     );
     assert!(users.contains("managedFields") && events.contains("UserCreated"));
-    let delete = [
-        "-n",
-        &namespace,
-        "delete",
-        "postgresuser",
-        "given",
-        "--timeout=60s",
-    ];
-    cluster.kubectl(&delete).await.unwrap();
-    stop.cancel();
-    let processes = watching.await.unwrap();
-    assert_eq!(processes, [] as [String; 0]);
+    let given: Api<PostgresUser> = Api::namespaced(cluster.client().await, &namespace);
+    wait::deleted(&given, "given", DEADLINE).await;
+    assert_eq!(watch.found(), [] as [String; 0]);
     for (place, text) in [
         ("/metrics", metrics),
         ("objects", users),
@@ -139,8 +168,8 @@ async fn no_password_is_told() {
 }
 
 /// The search itself finds what there is to be found.
-#[test]
-fn a_password_in_a_process_list_would_be_found() {
+#[tokio::test]
+async fn a_password_in_a_process_list_would_be_found() {
     let canary = unique::name("found");
     let mut child = std::process::Command::new("sleep")
         .arg("60")
@@ -149,11 +178,23 @@ fn a_password_in_a_process_list_would_be_found() {
         .unwrap();
     let environment = format!("/proc/{}/environ", child.id());
     // A program that was started a moment ago may not have its environment yet.
-    while fs::read(&environment).unwrap().is_empty() {
-        std::thread::yield_now();
-    }
+    wait::eventually(DEADLINE, "its environment", async || {
+        fs::read(&environment).is_ok_and(|text| !text.is_empty())
+    })
+    .await;
     let told = told_by_processes(&canary);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(told, [environment]);
+}
+
+/// A test that fails while the process list is watched ends: the watch is dropped, and its thread with it.
+#[tokio::test]
+async fn the_watch_ends_with_a_test_that_fails() {
+    let watched = tokio::spawn(async {
+        let watch = ProcessWatch::start("nowhere");
+        let stop = Arc::clone(&watch.stop);
+        assert!(stop.load(Ordering::Relaxed), "a failure while it watches");
+    });
+    assert!(watched.await.unwrap_err().is_panic());
 }

@@ -2,8 +2,15 @@
 //!
 //! On a cluster of its own: such an operator takes care of every object that it finds.
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::Value;
 use stanchion_testkit::cluster::Cluster;
+use stanchion_testkit::wait;
+
+use crate::DEADLINE;
 
 use crate::operator::{Operator, command, failure, stdout};
 use crate::rights::works_without_a_403;
@@ -25,10 +32,7 @@ async fn an_empty_cluster_is_refused_and_works_once_the_manifests_are_applied() 
     assert_eq!(code, Some(1));
 
     let crds = stdout(["crds"]);
-    cluster
-        .kubectl_with(&["apply", "--server-side", "-f", "-"], &crds)
-        .await
-        .unwrap();
+    cluster.apply(&crds, "default").await;
     let namespace = cluster.namespace("stanchion").await;
     works_without_a_403(&cluster, &namespace, &[], &[]).await;
 }
@@ -75,36 +79,27 @@ async fn the_manifest_is_all_that_an_empty_cluster_needs() {
         "--controllers",
         "user",
     ]);
-    let apply = ["apply", "--server-side", "-f", "-"];
-    cluster.kubectl_with(&apply, &manifest).await.unwrap();
-    let here = ["-n", "stanchion-system"];
-    let kubectl = async |words: &[&str]| cluster.kubectl(&[&here[..], words].concat()).await;
-    let available = [
-        "wait",
-        "deployment/stanchion",
-        "--for=condition=Available",
-        "--timeout=60s",
-    ];
-    kubectl(&available).await.unwrap();
-    let pods = [
-        "get",
-        "pods",
-        "-o",
-        "jsonpath={.items[*].spec.containers[0].image}",
-    ];
+    cluster.apply(&manifest, "default").await;
+    let here = "stanchion-system";
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client().await, here);
+    let deployment = wait::until(&deployments, "stanchion", DEADLINE, |it: &Deployment| {
+        let status = it.status.as_ref();
+        status.and_then(|status| status.available_replicas) == Some(2)
+    })
+    .await;
+    let container = |spec: Option<PodSpec>| spec.unwrap().containers.remove(0);
+    let pods: Api<Pod> = Api::namespaced(cluster.client().await, here);
+    let pods = pods.list(&ListParams::default()).await.unwrap().items;
+    let images: Vec<_> = pods.into_iter().map(|pod| container(pod.spec).image).collect();
     assert_eq!(
-        kubectl(&pods).await.unwrap(),
-        "example.com/stanchion:1 example.com/stanchion:1"
+        images,
+        [
+            Some("example.com/stanchion:1".to_owned()),
+            Some("example.com/stanchion:1".to_owned())
+        ]
     );
 
-    let words = [
-        "get",
-        "deployment",
-        "stanchion",
-        "-o",
-        "jsonpath={.spec.template.spec.containers[0].args}",
-    ];
-    let words: Vec<String> = serde_json::from_str(&kubectl(&words).await.unwrap()).unwrap();
+    let words = container(deployment.spec.unwrap().template.spec).args.unwrap();
     let (run, words) = words.split_first().unwrap();
     assert_eq!(run, "run");
     // Here it is no pod: it has addresses of its own, which its log tells as text, and nobody reaches it by a Service.
@@ -113,9 +108,9 @@ async fn the_manifest_is_all_that_an_empty_cluster_needs() {
         .map(String::as_str)
         .filter(|word| !word.contains("-addr=") && !word.contains("-format="));
     let words: Vec<&str> = words
-        .chain(["--no-webhooks", "--operator-namespace", here[1]])
+        .chain(["--no-webhooks", "--operator-namespace", here])
         .collect();
-    let user = cluster.log_in(here[1], "stanchion").await;
+    let user = cluster.log_in(here, "stanchion").await;
     let operator = Operator::start(user.kubeconfig_path(), &words);
     operator.ready().await;
     operator.stop().await;

@@ -1,6 +1,9 @@
 //! A `SupabaseProject` and the binary, with the rights of `stanchion rbac` and no more.
 
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client, Config};
 use serde_json::{Value, json};
+use stanchion_api::supabase::SupabaseProject;
 use stanchion_testkit::cluster::{Cluster, Grant, path_rule};
 use stanchion_testkit::port;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, any};
@@ -44,10 +47,7 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     let account = format!("{namespace}/{ACCOUNT}");
     let scope = ["--namespace", namespace.as_str()];
     let rights = stdout(["rbac", "--service-account", &account].iter().chain(&scope));
-    cluster
-        .kubectl_with(&["apply", "-f", "-"], &rights)
-        .await
-        .unwrap();
+    cluster.apply(&rights, &namespace).await;
     let user = cluster.log_in(&namespace, ACCOUNT).await;
     let (server, s3) = (Postgres::start(any()).await, S3::start().await);
     let audit = cluster.audit();
@@ -66,16 +66,19 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     operator.ready().await;
 
     cluster.apply(&manifest(&server, &s3), &namespace).await;
-    let here = ["-n", namespace.as_str()];
-    let kubectl = async |arguments: &[&str]| cluster.kubectl(&[&here[..], arguments].concat()).await;
-    let runs = [
-        "wait",
-        "supabaseproject/shop",
-        "--for=jsonpath={.status.phase}=Running",
-        "--timeout=60s",
-    ];
-    let waited = kubectl(&runs).await;
-    assert!(waited.is_ok(), "{waited:?}\n{}", operator.log());
+    let client = cluster.client().await;
+    let projects: Api<SupabaseProject> = Api::namespaced(client.clone(), &namespace);
+    operator
+        .wait_for("the project to run", async || {
+            let project = projects.get("shop").await.map_err(|error| error.to_string())?;
+            let phase = serde_json::to_value(project.status).unwrap()["phase"].clone();
+            if phase == "Running" {
+                Ok(())
+            } else {
+                Err(phase.to_string())
+            }
+        })
+        .await;
 
     // A watch that the API server has just ended makes it unready for a moment.
     operator.ready().await;
@@ -87,36 +90,35 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     assert_eq!(code, 200);
     assert!(metrics.contains(r#"controller_runtime_reconcile_total{controller="supabase""#));
     // From outside they take a token whose owner may read them; the operator's own may not.
-    let scrape = [
-        "--insecure-skip-tls-verify",
-        "--server",
-        &url,
-        "get",
-        "--raw",
-        "/metrics",
-    ];
+    let scrape = async |token: &str| {
+        let mut config = Config::new(url.parse().unwrap());
+        config.accept_invalid_certs = true;
+        config.auth_info.token = Some(token.to_owned().into());
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        Client::try_from(config).unwrap().request_text(request).await
+    };
     let grants = [Grant::Everywhere(vec![path_rule("/metrics")])];
     let scraper = cluster.user(&namespace, "scraper", &grants).await;
-    let metrics = async || kubectl(&[&scrape[..], &["--token", scraper.token()]].concat()).await;
-    let metrics = operator.wait_for("the scraper to be let in", metrics).await;
+    let metrics = operator
+        .wait_for("the scraper to be let in", async || scrape(scraper.token()).await)
+        .await;
     assert!(metrics.contains("controller_runtime_reconcile_total"));
     for stranger in ["nobody", user.token()] {
-        let refused = kubectl(&[&scrape[..], &["--token", stranger]].concat()).await;
+        let refused = scrape(stranger).await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    let holder = [
-        "get",
-        "lease",
-        "stanchion",
-        "-o",
-        "jsonpath={.spec.holderIdentity}",
-    ];
-    assert!(!kubectl(&holder).await.unwrap().is_empty());
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
+    let lease = leases.get("stanchion").await.unwrap();
+    assert!(lease.spec.unwrap().holder_identity.is_some());
     // What the original's `GET /api/projects` tells is in the object's columns.
-    let columns = kubectl(&["get", "supabaseproject", "shop"]).await.unwrap();
+    let table = http::Request::get(format!("{}/shop", projects.resource_url()))
+        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .unwrap();
+    let columns = client.request_text(table).await.unwrap();
     for word in [
-        "PHASE",
-        "READY",
+        "Phase",
+        "Ready",
         "URL",
         "Running",
         "True",

@@ -1,5 +1,8 @@
 //! Several replicas: one works, the others can.
 
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::process::Signal;
@@ -61,18 +64,12 @@ async fn one_that_stops_hands_over_and_one_that_loses_the_lease_fails() {
 
     let mut second = replica(cluster, &namespace).await;
     leads(&second).await;
-    let taken = json!({ "spec": { "holderIdentity": "somebody else" } }).to_string();
-    let lease = [
-        "-n",
-        &namespace,
-        "patch",
-        "lease",
-        "stanchion",
-        "--type=merge",
-        "-p",
-        &taken,
-    ];
-    cluster.kubectl(&lease).await.unwrap();
+    let taken = json!({ "spec": { "holderIdentity": "somebody else" } });
+    let leases: Api<Lease> = Api::namespaced(cluster.client().await, &namespace);
+    leases
+        .patch("stanchion", &PatchParams::default(), &Patch::Merge(&taken))
+        .await
+        .unwrap();
     assert_eq!(second.ended().await, Some(1), "{}", second.log());
     let log = second.log();
     assert!(

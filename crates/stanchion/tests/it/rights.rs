@@ -1,11 +1,15 @@
 //! `stanchion rbac`: enough, and not more.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::Api;
+use kube::api::PostParams;
 use serde_json::{Value, json};
+use stanchion_api::user::PostgresUser;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::postgres::{Database, Version};
-use stanchion_testkit::{port, unique};
+use stanchion_testkit::{port, unique, wait};
 
+use crate::DEADLINE;
 use crate::operator::{Operator, stdout};
 use crate::users::{UrlFile, postgres_user, ready};
 
@@ -133,10 +137,7 @@ pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac
     let account = format!("{namespace}/{ACCOUNT}");
     let arguments = ["rbac", "--service-account", &account];
     let manifest = stdout(arguments.iter().chain(rbac));
-    cluster
-        .kubectl_with(&["apply", "-f", "-"], &manifest)
-        .await
-        .unwrap();
+    cluster.apply(&manifest, namespace).await;
     let user = cluster.log_in(namespace, ACCOUNT).await;
     let audit = cluster.audit();
 
@@ -163,8 +164,9 @@ pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac
         .await;
     let mut wrong = postgres_user("wrong", "nobody", &database);
     wrong["spec"]["role"] = json!({ "parameters": { "no name": "1" } });
-    let create = ["-n", namespace, "create", "-f", "-"];
-    let refused = cluster.kubectl_with(&create, &wrong.to_string()).await;
+    let users: Api<PostgresUser> = Api::namespaced(cluster.client().await, namespace);
+    let wrong = serde_json::from_value(wrong).unwrap();
+    let refused = users.create(&PostParams::default(), &wrong).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("is not the name of a parameter"), "{refused}");
 
@@ -173,8 +175,7 @@ pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac
         .apply(&postgres_user("app", &role, &database).to_string(), namespace)
         .await;
     ready(&operator, cluster, namespace, "app").await;
-    let delete = ["-n", namespace, "delete", "postgresuser", "app", "--timeout=60s"];
-    cluster.kubectl(&delete).await.unwrap();
+    wait::deleted(&users, "app", DEADLINE).await;
     let log = operator.log();
     operator.stop().await;
 
@@ -183,18 +184,16 @@ pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac
     let forbidden = requests.forbidden();
     assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
     for verb in ["create", "delete"] {
-        let question = [
-            "auth",
-            "can-i",
-            verb,
-            "postgresusers.db.example.com",
-            "--as",
-            user.name(),
-        ];
-        let denied = cluster
-            .kubectl(&[&["-n", namespace], &question[..]].concat())
+        let may = cluster
+            .may(
+                user.name(),
+                verb,
+                "db.example.com",
+                "postgresusers",
+                Some(namespace),
+            )
             .await;
-        assert!(denied.is_err(), "it may {verb}");
+        assert!(!may, "it may {verb}");
     }
 }
 
@@ -227,11 +226,7 @@ async fn a_missing_right_is_named_by_readyz() {
         }
     }
     let narrow: Vec<String> = narrow.iter().map(ToString::to_string).collect();
-    let apply = async |manifest: &str| {
-        let apply = ["apply", "-f", "-"];
-        cluster.kubectl_with(&apply, manifest).await.unwrap();
-    };
-    apply(&narrow.join("\n---\n")).await;
+    cluster.apply(&narrow.join("\n---\n"), &namespace).await;
     let user = cluster.log_in(&namespace, ACCOUNT).await;
     let arguments = ["--namespace", &namespace, "--operator-namespace", &namespace];
     let arguments = [&arguments[..], &only, &["--no-webhooks"]].concat();
@@ -244,7 +239,7 @@ async fn a_missing_right_is_named_by_readyz() {
             }
         })
         .await;
-    apply(&whole).await;
+    cluster.apply(&whole, &namespace).await;
     operator.ready().await;
     operator.stop().await;
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Api;
 use serde_json::{Value, json};
+use stanchion_api::user::PostgresUser;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::postgres::{Database, Version};
 use stanchion_testkit::scratch::Scratch;
@@ -54,14 +57,17 @@ pub(crate) fn postgres_user(name: &str, role: &str, database: &Database<'_>) -> 
 
 /// Waits until the object is ready.
 pub(crate) async fn ready(operator: &Operator, cluster: &Cluster, namespace: &str, name: &str) {
-    let status = r#"jsonpath={.status.conditions[?(@.type=="Ready")].status}"#;
-    let question = ["-n", namespace, "get", "postgresuser", name, "-o", status];
+    let users: Api<PostgresUser> = Api::namespaced(cluster.client().await, namespace);
     operator
         .wait_for("the user to be ready", async || {
-            cluster
-                .kubectl(&question)
-                .await
-                .is_ok_and(|ready| ready == "True")
+            let user = users.get(name).await.map_err(|error| error.to_string())?;
+            let conditions = user.status.map(|status| status.conditions).unwrap_or_default();
+            let ready = |it: &Condition| it.type_ == "Ready" && it.status == "True";
+            if conditions.iter().any(ready) {
+                Ok(())
+            } else {
+                Err(format!("{conditions:?}"))
+            }
         })
         .await;
 }

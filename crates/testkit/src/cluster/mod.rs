@@ -10,6 +10,7 @@ mod assets;
 mod audit;
 mod connection;
 mod control_plane;
+mod kubectl;
 mod objects;
 mod parts;
 mod sandbox;
@@ -27,6 +28,7 @@ use self::{control_plane::ControlPlane, sandbox::InProcess};
 use crate::{error::Error, report};
 
 pub use audit::{Audit, Request, Requests};
+pub use kubectl::Kubectl;
 pub use user::{Grant, User, path_rule, rule};
 
 /// Names the administrator's kubeconfig of a cluster that runs already.

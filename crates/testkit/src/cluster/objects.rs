@@ -1,6 +1,6 @@
-//! Putting things into a cluster: namespaces, CRDs, manifests, and whatever `kubectl` does.
+//! Putting things into a cluster: namespaces, CRDs, manifests.
 
-use std::{process::Stdio, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -12,13 +12,9 @@ use kube::{
     discovery::{self, Scope},
     runtime::wait::{Condition as _, conditions},
 };
-use tokio::{io::AsyncWriteExt as _, process::Command};
 
-use super::{Cluster, assets};
-use crate::{
-    error::{Attempt as _, Error, checked},
-    unique, wait,
-};
+use super::Cluster;
+use crate::{unique, wait};
 
 const ESTABLISHED_DEADLINE: Duration = Duration::from_mins(1);
 
@@ -81,31 +77,5 @@ impl Cluster {
             applied.push(patched.unwrap_or_else(|error| panic!("{what}: {error}")));
         }
         applied
-    }
-
-    /// Runs `kubectl` as administrator and returns what it prints, or why it failed.
-    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
-        self.kubectl_with(arguments, "").await
-    }
-
-    /// [`Cluster::kubectl`] with something on its standard input (`-f -`).
-    pub async fn kubectl_with(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
-        let running = || "run kubectl".to_owned();
-        let mut child = Command::new(assets::directory()?.join("kubectl"))
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig_path())
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .attempting(running)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A kubectl that does not read its input closes it; its own message says why.
-            let _ = stdin.write_all(input.as_bytes()).await;
-        }
-        let output = child.wait_with_output().await.attempting(running)?;
-        checked(&format!("kubectl {}", arguments.join(" ")), &output)
     }
 }

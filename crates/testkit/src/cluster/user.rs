@@ -101,6 +101,26 @@ impl Cluster {
         user
     }
 
+    /// Whether the user may do this: `may(user.name(), "list", "", "secrets", Some("default"))`.
+    pub async fn may(
+        &self,
+        user: &str,
+        verb: &str,
+        group: &str,
+        resource: &str,
+        namespace: Option<&str>,
+    ) -> bool {
+        let attributes = ResourceAttributes {
+            namespace: namespace.map(str::to_owned),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            verb: Some(verb.to_owned()),
+            ..ResourceAttributes::default()
+        };
+        let answer = review(&self.client().await, user, attributes).await;
+        answer.unwrap_or_else(|error| panic!("may {user} {verb} {resource}: {error}"))
+    }
+
     /// A user for a `ServiceAccount` that is there, with the rights that it has.
     pub async fn log_in(&self, namespace: &str, name: &str) -> User {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await, namespace);
@@ -206,33 +226,38 @@ async fn honoured(client: &Client, user: &str, grant: &Grant) {
         Some((resource, subresource)) => (resource.to_owned(), Some(subresource.to_owned())),
         None => (resource, None),
     };
+    let question = ResourceAttributes {
+        namespace,
+        group: first(&rule.api_groups),
+        resource: Some(resource),
+        subresource,
+        name: first(&rule.resource_names),
+        verb: rule.verbs.first().cloned(),
+        ..ResourceAttributes::default()
+    };
+    wait::eventually(
+        RIGHTS_DEADLINE,
+        "granted rights to be honoured",
+        async || match review(client, user, question.clone()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("not allowed yet".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+    )
+    .await;
+}
+
+/// What the authorizer answers.
+async fn review(client: &Client, user: &str, attributes: ResourceAttributes) -> kube::Result<bool> {
     let question = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(user.to_owned()),
-            resource_attributes: Some(ResourceAttributes {
-                namespace,
-                group: first(&rule.api_groups),
-                resource: Some(resource),
-                subresource,
-                name: first(&rule.resource_names),
-                verb: rule.verbs.first().cloned(),
-                ..ResourceAttributes::default()
-            }),
+            resource_attributes: Some(attributes),
             ..SubjectAccessReviewSpec::default()
         },
         ..SubjectAccessReview::default()
     };
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
-    wait::eventually(RIGHTS_DEADLINE, "granted rights to be honoured", async || {
-        let answer = reviews
-            .create(&PostParams::default(), &question)
-            .await
-            .map_err(|error| error.to_string())?;
-        if answer.status.unwrap_or_default().allowed {
-            Ok(())
-        } else {
-            Err("not allowed yet".to_owned())
-        }
-    })
-    .await;
+    let answer = reviews.create(&PostParams::default(), &question).await?;
+    Ok(answer.status.unwrap_or_default().allowed)
 }

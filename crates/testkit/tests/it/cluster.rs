@@ -10,7 +10,8 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, PostParams},
+    core::{ApiResource, GroupVersionKind},
 };
 use serde_json::json;
 use stanchion_testkit::{
@@ -226,7 +227,7 @@ async fn rights_everywhere_cover_every_namespace() {
 }
 
 #[tokio::test]
-async fn crds_are_served_once_installed_and_kubectl_works() {
+async fn crds_are_served_once_installed() {
     let cluster = Cluster::shared().await;
     let namespace = cluster.namespace("crds").await;
     let group = format!("{}.example.com", unique::name("g"));
@@ -249,29 +250,27 @@ async fn crds_are_served_once_installed_and_kubectl_works() {
     let manifest =
         format!("apiVersion: {group}/v1\nkind: Thing\nmetadata: {{name: one}}\nspec: {{size: 3}}\n");
     cluster.apply(&manifest, &namespace).await;
-    let resource = format!("things.{group}");
-    let size = cluster
-        .kubectl(&[
-            "-n",
-            &namespace,
-            "get",
-            &resource,
-            "one",
-            "-o",
-            "jsonpath={.spec.size}",
-        ])
-        .await;
-    assert_eq!(size.unwrap(), "3");
-    let failed = cluster
-        .kubectl(&["-n", &namespace, "get", &resource, "two"])
-        .await
-        .unwrap_err();
-    assert!(failed.to_string().contains("NotFound"), "{failed}");
-    let created = cluster
-        .kubectl_with(
-            &["-n", &namespace, "create", "-f", "-"],
-            &manifest.replace("one", "three"),
-        )
-        .await;
+    let kind = GroupVersionKind::gvk(&group, "v1", "Thing");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "things");
+    let things: Api<DynamicObject> = Api::namespaced_with(cluster.client().await, &namespace, &resource);
+    assert_eq!(things.get("one").await.unwrap().data["spec"]["size"], 3);
+}
+
+#[tokio::test]
+async fn kubectl_works() {
+    let cluster = Cluster::shared().await;
+    let Some(kubectl) = cluster.kubectl() else {
+        return;
+    };
+    let namespace = cluster.namespace("kubectl").await;
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {size: big}\n";
+    let here = ["-n", namespace.as_str()];
+    let create = [&here[..], &["create", "-f", "-"]].concat();
+    let created = kubectl.run_with(&create, manifest).await;
     assert!(created.unwrap().contains("created"));
+    let size = ["get", "configmap", "one", "-o", "jsonpath={.data.size}"];
+    assert_eq!(kubectl.run(&[&here[..], &size].concat()).await.unwrap(), "big");
+    let two = [&here[..], &["get", "configmap", "two"]].concat();
+    let failed = kubectl.run(&two).await.unwrap_err();
+    assert!(failed.to_string().contains("NotFound"), "{failed}");
 }

@@ -9,6 +9,7 @@
 
 mod cluster;
 mod crash;
+mod deadline;
 mod faults;
 mod postgres;
 mod process;

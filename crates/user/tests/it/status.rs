@@ -66,16 +66,18 @@ async fn ready_is_never_said_of_an_older_spec() {
     for n in 1..4 {
         bed.user("cid", &role, json!({ "role": { "connectionLimit": n } }))
             .await;
-        let namespace = bed.namespace.as_str();
-        let wait = [
-            "wait",
-            "--for=condition=Ready",
-            "pguser/cid",
-            "--timeout=60s",
-            "-n",
-            namespace,
-        ];
-        bed.cluster.kubectl(&wait).await.unwrap();
+        // What `kubectl wait` waits for: True, and not of an older generation where the condition names one.
+        bed.until("cid", |user| {
+            let conditions = user.status.as_ref().map(|status| status.conditions.as_slice());
+            conditions.unwrap_or_default().iter().any(|condition| {
+                condition.type_ == "Ready"
+                    && condition.status == "True"
+                    && condition
+                        .observed_generation
+                        .is_none_or(|seen| Some(seen) == user.metadata.generation)
+            })
+        })
+        .await;
         assert_eq!(bed.server_one(&limit).await, n.to_string());
     }
 }

@@ -1,5 +1,6 @@
 //! A watch without the right to it is visible, and starts by itself once the right is there.
 
+use serde_json::json;
 use stanchion_kernel::{driver, rbac};
 use stanchion_testkit::cluster::Grant;
 
@@ -43,13 +44,17 @@ async fn a_forbidden_watch_is_named_and_recovers_when_the_right_is_granted() {
         "{message}"
     );
 
-    let account = format!("--serviceaccount={}:operator", bed.namespace);
-    for wish in [
-        ["role", "secrets", "--verb=get,list,watch", "--resource=secrets"],
-        ["rolebinding", "secrets", "--role=secrets", &account],
-    ] {
-        let arguments = [&["-n", &bed.namespace, "create"], wish.as_slice()].concat();
-        bed.cluster.kubectl(&arguments).await.unwrap();
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": "secrets" },
+        "rules": [{ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"] }],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "secrets" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "secrets" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "operator", "namespace": bed.namespace }],
+    });
+    for right in [role, binding] {
+        bed.cluster.apply(&right.to_string(), &bed.namespace).await;
     }
     operator
         .wait()

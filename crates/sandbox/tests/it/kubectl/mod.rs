@@ -1,5 +1,4 @@
-//! kubectl's own flows over the TLS door. They run where a kubectl is found: in `$KUBEBUILDER_ASSETS`, in what
-//! `make control-plane` has built, or in `$PATH`.
+//! kubectl's own flows over the TLS door. They run where a kubectl is found, and are skipped by name elsewhere.
 
 mod asking;
 mod changes;
@@ -14,7 +13,7 @@ mod workloads;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 
 use stanchion_sandbox::Sandbox;
@@ -22,33 +21,11 @@ use tokio::process::Command;
 
 use crate::original;
 
-fn kubectl() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let assets = variable("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
-    let built = cache.and_then(|cache| std::fs::read_dir(cache.join("stanchion/control-plane")).ok());
-    let mut built: Vec<PathBuf> = built
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    built.sort();
-    let path = variable("PATH").unwrap_or_default();
-    assets
-        .into_iter()
-        .chain(built.into_iter().rev())
-        .chain(std::env::split_paths(&path))
-        .map(|folder| folder.join("kubectl"))
-        .find(|file| file.is_file())
-}
-
 /// Says that a test did not run, also in the report of a run: the output of a test that passes is hidden. (The testkit
 /// does the same for other crates; it is built on this one.)
 fn skipped(why: &str) {
-    let line = format!("skipped: kubectl on the sandbox: {why}\n");
+    let test = std::thread::current();
+    let line = format!("skipped: {}: {why}\n", test.name().unwrap_or("kubectl"));
     eprint!("{line}");
     if let Some(file) = std::env::var_os("STANCHION_TEST_REPORT") {
         let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
@@ -57,7 +34,7 @@ fn skipped(why: &str) {
 }
 
 struct Kubectl {
-    program: PathBuf,
+    program: &'static Path,
     folder: tempfile::TempDir,
     /// Held for its end; the original is somebody else's.
     _sandbox: Option<Sandbox>,
@@ -65,9 +42,12 @@ struct Kubectl {
 
 impl Kubectl {
     async fn start() -> Option<Self> {
-        let Some(program) = kubectl() else {
-            skipped("none in $KUBEBUILDER_ASSETS, in what `make control-plane` has built, or in $PATH");
-            return None;
+        let program = match stanchion_local::kubectl::find() {
+            Ok(program) => program,
+            Err(why) => {
+                skipped(why);
+                return None;
+            }
         };
         let folder = tempfile::tempdir().unwrap();
         let mut sandbox = Sandbox::builder().start().unwrap();
@@ -88,7 +68,7 @@ impl Kubectl {
             let folder = tempfile::tempdir().unwrap();
             std::fs::copy(kubeconfig, folder.path().join("config")).unwrap();
             Some(Self {
-                program: sandbox.program.clone(),
+                program: sandbox.program,
                 folder,
                 _sandbox: None,
             })
@@ -111,7 +91,7 @@ impl Kubectl {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.program);
         let home: &Path = self.folder.path();
         command
             .args(arguments)

@@ -3,20 +3,20 @@
 use std::fs;
 use std::path::Path;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
 use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 use tokio::net::TcpListener;
 
+use super::client;
 use super::place::Place;
-use super::{ask, has};
 use crate::DEADLINE;
 use crate::operator::failure;
 
 #[tokio::test]
-async fn the_api_alone_answers_kubectl_until_sigterm() {
-    if !has(&["kubectl"]) {
-        return;
-    }
+async fn the_api_alone_answers_until_sigterm() {
     let place = Place::new();
     let kubeconfig = place.file("kubeconfig");
     let sandbox = place.start(&["--api-only", "--kubeconfig", &kubeconfig]);
@@ -25,10 +25,13 @@ async fn the_api_alone_answers_kubectl_until_sigterm() {
     })
     .await;
     // It is written when the server answers: the first question counts.
-    let names = ask(&kubeconfig, "get namespaces -o name");
-    assert!(names.contains("namespace/default"), "{names}");
-    let kinds = ask(&kubeconfig, "api-resources -o name");
-    assert!(!kinds.contains("db.example.com"), "nothing is installed: {kinds}");
+    let client = client(&kubeconfig).await;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    assert!(namespaces.get_opt("default").await.unwrap().is_some());
+    let groups = client.list_api_groups().await.unwrap().groups;
+    assert!(groups.iter().any(|group| group.name == "apps"), "{groups:?}");
+    let ours = groups.iter().any(|group| group.name == "db.example.com");
+    assert!(!ours, "nothing is installed: {groups:?}");
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));
     assert!(!Path::new(&kubeconfig).exists());
     place.is_clean().await;
@@ -37,9 +40,6 @@ async fn the_api_alone_answers_kubectl_until_sigterm() {
 /// A kubeconfig that is there already is written over.
 #[tokio::test]
 async fn the_api_alone_keeps_its_port_and_its_objects() {
-    if !has(&["kubectl"]) {
-        return;
-    }
     let place = Place::new();
     let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
     let port = place.port().await;
@@ -63,15 +63,17 @@ async fn the_api_alone_keeps_its_port_and_its_objects() {
 
     let sandbox = place.start(&arguments);
     written().await;
-    ask(&kubeconfig, "create configmap kept");
-    let uid = ask(&kubeconfig, "get configmap kept -o jsonpath={.metadata.uid}");
+    let mut kept = ConfigMap::default();
+    kept.metadata.name = Some("kept".to_owned());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&kubeconfig).await);
+    let uid = maps.create(&PostParams::default(), &kept).await.unwrap().uid();
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));
     assert!(!Path::new(&kubeconfig).exists());
 
     let sandbox = place.start(&arguments);
     written().await;
-    let again = ask(&kubeconfig, "get configmap kept -o jsonpath={.metadata.uid}");
-    assert_eq!(again, uid);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&kubeconfig).await);
+    assert_eq!(maps.get("kept").await.unwrap().uid(), uid);
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));
     place.is_clean().await;
 }

@@ -1,16 +1,19 @@
 //! `--data`: what is kept is there again.
 
-use std::fs;
-
+use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
+use stanchion_api::PostgresUser;
 use stanchion_testkit::process::Signal;
+use stanchion_testkit::wait;
 
 use super::place::Place;
-use super::{ask, has};
+use super::{client, has};
+use crate::DEADLINE;
 use crate::operator::{failure, text};
 
 #[tokio::test]
 async fn what_is_kept_is_there_again() {
-    if !has(&["kubectl", "psql"]) {
+    if !has(&["psql"]) {
         return;
     }
     let place = Place::new();
@@ -22,8 +25,9 @@ async fn what_is_kept_is_there_again() {
         .line(&["ALTER ROLE"])
         .replace("ALTER ROLE orders NOLOGIN", "CREATE TABLE sales.kept ()");
     sandbox.shell(&admin).await.unwrap();
-    ask(&kubeconfig, "delete pguser alice");
-    let uid = ask(&kubeconfig, "get pguser orders -o jsonpath={.metadata.uid}");
+    let users: Api<PostgresUser> = Api::default_namespaced(client(&kubeconfig).await);
+    wait::deleted(&users, "alice", DEADLINE).await;
+    let uid = users.get("orders").await.unwrap().uid();
 
     let output = place.run(&["--api-only", "--data", &data]).await;
     let (line, code) = failure(&output);
@@ -32,15 +36,10 @@ async fn what_is_kept_is_there_again() {
 
     let sandbox = place.start(&kept);
     sandbox.says("Ctrl-C ends everything").await;
-    assert_eq!(
-        ask(&kubeconfig, "get pguser orders -o jsonpath={.metadata.uid}"),
-        uid
-    );
-    let users = ask(&kubeconfig, "get pguser -o name");
-    assert!(
-        !users.contains("alice"),
-        "what was deleted stays deleted: {users}"
-    );
+    let users: Api<PostgresUser> = Api::default_namespaced(client(&kubeconfig).await);
+    assert_eq!(users.get("orders").await.unwrap().uid(), uid);
+    let alice = users.get_opt("alice").await.unwrap();
+    assert!(alice.is_none(), "what was deleted stays deleted: {alice:?}");
     let log_in = sandbox.line(&["psql ", "secret orders-db"]);
     sandbox.shell(&format!("{log_in} -c ''")).await.unwrap();
     let admin = admin.replace("CREATE TABLE sales.kept ()", "TABLE sales.kept");
@@ -67,17 +66,14 @@ spec:
 /// What is not ready in time is named, with its own reason.
 #[tokio::test]
 async fn once_fails_with_the_reason() {
-    if !has(&["kubectl"]) {
-        return;
-    }
     let place = Place::new();
     let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
     let kept = ["--controllers=user", "--data", &data];
     let sandbox = place.start(&[&kept[..], &["--kubeconfig", &kubeconfig]].concat());
     sandbox.says("Ctrl-C ends everything").await;
-    let user = place.file("user.yaml");
-    fs::write(&user, WITHOUT_A_SECRET).unwrap();
-    ask(&kubeconfig, &format!("apply -f {user}"));
+    let users: Api<PostgresUser> = Api::default_namespaced(client(&kubeconfig).await);
+    let user = serde_saphyr::from_str(WITHOUT_A_SECRET).unwrap();
+    users.create(&PostParams::default(), &user).await.unwrap();
     sandbox.says("PostgresUser/bob  Failed").await;
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));
 

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use kube::{Api, ResourceExt as _};
+use stanchion_api::PostgresUser;
 use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
+use super::client;
 use super::place::{Place, processes_of};
-use super::{ask, has};
 use crate::DEADLINE;
 
 #[tokio::test]
@@ -29,9 +31,6 @@ async fn killed_it_leaves_nothing_behind_either() {
 /// finds all objects that the database's roles belong to.
 #[tokio::test]
 async fn killed_it_can_be_started_again_at_once() {
-    if !has(&["kubectl"]) {
-        return;
-    }
     let place = Place::new();
     let (data, kubeconfig) = (place.file("data"), place.file("kubeconfig"));
     let port = place.port().await;
@@ -48,15 +47,16 @@ async fn killed_it_can_be_started_again_at_once() {
     for _ in 0..3 {
         let sandbox = place.start(&arguments);
         sandbox.says("Ctrl-C ends everything").await;
-        let uid = ask(&kubeconfig, "get pguser orders -o jsonpath={.metadata.uid}");
+        let users: Api<PostgresUser> = Api::default_namespaced(client(&kubeconfig).await);
+        let uid = users.get("orders").await.unwrap().uid();
         assert_eq!(before.get_or_insert_with(|| uid.clone()), &uid);
         sandbox.end(Signal::Kill).await;
     }
     let sandbox = place.start(&arguments);
     sandbox.says("Ctrl-C ends everything").await;
     // What guarded the files of those that were killed has left ours alone.
-    let names = ask(&kubeconfig, "get pguser -o name");
-    assert!(names.contains("/orders"), "{names}");
+    let users: Api<PostgresUser> = Api::default_namespaced(client(&kubeconfig).await);
+    assert!(users.get_opt("orders").await.unwrap().is_some());
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));
     assert!(!Path::new(&kubeconfig).exists());
     place.is_clean().await;

@@ -10,41 +10,39 @@ mod processes;
 mod terminal;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::Path;
 
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use stanchion_local::kubectl;
 use stanchion_testkit::report;
 
-use crate::operator::text;
-
-/// `$PATH`, and after it the folder of the control plane's programs, where kubectl is.
+/// `$PATH`, and before it the folder of the kubectl that is new enough, where there is one.
 fn path() -> OsString {
     let own = std::env::var_os("PATH").unwrap_or_default();
-    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    std::env::join_paths(std::env::split_paths(&own).chain(assets)).unwrap()
+    let kubectl = kubectl::find().ok().and_then(Path::parent);
+    let folders = kubectl.map(Path::to_owned).into_iter();
+    std::env::join_paths(folders.chain(std::env::split_paths(&own))).unwrap()
 }
 
-/// Whether the machine has these programs; the run's report says when a test was left out for want of one.
+/// Whether the machine has these programs; where it lacks one, the run's report names the test as skipped.
 fn has(programs: &[&str]) -> bool {
-    let is_missing =
-        |program: &&&str| !std::env::split_paths(&path()).any(|folder| folder.join(program).is_file());
-    match programs.iter().find(is_missing) {
-        None => true,
-        Some(missing) => {
-            report::skipped("stanchion sandbox, as others see it", &format!("no {missing}"));
-            false
+    let missing = programs.iter().find_map(|program| match *program {
+        "kubectl" => kubectl::find().err().map(str::to_owned),
+        program => {
+            let found = std::env::split_paths(&path()).any(|folder| folder.join(program).is_file());
+            (!found).then(|| format!("{program} is missing"))
         }
+    });
+    if let Some(why) = &missing {
+        report::skipped(&report::this_test(), why);
     }
+    missing.is_none()
 }
 
-/// What kubectl answers.
-fn ask(kubeconfig: &str, question: &str) -> String {
-    let output = Command::new("kubectl")
-        .env("PATH", path())
-        .args(["--kubeconfig", kubeconfig])
-        .args(question.split(' '))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    text(&output.stdout)
+/// A client with this kubeconfig.
+async fn client(kubeconfig: &str) -> Client {
+    let read = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    Client::try_from(config.unwrap()).unwrap()
 }

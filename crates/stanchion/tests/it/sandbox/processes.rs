@@ -3,19 +3,21 @@
 use std::fs;
 use std::path::Path;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{LogParams, PostParams};
+use kube::runtime::wait::{Condition as _, conditions};
+use serde_json::json;
 use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
+use super::client;
 use super::place::{Place, processes_of};
-use super::{ask, has};
 use crate::DEADLINE;
 use crate::operator::failure;
 
 #[tokio::test]
 async fn an_image_can_be_a_command_of_this_machine() {
-    if !has(&["kubectl"]) {
-        return;
-    }
     let place = Place::new();
     let (kubeconfig, words) = (place.file("kubeconfig"), place.temporary().join("words"));
     fs::write(&words, "said by a process\n").unwrap();
@@ -31,20 +33,22 @@ async fn an_image_can_be_a_command_of_this_machine() {
         Path::new(&kubeconfig).exists()
     })
     .await;
-    ask(
-        &kubeconfig,
-        &format!("run teller --image=local/tail:1 -- {words}"),
-    );
-    ask(
-        &kubeconfig,
-        "wait pod/teller --for=condition=Ready --timeout=120s",
-    );
+    let pods: Api<Pod> = Api::default_namespaced(client(&kubeconfig).await);
+    let teller = json!({
+        "metadata": { "name": "teller" },
+        "spec": { "containers": [{ "name": "teller", "image": "local/tail:1", "args": [words] }] },
+    });
+    let teller = serde_json::from_value(teller).unwrap();
+    pods.create(&PostParams::default(), &teller).await.unwrap();
+    wait::until(&pods, "teller", DEADLINE, |pod| {
+        conditions::is_pod_running().matches_object(Some(pod))
+    })
+    .await;
     wait::eventually(DEADLINE, "what it says", async || {
-        let said = ask(&kubeconfig, "logs teller");
-        if said == "said by a process\n" {
-            Ok(())
-        } else {
-            Err(said)
+        let said = pods.logs("teller", &LogParams::default()).await;
+        match said.map_err(|error| error.to_string())? {
+            said if said == "said by a process\n" => Ok(()),
+            said => Err(said),
         }
     })
     .await;

@@ -4,13 +4,19 @@
 //! this program all binaries of a run share one. At the end it says what they ran against and what they skipped.
 //!
 //! Where there is room, more tests run at once than there are cores, and their servers' files are kept in memory.
+//!
+//! `test-bed --watch BINARY [ARGUMENT]...` runs one test binary and ends what hangs ([`deadline`]). Cargo runs each test
+//! binary that way under `test-bed`.
 
 #![allow(
     clippy::print_stderr,
     reason = "what went wrong and what was used are this program's only output"
 )]
 
-use std::{env, path::PathBuf, process::ExitCode, thread::available_parallelism};
+mod deadline;
+mod progress;
+
+use std::{env, ffi::OsString, path::PathBuf, process::ExitCode, thread::available_parallelism};
 
 use stanchion_testkit::{
     cluster::{Cluster, KUBECONFIG_VARIABLE, Kind},
@@ -20,6 +26,9 @@ use tokio::{
     process::Command,
     signal::unix::{SignalKind, signal},
 };
+
+/// Makes this program cargo's runner.
+const WATCH: &str = "--watch";
 
 /// How many tests a binary runs at once; the standard test harness reads it.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
@@ -45,11 +54,19 @@ const fn tests_a_core(kind: Kind) -> usize {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let mut arguments = env::args_os().skip(1);
+    let mut arguments = env::args_os().skip(1).peekable();
+    let is_watch = arguments.next_if(|first| first == WATCH).is_some();
     let Some(program) = arguments.next() else {
-        eprintln!("usage: test-bed COMMAND [ARGUMENT]...");
+        eprintln!("usage: test-bed [{WATCH}] COMMAND [ARGUMENT]...");
         return ExitCode::from(2);
     };
+    if is_watch {
+        let arguments: Vec<OsString> = arguments.collect();
+        return deadline::run(&program, &arguments).await.unwrap_or_else(|error| {
+            eprintln!("test-bed: {}: {error}", program.display());
+            ExitCode::FAILURE
+        });
+    }
     let mut command = Command::new(&program);
     command.args(arguments).kill_on_drop(true);
     let cluster = match env::var_os(KUBECONFIG_VARIABLE) {
@@ -75,12 +92,32 @@ async fn main() -> ExitCode {
     if env::var_os(FILES_VARIABLE).is_none() && is_roomy(MEMORY) {
         command.env(FILES_VARIABLE, MEMORY);
     }
+    watch_binaries(&mut command);
     match reported(command).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("test-bed: {}: {error}", program.display());
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Tells cargo to run each test binary under this program.
+fn watch_binaries(command: &mut Command) {
+    let variable = deadline::runner_variable();
+    if env::var_os(&variable).is_some() {
+        return;
+    }
+    match env::current_exe() {
+        // Cargo takes what is behind a space for an argument.
+        Ok(program) if !program.to_string_lossy().contains(char::is_whitespace) => {
+            command.env(variable, format!("{} {WATCH}", program.display()));
+        }
+        Ok(program) => eprintln!(
+            "test-bed: {}: a space in it: tests have no deadline",
+            program.display()
+        ),
+        Err(error) => eprintln!("test-bed: where this program is: {error}: tests have no deadline"),
     }
 }
 
