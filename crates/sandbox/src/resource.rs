@@ -58,6 +58,15 @@ impl Resource {
         })
     }
 
+    /// The group that errors of validation name: events are checked by the older of their two faces.
+    pub(crate) fn group_in_errors(&self) -> &str {
+        if &*self.storage == "/events" {
+            ""
+        } else {
+            &self.group
+        }
+    }
+
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()

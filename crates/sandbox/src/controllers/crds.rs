@@ -57,8 +57,8 @@ pub(crate) async fn run(actor: Actor) {
                         .pointer("/metadata/generation")
                         .and_then(Value::as_i64)
                         .unwrap_or_default();
-                    let taken = taken_name(&actor, &definition);
-                    if taken.is_none() && served.insert(name.clone(), generation) != Some(generation) {
+                    let taken = taken_names(&actor, &definition);
+                    if taken.is_empty() && served.insert(name.clone(), generation) != Some(generation) {
                         let resources = crd::resources(definition.value());
                         let now = actor.store().revision();
                         actor.server.registry.set_custom(&name, resources, now);
@@ -73,8 +73,15 @@ pub(crate) async fn run(actor: Actor) {
     }
 }
 
-/// The first name that another definition of the same group was faster with: why, and which.
-fn taken_name(actor: &Actor, definition: &Object) -> Option<(&'static str, String)> {
+/// A name that another definition of the same group was faster with: why it is refused, which one it is of all, and the name.
+struct Taken {
+    reason: &'static str,
+    key: &'static str,
+    name: String,
+}
+
+/// The names that others were faster with, the one that is told of first.
+fn taken_names(actor: &Actor, definition: &Object) -> Vec<Taken> {
     let names = |object: &Object, keys: &[&str]| -> Vec<String> {
         let accepted = object.value().pointer("/status/acceptedNames");
         let all = keys
@@ -119,18 +126,23 @@ fn taken_name(actor: &Actor, definition: &Object) -> Option<(&'static str, Strin
         ("SingularConflict", "singular", &words),
         ("PluralConflict", "plural", &words),
     ];
-    let found = checks.into_iter().find_map(|(reason, key, space)| {
-        let name = definition.text(&format!("/spec/names/{key}"));
-        taken(name, space).then(|| (reason, name.to_owned()))
+    let found = checks.into_iter().filter_map(|(reason, key, space)| {
+        let name = definition.text(&format!("/spec/names/{key}")).to_owned();
+        taken(&name, space).then_some(Taken { reason, key, name })
     });
-    found.or_else(|| short.map(|name| ("ShortNamesConflict", name.to_owned())))
+    let short = short.map(|name| Taken {
+        reason: "ShortNamesConflict",
+        key: "shortNames",
+        name: name.to_owned(),
+    });
+    found.chain(short).collect()
 }
 
 /// Tells in the status that the names are accepted and the kind is served, or why not.
 async fn establish(
     actor: &Actor,
     definition: &Arc<Object>,
-    taken: Option<(&'static str, String)>,
+    taken: Vec<Taken>,
 ) -> Result<(), crate::error::ApiError> {
     let now = actor.server.clock.seconds();
     actor
@@ -145,8 +157,15 @@ async fn establish(
                 .filter_map(|version| version.get("name").cloned())
                 .collect();
             let status = &mut object["status"];
-            if let Some((reason, name)) = &taken {
-                status["acceptedNames"] = json!({"plural": names["plural"], "kind": ""});
+            if let Some(Taken { reason, name, .. }) = taken.first() {
+                let free = |key: &str| !taken.iter().any(|taken| taken.key == key);
+                let mut accepted = json!({"plural": names["plural"], "kind": ""});
+                for key in ["plural", "singular", "kind", "listKind", "shortNames"] {
+                    if free(key) && names.get(key).is_some() {
+                        accepted[key] = names[key].clone();
+                    }
+                }
+                status["acceptedNames"] = accepted;
                 status["storedVersions"] = json!(stored);
                 status["conditions"] = json!([
                     {"type": "NamesAccepted", "status": "False", "lastTransitionTime": now, "reason": reason,

@@ -3,10 +3,12 @@
 
 mod actor;
 mod bootstrap;
+mod claims;
 mod crds;
 mod garbage;
 mod namespaces;
 mod quotas;
+mod roles;
 mod workloads;
 
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(crate) fn start(server: &Arc<Server>, workloads: Option<Workloads>, tasks: &
     tasks.spawn(crds::run(actor("apiextensions-controller")));
     tasks.spawn(namespaces::run(actor("namespace-controller")));
     tasks.spawn(garbage::run(actor("generic-garbage-collector")));
+    tasks.spawn(claims::run(actor("pvc-protection-controller")));
+    tasks.spawn(roles::run(actor("clusterrole-aggregation-controller")));
     tasks.spawn(quotas::run(actor("resourcequota-controller")));
     if let Some(workloads) = workloads {
         workloads::start(server, workloads, tasks);

@@ -136,13 +136,14 @@ pub(crate) async fn create_object(
             dry_run,
         };
         let mut object = admission::mutate(attempt(&object), &mut warnings).await?;
+        let mut errors = lifecycle::taken_address(&server.store, resource, &object);
         lifecycle::complete(resource, &mut object);
-        let errors = lifecycle::check(resource, super::Endpoint::Main, &object, None);
+        errors.extend(lifecycle::check(resource, super::Endpoint::Main, &object, None));
         let name = text(&object, "/metadata/name").to_owned();
         if !errors.is_empty() {
             return Err(ApiError::invalid(
                 About {
-                    group: &resource.group,
+                    group: resource.group_in_errors(),
                     kind: &resource.kind,
                     name: &name,
                 },

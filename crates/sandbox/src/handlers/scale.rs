@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::update::{self, Endpoint};
 use crate::answer::{self, Answer};
 use crate::error::{About, ApiError, Fault, FieldError};
+use crate::lifecycle;
 use crate::patch::{self, Kind};
 use crate::request::{Call, Form, Verb};
 use crate::resource::Resource;
@@ -39,14 +40,20 @@ impl Paths {
     }
 }
 
-fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
-    let (paths, value) = (Paths::of(resource), object.value());
-    if resource.custom.is_some() && value.pointer(&paths.spec).is_none() {
+/// A custom object without the number can be given one, but not be asked for it.
+fn check_number(resource: &Resource, object: &Object) -> Result<(), ApiError> {
+    let paths = Paths::of(resource);
+    if resource.custom.is_some() && object.value().pointer(&paths.spec).is_none() {
         let path = paths.spec.replace('/', ".");
         return Err(ApiError::internal(format!(
             "the spec replicas field \"{path}\" does not exist"
         )));
     }
+    Ok(())
+}
+
+fn view(resource: &Resource, object: &Object) -> Value {
+    let (paths, value) = (Paths::of(resource), object.value());
     let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
     let mut metadata = json!({"name": object.name()});
     for key in ["namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -69,7 +76,7 @@ fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
-    Ok(scale)
+    scale
 }
 
 /// A label selector in its short form.
@@ -90,7 +97,10 @@ pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, A
     let dry_run = call.dry_run()?;
     loop {
         let old = super::find(server, call)?;
-        let shown = view(&call.resource, &old)?;
+        if call.verb == Verb::Get {
+            check_number(&call.resource, &old)?;
+        }
+        let shown = view(&call.resource, &old);
         let wanted = match call.verb {
             Verb::Get if call.form == Form::Table => {
                 let include = call.query.text("includeObject");
@@ -116,19 +126,19 @@ pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, A
         if !version.is_empty() && version != old.revision().to_string() {
             return Err(ApiError::stale(call.about()));
         }
-        let replicas = replicas(call, &wanted)?;
+        let replicas = replicas(call, &wanted, old.value())?;
         let mut new = old.value().clone();
         set(&mut new, &Paths::of(&call.resource).spec, json!(replicas));
         if let Some((written, _)) =
             update::write(server, call, Endpoint::Scale, &old, new, dry_run, true).await?
         {
-            return Ok(answer::json(200, &view(&call.resource, &written)?));
+            return Ok(answer::json(200, &view(&call.resource, &written)));
         }
     }
 }
 
 /// The number that a client asks for, if it may.
-fn replicas(call: &Call, wanted: &Value) -> Result<i64, ApiError> {
+fn replicas(call: &Call, wanted: &Value, old: &Value) -> Result<i64, ApiError> {
     let name = text(wanted, "/metadata/name");
     if name != call.target.name {
         return Err(ApiError::bad_request(format!(
@@ -168,8 +178,14 @@ fn replicas(call: &Call, wanted: &Value) -> Result<i64, ApiError> {
         kind,
         name: &call.target.name,
     };
-    let error = FieldError::invalid(field, &json!(replicas), detail);
-    Err(ApiError::invalid(about, &[error]))
+    let mut errors = vec![FieldError::invalid(field, &json!(replicas), detail)];
+    if call.resource.custom.is_some() {
+        // The schema may have something to say of it, too.
+        let mut new = old.clone();
+        set(&mut new, &Paths::of(&call.resource).spec, json!(replicas));
+        errors.extend(lifecycle::check(&call.resource, Endpoint::Scale, &new, Some(old)));
+    }
+    Err(ApiError::invalid(about, &errors))
 }
 
 fn set(object: &mut Value, pointer: &str, value: Value) {

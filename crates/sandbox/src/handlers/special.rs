@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::update::{self, Endpoint};
 use super::{DeleteOptions, body, delete_object, logs, render, tokens};
 use crate::answer::{self, Answer};
-use crate::error::ApiError;
+use crate::error::{About, ApiError};
+use crate::lifecycle;
 use crate::request::{Call, Verb};
 use crate::server::Server;
 use crate::store::{Object, text};
@@ -47,6 +48,14 @@ fn finalize(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
         .pointer("/spec/finalizers")
         .cloned()
         .unwrap_or_else(|| json!([]));
+    let errors = lifecycle::inner_finalizer_errors(&new);
+    if !errors.is_empty() {
+        let about = About {
+            kind: &call.resource.kind,
+            ..call.about()
+        };
+        return Err(ApiError::invalid(about, &errors));
+    }
     if call.dry_run()? {
         return Ok(render::object(server, call, 200, &Object::unsaved(new)));
     }

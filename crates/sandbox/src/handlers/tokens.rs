@@ -32,6 +32,18 @@ pub(crate) fn request(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiEr
         .and_then(Value::as_i64)
         .unwrap_or(DEFAULT_SECONDS);
     check(&request, account.name(), seconds)?;
+    let (uid, own) = (text(&request, "/metadata/uid"), account.uid());
+    if !uid.is_empty() && uid != own {
+        let about = About {
+            group: "authentication.k8s.io",
+            kind: "TokenRequest",
+            name: account.name(),
+        };
+        let why = format!(
+            "the UID in the token request ({uid}) does not match the UID of the service account ({own})"
+        );
+        return Err(ApiError::conflict(about, &why));
+    }
     let audiences: Vec<String> = match request.pointer("/spec/audiences") {
         Some(Value::Array(list)) if !list.is_empty() => list
             .iter()

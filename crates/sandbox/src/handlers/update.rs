@@ -152,8 +152,9 @@ pub(crate) fn track(call: &Call, writer: &Writer<'_>, old: Option<&Value>, new: 
 pub(crate) fn commit(server: &Server, call: &Call, old: &Object, mut new: Value) -> Option<Arc<Object>> {
     let (storage, key, revision) = (&call.resource.storage, call.key(), old.revision());
     if lifecycle::is_finished(&call.resource, &new) {
-        let last = server.store.remove(storage, &key, revision).ok()?;
-        return Some(Arc::new(Object::new(new, last.revision())));
+        server.store.remove(storage, &key, revision).ok()?;
+        // The answer shows the object as its last change left it, with the version that it had before.
+        return Some(Arc::new(Object::new(new, revision)));
     }
     if let Some(custom) = &call.resource.custom {
         custom.prune_for_storage(&mut new);
@@ -216,7 +217,7 @@ pub(crate) async fn write(
     let errors = lifecycle::check(resource, endpoint, &new, Some(&before));
     if !errors.is_empty() {
         let about = About {
-            group: &resource.group,
+            group: resource.group_in_errors(),
             kind: &resource.kind,
             name: &call.target.name,
         };

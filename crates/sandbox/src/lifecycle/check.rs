@@ -42,7 +42,7 @@ pub(crate) fn check(
         return errors;
     }
     errors.extend(kind(resource, object, old));
-    errors.extend(rules::check(&resource.storage, object));
+    errors.extend(rules::check(resource, object, old));
     if let Some(old) = old {
         errors.extend(immutable::check(resource, object, old));
     }
@@ -79,7 +79,9 @@ fn finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
 
 fn kind(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match &*resource.storage {
-        "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" => workload(object),
+        "apps/deployments" | "apps/replicasets" | "apps/statefulsets" | "apps/daemonsets" => {
+            workload(object, &resource.kind)
+        }
         "batch/jobs" => containers(object, "/spec/template/spec", "spec.template.spec")
             .into_iter()
             .chain(job_restart(object))
@@ -95,7 +97,7 @@ fn kind(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldEr
     }
 }
 
-fn workload(object: &Value) -> Vec<FieldError> {
+fn workload(object: &Value, kind: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(replicas) = object
         .pointer("/spec/replicas")
@@ -127,7 +129,7 @@ fn workload(object: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(
                 "spec.selector",
                 selector,
-                "empty selector is invalid for deployment",
+                format!("empty selector is invalid for {}", kind.to_lowercase()),
             ));
         }
         Some(selector) => {

@@ -11,10 +11,7 @@ const IMMUTABLE: &[(&str, &[&str])] = &[
     ("apps/deployments", &["/spec/selector"]),
     ("apps/replicasets", &["/spec/selector"]),
     ("apps/daemonsets", &["/spec/selector"]),
-    (
-        "batch/jobs",
-        &["/spec/selector", "/spec/completionMode", "/spec/template"],
-    ),
+    ("batch/jobs", &["/spec/selector", "/spec/completionMode"]),
     ("/secrets", &["/type"]),
     (
         "apiextensions.k8s.io/customresourcedefinitions",
@@ -32,7 +29,7 @@ const IMMUTABLE: &[(&str, &[&str])] = &[
 ];
 
 /// What an existing `StatefulSet` may change.
-const STATEFUL_SET: [&str; 8] = [
+const STATEFUL_SET: [&str; 7] = [
     "replicas",
     "ordinals",
     "template",
@@ -40,7 +37,6 @@ const STATEFUL_SET: [&str; 8] = [
     "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
-    "podManagementPolicy",
 ];
 
 /// Every change that is not allowed.
@@ -99,15 +95,20 @@ pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Fie
                 errors.push(FieldError::forbidden("spec", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
             }
         }
+        "batch/jobs" => errors.extend(job(object, old)),
         "/persistentvolumeclaims" => {
+            let is_bound = text(old, "/status/phase") == "Bound";
             let fixed = |object: &Value| {
                 let mut spec = object
                     .get("spec")
                     .and_then(Value::as_object)
                     .cloned()
                     .unwrap_or_default();
-                for key in ["resources", "volumeName", "volumeAttributesClassName"] {
+                for key in ["volumeName", "volumeAttributesClassName"] {
                     spec.shift_remove(key);
+                }
+                if is_bound {
+                    spec.shift_remove("resources");
                 }
                 spec
             };
@@ -135,6 +136,45 @@ pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Fie
             }
         }
         _ => {}
+    }
+    errors
+}
+
+/// How often a Job runs is fixed, and what it runs; where its pods may run is not, until they do.
+fn job(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let completions = |object: &Value| object.pointer("/spec/completions").cloned();
+    let is_indexed = text(old, "/spec/completionMode") == "Indexed";
+    if completions(object) != completions(old) && !is_indexed {
+        let value = completions(object).unwrap_or_default();
+        errors.push(FieldError::invalid(
+            "spec.completions",
+            &value,
+            "field is immutable",
+        ));
+    }
+    let is_waiting =
+        old.pointer("/spec/suspend") == Some(&json!(true)) && text(old, "/status/startTime").is_empty();
+    let fixed = |object: &Value| {
+        let mut template = object.pointer("/spec/template").cloned().unwrap_or_default();
+        if is_waiting {
+            for (part, keys) in [
+                ("/metadata", &["labels", "annotations"][..]),
+                (
+                    "/spec",
+                    &["nodeSelector", "affinity", "tolerations", "schedulingGates"],
+                ),
+            ] {
+                if let Some(Value::Object(part)) = template.pointer_mut(part) {
+                    part.retain(|key, _| !keys.contains(&key.as_str()));
+                }
+            }
+        }
+        template
+    };
+    if fixed(object) != fixed(old) {
+        let value = object.pointer("/spec/template").unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid("spec.template", value, "field is immutable"));
     }
     errors
 }

@@ -9,8 +9,10 @@ mod rules;
 use serde_json::{Map, Value, json};
 
 pub(crate) use check::check;
-pub(crate) use kinds::{complete, grace_seconds, read};
-pub(crate) use names::{check_metadata, finalizer_warnings, is_dns_1035_label, is_label_key};
+pub(crate) use kinds::{CLAIM_PROTECTION, complete, grace_seconds, read, taken_address};
+pub(crate) use names::{
+    check_metadata, finalizer_warnings, inner_finalizer_errors, is_dns_1035_label, is_label_key,
+};
 
 use crate::error::FieldError;
 use crate::handlers::Endpoint;

@@ -17,6 +17,10 @@ const VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 
 const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
+const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
 fn whole(pattern: &str) -> Option<Regex> {
     Regex::new(&format!("^(?:{pattern})$")).ok()
 }
@@ -30,6 +34,14 @@ pub(crate) fn label_problem(name: &str) -> Option<String> {
         return Some("must be no more than 63 bytes".to_owned());
     }
     (!matches(1, name)).then(|| LABEL_RULE.to_owned())
+}
+
+/// What is wrong with a lower-case subdomain, which most names are.
+pub(crate) fn subdomain_problem(name: &str) -> Option<String> {
+    if name.len() > 253 {
+        return Some("must be no more than 253 bytes".to_owned());
+    }
+    (!matches(0, name)).then(|| SUBDOMAIN_RULE.to_owned())
 }
 
 /// Whether a name may be that of a kind or a version.
@@ -70,7 +82,6 @@ pub(crate) fn check_name(resource: &Resource, object: &Value) -> Vec<FieldError>
 
 fn problem(resource: &Resource, name: &str) -> Option<String> {
     let storage = &*resource.storage;
-    let too_long = |max: usize| (name.len() > max).then(|| format!("must be no more than {max} bytes"));
     if storage.starts_with("rbac.authorization.k8s.io/") || storage == "/events" {
         let bad = matches!(name, "." | "..") || name.contains(['/', '%']);
         let sign = if name.contains('/') { '/' } else { '%' };
@@ -79,17 +90,21 @@ fn problem(resource: &Resource, name: &str) -> Option<String> {
     match storage {
         "/namespaces" | "/services" if name.contains('.') => Some("must not contain dots".to_owned()),
         "/namespaces" | "/services" => label_problem(name),
-        _ => too_long(253).or_else(|| {
-            (!matches(0, name)).then(|| {
-                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')".to_owned()
-            })
-        }),
+        _ => subdomain_problem(name),
     }
 }
 
-fn unqualified(object: &Value) -> Vec<(usize, &Value)> {
+/// What is wrong with the inner finalizers of a namespace.
+pub(crate) fn inner_finalizer_errors(namespace: &Value) -> Vec<FieldError> {
+    let wrong = unqualified(namespace, "/spec/finalizers").into_iter();
+    wrong
+        .map(|(index, name)| FieldError::invalid(format!("spec.finalizers[{index}]"), name, UNQUALIFIED))
+        .collect()
+}
+
+fn unqualified<'v>(object: &'v Value, pointer: &str) -> Vec<(usize, &'v Value)> {
     let finalizers = object
-        .pointer("/metadata/finalizers")
+        .pointer(pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
@@ -109,7 +124,7 @@ pub(crate) fn finalizer_warnings(resource: &Resource, object: &Value) -> Vec<Str
     if resource.custom.is_none() {
         return Vec::new();
     }
-    unqualified(object)
+    unqualified(object, "/metadata/finalizers")
         .into_iter()
         .map(|(_, name)| format!("metadata.finalizers: {name}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"))
         .collect()
@@ -160,12 +175,11 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
         check_key(name, &format!("{path}.finalizers"), &mut errors);
     }
     if resource.custom.is_none() {
-        for (index, name) in unqualified(object) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        for (index, name) in unqualified(object, "/metadata/finalizers") {
             errors.push(FieldError::invalid(
                 format!("{path}.finalizers[{index}]"),
                 name,
-                detail,
+                UNQUALIFIED,
             ));
         }
     }
@@ -236,7 +250,8 @@ pub(crate) fn is_label_key(key: &str) -> bool {
     errors.is_empty()
 }
 
-fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
+/// What is wrong with the key of a label.
+pub(super) fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
     let (prefix, name) = key
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));
@@ -244,7 +259,11 @@ fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
     if let Some(prefix) = prefix
         && !matches(0, prefix)
     {
-        errors.push(FieldError::invalid(field, &shown, "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"));
+        errors.push(FieldError::invalid(
+            field,
+            &shown,
+            format!("prefix part {SUBDOMAIN_RULE}"),
+        ));
     }
     if name.is_empty() {
         errors.push(FieldError::invalid(field, &shown, "name part must be non-empty"));

@@ -6,8 +6,12 @@ mod service;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
+use crate::error::FieldError;
 use crate::resource::Resource;
-use crate::store::{Object, text};
+use crate::store::{Object, Store, text};
+
+/// Holds a claim while a pod uses it.
+pub(crate) const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 /// When an object is read from a request.
 pub(crate) fn read(resource: &Resource, object: &mut Value) {
@@ -34,7 +38,7 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
         "/namespaces" => {
             let name = text(object, "/metadata/name").to_owned();
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
-            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            inner_finalizer(object);
             object["status"] = json!({"phase": "Active"});
         }
         "/pods" => {
@@ -43,7 +47,7 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
         }
         "/persistentvolumeclaims" => {
             object["status"] = json!({"phase": "Pending"});
-            finalizer(object, "kubernetes.io/pvc-protection");
+            finalizer(object, CLAIM_PROTECTION);
         }
         "/persistentvolumes" => object["status"] = json!({"phase": "Pending"}),
         "/services" | "networking.k8s.io/ingresses" => object["status"] = json!({"loadBalancer": {}}),
@@ -91,6 +95,15 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
+/// An address that a client has chosen for a Service and another one has.
+pub(crate) fn taken_address(store: &Store, resource: &Resource, object: &Value) -> Vec<FieldError> {
+    if &*resource.storage == "/services" {
+        service::taken_address(store, object).into_iter().collect()
+    } else {
+        Vec::new()
+    }
+}
+
 /// What an update brings along that is not stored, or keeps without being told.
 pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
     match &*resource.storage {
@@ -107,6 +120,7 @@ pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
                     address["ipMode"] = json!("VIP");
                 }
             }
+            service::change_of_type(old, new);
             for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 let kept = old.pointer(&format!("/spec/{key}")).cloned();
                 if let (Some(kept), Some(Value::Object(spec))) = (kept, new.get_mut("spec"))
@@ -116,16 +130,35 @@ pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
                     spec.insert(key.to_owned(), kept);
                 }
             }
+            service::complete(new);
         }
         "/namespaces" => {
             if let Some(finalizers) = old.pointer("/spec/finalizers").cloned() {
                 new["spec"]["finalizers"] = finalizers;
             }
         }
+        "apiextensions.k8s.io/customresourcedefinitions" => stored_version(new),
         "batch/jobs" if new.pointer("/spec/selector").is_none() => {
             new["spec"]["selector"] = old["spec"]["selector"].clone();
         }
         _ => {}
+    }
+}
+
+/// A version that is stored from now on is one that objects may be in.
+fn stored_version(definition: &mut Value) {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    let mut stored = versions
+        .into_iter()
+        .flatten()
+        .filter(|version| version["storage"] == json!(true));
+    let Some(name) = stored.next().map(|version| version["name"].clone()) else {
+        return;
+    };
+    if let Some(Value::Array(known)) = definition.pointer_mut("/status/storedVersions")
+        && !known.contains(&name)
+    {
+        known.push(name);
     }
 }
 
@@ -162,6 +195,16 @@ fn finalizer(object: &mut Value, name: &str) {
         Some(Value::Array(_)) => {}
         _ => object["metadata"]["finalizers"] = json!([name]),
     }
+}
+
+/// What a namespace waits for before it goes: others', and always that of its own controller.
+fn inner_finalizer(namespace: &mut Value) {
+    let given = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
+    let mut list = given.cloned().unwrap_or_default();
+    if !list.contains(&json!("kubernetes")) {
+        list.push(json!("kubernetes"));
+    }
+    namespace["spec"] = json!({"finalizers": list});
 }
 
 fn absent(map: &mut Map<String, Value>, key: &str, value: Value) {

@@ -5,11 +5,64 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 
 use super::absent;
-use crate::store::text;
+use crate::error::FieldError;
+use crate::store::{Store, text};
 
 /// The next free address of 10.96.0.0/16; the first ones are the cluster's own.
 static ADDRESS: AtomicU32 = AtomicU32::new(11);
 static NODE_PORT: AtomicU32 = AtomicU32::new(30_001);
+
+/// Nobody gets an address twice.
+pub(super) fn taken_address(store: &Store, object: &Value) -> Option<FieldError> {
+    let address = text(object, "/spec/clusterIP");
+    if matches!(address, "" | "None") || text(object, "/spec/type") == "ExternalName" {
+        return None;
+    }
+    let others = store.list("/services", None).objects;
+    let taken = others
+        .iter()
+        .any(|(_, other)| other.text("/spec/clusterIP") == address);
+    let detail = format!("failed to allocate IP {address}: provided IP is already allocated");
+    taken.then(|| FieldError::invalid("spec.clusterIPs", &json!([address]), detail))
+}
+
+/// What a Service had because of its type goes with the type, unless the change sets it anew.
+pub(super) fn change_of_type(old: &Value, new: &mut Value) {
+    let (before, now) = (text(old, "/spec/type"), text(new, "/spec/type").to_owned());
+    let lost: &[&str] = match (before, now.as_str()) {
+        (before, now) if before == now => return,
+        (_, "ExternalName") => &[
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+            "externalTrafficPolicy",
+        ],
+        (_, "ClusterIP") => &["externalTrafficPolicy", "healthCheckNodePort"],
+        _ => return,
+    };
+    let Some(Value::Object(spec)) = new.get_mut("spec") else {
+        return;
+    };
+    for key in lost {
+        if spec.get(*key) == old.pointer(&format!("/spec/{key}")) {
+            spec.shift_remove(*key);
+        }
+    }
+    if now == "ClusterIP" {
+        for port in spec
+            .get_mut("ports")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Value::Object(port) = port {
+                port.shift_remove("nodePort");
+            }
+        }
+    }
+}
 
 /// Fills in what was not chosen.
 pub(super) fn complete(object: &mut Value) {

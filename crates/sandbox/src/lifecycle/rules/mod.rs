@@ -1,13 +1,21 @@
 //! What the fields of built-in kinds may hold, as a table: the mistakes that people make, in the words of the
 //! original. Whatever is not listed here is not checked.
 
+mod access;
+mod networking;
 mod objects;
 mod rule;
+mod scaling;
+mod services;
+mod values;
+mod webhooks;
+mod workloads;
 
 use serde_json::Value;
 
 use self::rule::{Rule, each};
 use crate::error::FieldError;
+use crate::resource::Resource;
 use crate::store::text;
 
 const PROTOCOLS: Rule = Rule::OneOf(&["SCTP", "TCP", "UDP"]);
@@ -41,6 +49,11 @@ const RULES: &[(&str, &str, Rule)] = &[
     ("batch/jobs", "spec.parallelism", NOT_NEGATIVE),
     ("batch/jobs", "spec.completions", NOT_NEGATIVE),
     ("batch/jobs", "spec.backoffLimit", NOT_NEGATIVE),
+    ("batch/jobs", "spec.activeDeadlineSeconds", NOT_NEGATIVE),
+    ("batch/jobs", "spec.ttlSecondsAfterFinished", NOT_NEGATIVE),
+    ("batch/cronjobs", "spec.startingDeadlineSeconds", NOT_NEGATIVE),
+    ("batch/cronjobs", "spec.successfulJobsHistoryLimit", NOT_NEGATIVE),
+    ("batch/cronjobs", "spec.failedJobsHistoryLimit", NOT_NEGATIVE),
     (
         "batch/cronjobs",
         "spec.concurrencyPolicy",
@@ -107,8 +120,9 @@ pub(super) fn pod_spec(storage: &str) -> Option<&'static str> {
     }
 }
 
-/// Every listed mistake in an object.
-pub(super) fn check(storage: &str, object: &Value) -> Vec<FieldError> {
+/// Every listed mistake in an object, or in a change of one.
+pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let storage = &*resource.storage;
     let mut errors = Vec::new();
     let own = RULES.iter().filter(|(known, ..)| *known == storage);
     for (_, path, rule) in own {
@@ -129,10 +143,32 @@ pub(super) fn check(storage: &str, object: &Value) -> Vec<FieldError> {
         });
     }
     match storage {
-        "/services" => objects::service(object, &mut errors),
+        "/services" => services::check(object, &mut errors),
+        "/persistentvolumeclaims" => scaling::claim(object, &mut errors),
+        "/events" => access::event(object, old, resource.group == "events.k8s.io", &mut errors),
+        "apps/deployments" => workloads::deployment(object, &mut errors),
+        "apps/statefulsets" => workloads::stateful_set(object, &mut errors),
+        "batch/jobs" => workloads::job(object, &mut errors),
+        "autoscaling/horizontalpodautoscalers" => scaling::autoscaler(object, &mut errors),
+        "policy/poddisruptionbudgets" => scaling::disruption_budget(object, &mut errors),
+        "networking.k8s.io/ingresses" => networking::ingress(object, &mut errors),
+        "networking.k8s.io/networkpolicies" => networking::network_policy(object, &mut errors),
+        "rbac.authorization.k8s.io/roles" | "rbac.authorization.k8s.io/clusterroles" => {
+            access::role(object, resource.namespaced, &mut errors);
+        }
+        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => {
+            access::binding(object, &mut errors);
+        }
+        "admissionregistration.k8s.io/validatingwebhookconfigurations"
+        | "admissionregistration.k8s.io/mutatingwebhookconfigurations" => {
+            webhooks::check(object, &mut errors)
+        }
         "/secrets" => objects::secret(object, &mut errors),
         "/configmaps" => objects::config_map(object, &mut errors),
-        "batch/cronjobs" => errors.extend(objects::schedule(text(object, "/spec/schedule"))),
+        "batch/cronjobs" => {
+            errors.extend(objects::schedule(text(object, "/spec/schedule")));
+            workloads::cron_job(object, &mut errors);
+        }
         _ => {}
     }
     errors

@@ -81,27 +81,6 @@ pub(super) fn references(at: &str, pod: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Ports, names and addresses.
-pub(super) fn service(object: &Value, errors: &mut Vec<FieldError>) {
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array);
-    let ports = ports
-        .filter(|ports| ports.len() > 1)
-        .into_iter()
-        .flatten()
-        .enumerate();
-    for (index, _) in ports.filter(|(_, port)| text(port, "/name").is_empty()) {
-        errors.push(FieldError::required(format!("spec.ports[{index}].name"), ""));
-    }
-    if text(object, "/spec/type") == "ExternalName" && text(object, "/spec/externalName").is_empty() {
-        errors.push(FieldError::required("spec.externalName", ""));
-    }
-    let address = text(object, "/spec/clusterIP");
-    if !matches!(address, "" | "None") && address.parse::<std::net::IpAddr>().is_err() {
-        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!(address), detail));
-    }
-}
-
 /// The keys that a type asks for.
 pub(super) fn secret(object: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(object, "/type");
@@ -144,16 +123,42 @@ pub(super) fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A schedule has five fields, or a name.
+/// A schedule has five fields, or a name. A field names numbers of its range, alone, from and to, or in steps.
 pub(super) fn schedule(schedule: &str) -> Option<FieldError> {
+    const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
     let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if schedule.is_empty() || schedule.starts_with('@') || schedule.contains("TZ=") || fields.len() == 5 {
+    if schedule.is_empty() || schedule.starts_with('@') || schedule.contains("TZ=") {
         return None;
     }
-    let detail = format!(
-        "expected exactly 5 fields, found {}: [{}]",
-        fields.len(),
-        fields.join(" ")
-    );
+    let detail = if fields.len() == RANGES.len() {
+        let mut parts = fields
+            .iter()
+            .zip(RANGES)
+            .flat_map(|(field, range)| field.split(',').map(move |part| (part, range)));
+        parts.find_map(|(part, range)| out_of_range(part, range))?
+    } else {
+        let (found, fields) = (fields.len(), fields.join(" "));
+        format!("expected exactly 5 fields, found {found}: [{fields}]")
+    };
     Some(FieldError::invalid("spec.schedule", &json!(schedule), detail))
+}
+
+/// What is wrong with `5`, `1-5` or `1-5/2`; names of days and months, and `*`, are not looked at.
+fn out_of_range(part: &str, (least, most): (u32, u32)) -> Option<String> {
+    let (range, _) = part.split_once('/').unwrap_or((part, ""));
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+    if first < least {
+        Some(format!(
+            "beginning of range ({first}) below minimum ({least}): {part}"
+        ))
+    } else if last > most {
+        Some(format!("end of range ({last}) above maximum ({most}): {part}"))
+    } else if first > last {
+        Some(format!(
+            "beginning of range ({first}) beyond end of range ({last}): {part}"
+        ))
+    } else {
+        None
+    }
 }

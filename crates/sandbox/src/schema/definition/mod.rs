@@ -1,5 +1,6 @@
 //! What is wrong with a `CustomResourceDefinition`.
 
+mod openapi;
 mod version;
 
 use serde_json::{Value, json};

@@ -1,9 +1,13 @@
 //! What is wrong with one version: its columns, its scale, its schema.
 
+use std::sync::LazyLock;
+
 use kube_cel::compile_schema;
+use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::error::FieldError;
+use super::openapi;
+use crate::error::{Fault, FieldError};
 use crate::schema::{Schema, validate};
 use crate::store::text;
 
@@ -20,7 +24,12 @@ pub(super) fn check(version: &Value, index: usize, place: &str, errors: &mut Vec
     } else {
         format!("{place}.schema.openAPIV3Schema")
     };
-    structural(schema, &at, true, errors);
+    let before = errors.len();
+    openapi::check(schema, &at, errors);
+    // The original looks at the structure only of a schema that is one.
+    if errors.len() == before {
+        structural(schema, &at, true, errors);
+    }
 }
 
 fn columns(version: &Value, place: &str, errors: &mut Vec<FieldError>) {
@@ -56,7 +65,7 @@ fn scale(version: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Rules must be there and must be readable; whether their fields exist is not checked.
+/// Rules must be there and must be readable. Of types, only the fields that `self` has are looked at.
 fn expressions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
     for (index, rule) in rules.into_iter().flatten().enumerate() {
@@ -70,7 +79,91 @@ fn expressions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let detail = format!("compilation failed: {error}");
             errors.push(FieldError::invalid(at.clone(), &rule["rule"], detail));
         }
+        if let Some(field) = unknown_field(schema, text(rule, "/rule")) {
+            let detail = format!("compilation failed: ERROR: <input>: undefined field '{field}'");
+            errors.push(FieldError::invalid(at.clone(), &rule["rule"], detail));
+        }
+        words(
+            schema,
+            rule,
+            &format!("{path}.x-kubernetes-validations[{index}]"),
+            errors,
+        );
     }
+}
+
+/// What a rule says when it is broken: why, where, and in one line.
+fn words(schema: &Value, rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    const REASONS: [&str; 4] = [
+        "FieldValueDuplicate",
+        "FieldValueForbidden",
+        "FieldValueInvalid",
+        "FieldValueRequired",
+    ];
+    let reason = text(rule, "/reason");
+    if !reason.is_empty() && !REASONS.contains(&reason) {
+        let known: Vec<String> = REASONS.iter().map(|known| format!("\"{known}\"")).collect();
+        let detail = format!("supported values: {}", known.join(", "));
+        errors.push(FieldError::new(
+            Fault::NotSupported,
+            format!("{at}.reason"),
+            Some(json!(reason)),
+            detail,
+        ));
+    }
+    let message = text(rule, "/message");
+    if message.contains(['\n', '\r']) {
+        let detail = "must not contain line breaks";
+        errors.push(FieldError::invalid(
+            format!("{at}.message"),
+            &json!(message),
+            detail,
+        ));
+    }
+    let path = text(rule, "/fieldPath");
+    let first = path
+        .strip_prefix('.')
+        .and_then(|path| path.split(['.', '[']).next());
+    let known = |name: &str| {
+        schema
+            .pointer("/properties")
+            .is_some_and(|all| all.get(name).is_some())
+    };
+    if !path.is_empty() && !path.starts_with('[') && !first.is_some_and(known) {
+        let detail = "must be a valid path";
+        errors.push(FieldError::invalid(
+            format!("{at}.fieldPath"),
+            &json!(path),
+            detail,
+        ));
+    }
+}
+
+/// The first field of `self` that a rule names and the schema does not have. Only where the schema lists all of them.
+fn unknown_field(schema: &Value, rule: &str) -> Option<String> {
+    static LITERALS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"#).ok());
+    static FIELDS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\b(?:self|oldSelf)\.([A-Za-z][A-Za-z0-9_]*)\s*(\()?").ok());
+    let properties = schema.get("properties")?.as_object()?;
+    let open = [
+        "additionalProperties",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+    ];
+    if open.iter().any(|key| schema.get(*key).is_some()) {
+        return None;
+    }
+    let rule = LITERALS.as_ref()?.replace_all(rule, "''");
+    let names = FIELDS.as_ref()?.captures_iter(&rule);
+    // What is called is a function; escaped names are not looked at.
+    let mut names = names.filter(|found| found.get(2).is_none());
+    names.find_map(|found| {
+        let name = found.get(1)?.as_str();
+        let known = properties.contains_key(name) || name.contains("__");
+        let root = matches!(name, "apiVersion" | "kind" | "metadata");
+        (!known && !root).then(|| name.to_owned())
+    })
 }
 
 /// Every node of a structural schema has a type, and its parts go together.
@@ -114,12 +207,33 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
         let at = format!("{path}.default");
         let wrong = validate::check(Schema::custom(schema), default, "").into_iter();
         errors.extend(wrong.map(|error| FieldError {
-            field: at.clone(),
+            field: if error.field.is_empty() {
+                at.clone()
+            } else {
+                format!("{at}.{}", error.field)
+            },
             ..error
         }));
     }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        for (index, part) in schema
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            // A number or a text is said in this way, and only in this way.
+            let is_either = flag("x-kubernetes-int-or-string") && key != "oneOf";
+            condition(part, &format!("{path}.{key}[{index}]"), is_either, errors);
+        }
+    }
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, child) in properties.into_iter().flatten() {
+        if root && name == "metadata" {
+            metadata(child, &format!("{path}.properties[metadata]"), errors);
+            continue;
+        }
         structural(child, &format!("{path}.properties[{name}]"), false, errors);
     }
     if let Some(items) = schema.get("items") {
@@ -138,5 +252,46 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
             ));
         }
         structural(values, &format!("{path}.additionalProperties"), false, errors);
+    }
+}
+
+/// Of metadata, only the name can be told more of.
+fn metadata(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut others = properties
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !matches!(name.as_str(), "name" | "generateName"));
+    if others.next().is_some() {
+        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.push(FieldError::forbidden(path, detail));
+    }
+}
+
+/// A condition on a value says nothing of its type.
+fn condition(part: &Value, path: &str, typed: bool, errors: &mut Vec<FieldError>) {
+    if part.get("type").is_some() && !typed {
+        errors.push(FieldError::forbidden(
+            format!("{path}.type"),
+            "must be empty to be structural",
+        ));
+    }
+    let properties = part.get("properties").and_then(Value::as_object);
+    for (name, child) in properties.into_iter().flatten() {
+        condition(child, &format!("{path}.properties[{name}]"), false, errors);
+    }
+    if let Some(items) = part.get("items") {
+        condition(items, &format!("{path}.items"), false, errors);
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        for (index, part) in part
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            condition(part, &format!("{path}.{key}[{index}]"), typed, errors);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The cells of built-in kinds: a path for most, a small function for the rest.
 
+mod limits;
 mod others;
 mod workloads;
 
@@ -139,6 +140,7 @@ pub(crate) fn cell(resource: &Resource, column: &Value, object: &Value, clock: &
 fn special(kind: &str, column: &str, object: &Value, clock: &Clock) -> Value {
     workloads::cell(kind, column, object, clock)
         .or_else(|| others::cell(kind, column, object, clock))
+        .or_else(|| limits::cell(kind, column, object))
         .unwrap_or_else(|| json!("<none>"))
 }
 

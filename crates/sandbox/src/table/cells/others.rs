@@ -86,6 +86,32 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, clock: &Clock) -> O
         ("networking.k8s.io/networkpolicies", "Pod-Selector") => {
             json!(labels(object.pointer("/spec/podSelector/matchLabels")))
         }
+        ("storage.k8s.io/storageclasses", "AllowVolumeExpansion") => {
+            json!(object.get("allowVolumeExpansion") == Some(&json!(true)))
+        }
+        ("discovery.k8s.io/endpointslices", "Ports") => {
+            let ports: Vec<String> = list(object, "/ports")
+                .iter()
+                .filter_map(|port| Some(port.get("port")?.to_string()))
+                .collect();
+            json!(if ports.is_empty() {
+                "<unset>".to_owned()
+            } else {
+                ports.join(",")
+            })
+        }
+        ("discovery.k8s.io/endpointslices", "Endpoints") => {
+            let addresses: Vec<&str> = list(object, "/endpoints")
+                .into_iter()
+                .flat_map(|endpoint| list(endpoint, "/addresses"))
+                .filter_map(Value::as_str)
+                .collect();
+            json!(if addresses.is_empty() {
+                "<unset>".to_owned()
+            } else {
+                addresses.join(",")
+            })
+        }
         ("scheduling.k8s.io/priorityclasses", "Global-Default") => {
             json!(object.get("globalDefault") == Some(&json!(true)))
         }

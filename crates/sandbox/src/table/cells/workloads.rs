@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::age;
-use super::list;
+use super::{labels, list};
 use crate::clock::Clock;
 use crate::store::text;
 
@@ -39,6 +39,10 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, clock: &Clock) -> O
                 .sum();
             json!(restarts.to_string())
         }
+        ("apps/daemonsets", "Node Selector") => {
+            json!(labels(object.pointer("/spec/template/spec/nodeSelector")))
+        }
+        ("/services", "External-IP") => json!(outside(object)),
         ("/services", "Port(s)") => {
             let ports: Vec<String> = list(object, "/spec/ports")
                 .iter()
@@ -66,6 +70,8 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, clock: &Clock) -> O
                 "Complete"
             } else if finished("Failed") {
                 "Failed"
+            } else if object.pointer("/spec/suspend") == Some(&json!(true)) {
+                "Suspended"
             } else {
                 "Running"
             })
@@ -78,6 +84,40 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, clock: &Clock) -> O
         ("batch/jobs", "Duration") => json!(duration(object, clock)),
         _ => return None,
     })
+}
+
+/// Where a Service is reached from outside.
+fn outside(service: &Value) -> String {
+    let list = |pointer: &str, key: &str| -> Vec<String> {
+        let items = list(service, pointer).into_iter();
+        let names = items.filter_map(|item| {
+            if key.is_empty() {
+                item.as_str()
+            } else {
+                item.get(key)?.as_str()
+            }
+        });
+        names.map(str::to_owned).collect()
+    };
+    let given = list("/spec/externalIPs", "");
+    let found = match text(service, "/spec/type") {
+        "ExternalName" => vec![text(service, "/spec/externalName").to_owned()],
+        "LoadBalancer" => {
+            let ingress = "/status/loadBalancer/ingress";
+            let made = [list(ingress, "ip"), list(ingress, "hostname"), given].concat();
+            if made.is_empty() {
+                vec!["<pending>".to_owned()]
+            } else {
+                made
+            }
+        }
+        _ => given,
+    };
+    if found.is_empty() {
+        "<none>".to_owned()
+    } else {
+        found.join(",")
+    }
 }
 
 /// The names or the images of a template's containers.

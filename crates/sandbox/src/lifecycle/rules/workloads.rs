@@ -1,0 +1,127 @@
+//! How workloads roll, and what their numbers may be.
+
+use serde_json::{Value, json};
+
+use super::values::{at_most_all, int_or_percent, one_of};
+use crate::error::{Fault, FieldError};
+use crate::store::text;
+
+fn is_zero(value: Option<&Value>) -> bool {
+    match value {
+        None => false,
+        Some(Value::Number(number)) => number.as_i64() == Some(0),
+        Some(value) => value.as_str().and_then(super::values::percent) == Some(0),
+    }
+}
+
+/// How the pods of a Deployment are replaced.
+pub(super) fn deployment(object: &Value, errors: &mut Vec<FieldError>) {
+    let kind = text(object, "/spec/strategy/type");
+    let rolling = object.pointer("/spec/strategy/rollingUpdate");
+    match kind {
+        "Recreate" if rolling.is_some() => errors.push(FieldError::forbidden(
+            "spec.strategy.rollingUpdate",
+            "may not be specified when strategy `type` is 'Recreate'",
+        )),
+        "Recreate" | "" => {}
+        "RollingUpdate" => {
+            let at = "spec.strategy.rollingUpdate";
+            let limit = |key: &str| rolling.and_then(|rolling| rolling.get(key));
+            for key in ["maxUnavailable", "maxSurge"] {
+                if let Some(value) = limit(key) {
+                    int_or_percent(&format!("{at}.{key}"), value, errors);
+                }
+            }
+            if let Some(value) = limit("maxUnavailable") {
+                at_most_all(&format!("{at}.maxUnavailable"), value, errors);
+                if is_zero(Some(value)) && is_zero(limit("maxSurge")) {
+                    let detail = "may not be 0 when `maxSurge` is 0";
+                    errors.push(FieldError::invalid(format!("{at}.maxUnavailable"), value, detail));
+                }
+            }
+        }
+        other => {
+            // Shown by the names of its Go fields.
+            let shown = json!({"Type": other, "RollingUpdate": rolling});
+            let detail = "supported values: \"Recreate\", \"RollingUpdate\"";
+            errors.push(FieldError::new(
+                Fault::NotSupported,
+                "spec.strategy",
+                Some(shown),
+                detail,
+            ));
+        }
+    }
+    let number = |key: &str| object.pointer(&format!("/spec/{key}")).and_then(Value::as_i64);
+    if let Some(deadline) = number("progressDeadlineSeconds")
+        && deadline <= number("minReadySeconds").unwrap_or(0)
+    {
+        let detail = "must be greater than minReadySeconds";
+        errors.push(FieldError::invalid(
+            "spec.progressDeadlineSeconds",
+            &json!(deadline),
+            detail,
+        ));
+    }
+}
+
+/// How the pods of a `StatefulSet` are made and replaced.
+pub(super) fn stateful_set(object: &Value, errors: &mut Vec<FieldError>) {
+    let policy = text(object, "/spec/podManagementPolicy");
+    if !matches!(policy, "" | "OrderedReady" | "Parallel") {
+        let detail = "must be 'OrderedReady' or 'Parallel'";
+        errors.push(FieldError::invalid(
+            "spec.podManagementPolicy",
+            &json!(policy),
+            detail,
+        ));
+    }
+    let rolling = object.pointer("/spec/updateStrategy/rollingUpdate");
+    match text(object, "/spec/updateStrategy/type") {
+        "" | "RollingUpdate" => {}
+        "OnDelete" => {
+            if let Some(rolling) = rolling {
+                let shown = json!({"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")});
+                let detail = "only allowed for updateStrategy 'RollingUpdate'";
+                errors.push(FieldError::invalid(
+                    "spec.updateStrategy.rollingUpdate",
+                    &shown,
+                    detail,
+                ));
+            }
+        }
+        other => {
+            let shown = json!({"Type": other, "RollingUpdate": rolling});
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.push(FieldError::invalid("spec.updateStrategy", &shown, detail));
+        }
+    }
+}
+
+/// How a Job counts.
+pub(super) fn job(object: &Value, errors: &mut Vec<FieldError>) {
+    let mode = text(object, "/spec/completionMode");
+    if !mode.is_empty() {
+        one_of("spec.completionMode", mode, &["NonIndexed", "Indexed"], errors);
+    }
+    let completions = object.pointer("/spec/completions");
+    if mode == "Indexed" && completions.is_none_or(Value::is_null) {
+        let detail = "when completion mode is Indexed";
+        errors.push(FieldError::required("spec.completions", detail));
+    }
+}
+
+/// When a `CronJob` runs, and what.
+pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
+    if text(object, "/spec/schedule").is_empty() {
+        errors.push(FieldError::required("spec.schedule", ""));
+    }
+    let policy = text(object, "/spec/jobTemplate/spec/template/spec/restartPolicy");
+    if !matches!(policy, "OnFailure" | "Never") {
+        let field = "spec.jobTemplate.spec.template.spec.restartPolicy";
+        errors.push(FieldError::required(
+            field,
+            "valid values: \"OnFailure\", \"Never\"",
+        ));
+    }
+}
