@@ -44,6 +44,6 @@ pub mod s3;
 pub mod unique;
 pub mod wait;
 
-pub use stanchion_local::{Error, process, scratch};
+pub use stanchion_local::{Error, kubectl, process, scratch};
 // What the modules here know them by.
 use stanchion_local::{account, cache, error};

@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::process::Output;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use stanchion_testkit::cluster::{Cluster, Grant, rule};
 use stanchion_testkit::process::Launch;
@@ -206,20 +210,14 @@ fn found(output: &Output) -> Vec<String> {
 async fn doctor_is_content_with_the_manifest_and_finds_what_is_broken() {
     let cluster = Cluster::start().await;
     let admin = cluster.kubeconfig_path();
-    let apply = ["apply", "--server-side", "-f", "-"];
     let version = concat!("example.com/stanchion:", env!("CARGO_PKG_VERSION"));
-    cluster
-        .kubectl_with(&apply, &stdout(["manifest", "--image", version]))
-        .await
-        .unwrap();
-    let here = ["-n", "stanchion-system"];
-    let kubectl = async |words: &[&str]| cluster.kubectl(&[&here[..], words].concat()).await.unwrap();
-    kubectl(&[
-        "wait",
-        "deployment/stanchion",
-        "--for=condition=Available",
-        "--timeout=120s",
-    ])
+    let manifest = stdout(["manifest", "--image", version]);
+    cluster.apply(&manifest, "default").await;
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client().await, "stanchion-system");
+    wait::until(&deployments, "stanchion", DEADLINE, |it: &Deployment| {
+        let status = it.status.as_ref();
+        status.and_then(|status| status.available_replicas) == Some(2)
+    })
     .await;
     // No container runs here, so the program leads in place of its pods.
     let account = cluster.log_in("stanchion-system", "stanchion").await;
@@ -262,13 +260,16 @@ async fn doctor_is_content_with_the_manifest_and_finds_what_is_broken() {
     );
 
     // Faults that can be planted while the operator runs.
-    let role = "clusterroles.rbac.authorization.k8s.io/stanchion-system:stanchion";
-    let first_rule = r#"[{"op": "remove", "path": "/rules/0"}]"#;
-    cluster
-        .kubectl(&["patch", role, "--type=json", "-p", first_rule])
+    let roles: Api<ClusterRole> = Api::all(cluster.client().await);
+    let name = "stanchion-system:stanchion";
+    let mut role = roles.get(name).await.unwrap();
+    role.rules.as_mut().unwrap().remove(0);
+    roles.replace(name, &PostParams::default(), &role).await.unwrap();
+    let none = json!({ "spec": { "replicas": 0 } });
+    deployments
+        .patch("stanchion", &PatchParams::default(), &Patch::Merge(&none))
         .await
         .unwrap();
-    kubectl(&["scale", "deployment/stanchion", "--replicas=0"]).await;
     let mut left = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": { "name": "stanchion-elsewhere" },
@@ -279,10 +280,7 @@ async fn doctor_is_content_with_the_manifest_and_finds_what_is_broken() {
         }],
     });
     left["webhooks"][0]["namespaceSelector"] = json!({ "matchLabels": { "none": "none" } });
-    cluster
-        .kubectl_with(&["apply", "-f", "-"], &left.to_string())
-        .await
-        .unwrap();
+    cluster.apply(&left.to_string(), "default").await;
     let output = run(&admin, &["doctor", "-A", "-o", "json"]).await;
     let ids = found(&output);
     for id in [
@@ -332,10 +330,12 @@ async fn a_report_has_no_secrets() {
         "metadata": { "name": "stanchion", "labels": { "app.kubernetes.io/name": "stanchion" } },
         "spec": { "replicas": 1, "selector": { "matchLabels": { "app.kubernetes.io/name": "stanchion" } }, "template": pod },
     });
-    // By kubectl's own apply, which keeps a copy of all in an annotation.
+    // As kubectl's own apply leaves them, which keeps a copy of all in an annotation.
     for object in [&user, &secret, &deployment] {
-        let apply = ["-n", &namespace, "apply", "-f", "-"];
-        cluster.kubectl_with(&apply, &object.to_string()).await.unwrap();
+        let mut applied = object.clone();
+        let copy = json!(object.to_string());
+        applied["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = copy;
+        cluster.apply(&applied.to_string(), &namespace).await;
     }
     let scratch = Scratch::new("stanchion-report-").unwrap();
     let file = scratch.path().join("report.zip");

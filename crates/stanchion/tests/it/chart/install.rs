@@ -8,7 +8,7 @@ use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::postgres::{Database, Version};
 use stanchion_testkit::{port, unique};
 
-use super::{chart, helm, run, template};
+use super::{chart, helm, kubectl, run, template};
 use crate::operator::{Operator, command, text};
 use crate::users::{UrlFile, postgres_user, ready};
 
@@ -23,7 +23,7 @@ fn on(cluster: &Cluster, helm: &Path, words: &[&str]) -> String {
 
 async fn get(cluster: &Cluster, words: &[&str]) -> Value {
     let words = [&["-n", NAMESPACE, "get", "-o", "json"], words].concat();
-    serde_json::from_str(&cluster.kubectl(&words).await.unwrap()).unwrap()
+    serde_json::from_str(&kubectl(cluster).run(&words).await.unwrap()).unwrap()
 }
 
 /// The arguments of the pods, where the program can be reached and where its server is.
@@ -56,8 +56,8 @@ async fn tested(cluster: &Cluster, helm: &Path) {
         objects.into_iter().partition(|object| object["kind"] == "Job");
     let rights: Vec<String> = rights.iter().map(ToString::to_string).collect();
     let apply = ["apply", "-f", "-"];
-    cluster
-        .kubectl_with(&apply, &rights.join("\n---\n"))
+    kubectl(cluster)
+        .run_with(&apply, &rights.join("\n---\n"))
         .await
         .unwrap();
     let user = cluster.log_in(NAMESPACE, "stanchion-test").await;
@@ -94,8 +94,8 @@ async fn upgraded_and_rolled_back(cluster: &Cluster, helm: &Path) {
     let chart = chart.to_str().unwrap();
     let crd = "customresourcedefinitions.apiextensions.k8s.io/postgresusers.db.example.com";
     let shorter = r#"[{"op": "remove", "path": "/spec/names/shortNames"}]"#;
-    cluster
-        .kubectl(&["patch", crd, "--type=json", "-p", shorter])
+    kubectl(cluster)
+        .run(&["patch", crd, "--type=json", "-p", shorter])
         .await
         .unwrap();
     on(
@@ -128,8 +128,8 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
     let create = format!(
         r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{NAMESPACE}","labels":{{"pod-security.kubernetes.io/enforce":"restricted"}}}}}}"#
     );
-    cluster
-        .kubectl_with(&["apply", "-f", "-"], &create)
+    kubectl(&cluster)
+        .run_with(&["apply", "-f", "-"], &create)
         .await
         .unwrap();
     let said = on(
@@ -146,9 +146,9 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
         "--for=condition=Available",
         "--timeout=120s",
     ];
-    cluster.kubectl(&available).await.unwrap();
-    cluster
-        .kubectl(&[
+    kubectl(&cluster).run(&available).await.unwrap();
+    kubectl(&cluster)
+        .run(&[
             "wait",
             "crd",
             "--all",
@@ -201,12 +201,12 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
     assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
 
     on(&cluster, &helm, &["uninstall", "stanchion"]);
-    let object = cluster
-        .kubectl(&["-n", &namespace, "get", "postgresuser", "app"])
+    let object = kubectl(&cluster)
+        .run(&["-n", &namespace, "get", "postgresuser", "app"])
         .await;
     assert!(object.is_ok(), "{object:?}");
-    let left = cluster
-        .kubectl(&[
+    let left = kubectl(&cluster)
+        .run(&[
             "-n",
             NAMESPACE,
             "get",
@@ -218,5 +218,5 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
     assert_eq!(left.unwrap(), "");
     // And it can come back to what it left.
     on(&cluster, &helm, &["install", "stanchion", chart]);
-    cluster.kubectl(&available).await.unwrap();
+    kubectl(&cluster).run(&available).await.unwrap();
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use stanchion_testkit::report;
+use stanchion_testkit::cluster::{Cluster, Kubectl};
+use stanchion_testkit::{kubectl, report};
 
 use crate::operator::text;
 
@@ -20,8 +21,8 @@ fn chart() -> PathBuf {
         .unwrap()
 }
 
-/// The program `helm`: beside the programs of a control plane, or on the search path. A test that has none is
-/// reported as skipped.
+/// The program `helm`: beside the programs of a control plane, or on the search path. A test that has none, or no kubectl
+/// beside it, is reported as skipped.
 fn helm(test: &str) -> Option<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -30,13 +31,18 @@ fn helm(test: &str) -> Option<PathBuf> {
         .chain(std::env::split_paths(&path))
         .map(|folder| folder.join("helm"))
         .find(|program| program.is_file());
-    if found.is_none() {
-        report::skipped(
-            &format!("chart::{test}"),
-            "helm is neither in KUBEBUILDER_ASSETS nor on the PATH",
-        );
-    }
-    found
+    let missing = match (&found, kubectl::find()) {
+        (None, _) => "helm is neither in KUBEBUILDER_ASSETS nor on the PATH",
+        (_, Err(why)) => why,
+        (Some(_), Ok(_)) => return found,
+    };
+    report::skipped(&format!("chart::{test}"), missing);
+    None
+}
+
+/// kubectl, which is there where [`helm`] was found.
+fn kubectl(cluster: &Cluster) -> Kubectl {
+    cluster.kubectl().unwrap()
 }
 
 /// Runs helm in a way that leaves nothing behind in the home of whoever runs the tests.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use stanchion_testkit::cluster::Cluster;
 
-use super::{chart, documents, examples, helm, of_kind, run, template};
+use super::{chart, documents, examples, helm, kubectl, of_kind, run, template};
 use crate::operator::{command, stdout};
 
 const CONTROLLERS: [&str; 4] = ["user", "supabase", "policy", "gitlab"];
@@ -305,7 +305,7 @@ async fn an_api_server_takes_every_example() {
         &namespace,
         "pod-security.kubernetes.io/warn=restricted",
     ];
-    cluster.kubectl(&restricted).await.unwrap();
+    kubectl(cluster).run(&restricted).await.unwrap();
     for values in examples() {
         let rendered = template(
             &helm,
@@ -329,7 +329,7 @@ async fn an_api_server_takes_every_example() {
             "-f",
             "-",
         ];
-        let said = cluster.kubectl_with(&apply, &texts.join("\n---\n")).await;
+        let said = kubectl(cluster).run_with(&apply, &texts.join("\n---\n")).await;
         let said = said.unwrap_or_else(|error| panic!("{}: {error}", values.display()));
         assert!(said.lines().count() > 5, "{said}");
     }

@@ -14,8 +14,7 @@ use std::path::Path;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use stanchion_local::kubectl;
-use stanchion_testkit::report;
+use stanchion_testkit::{kubectl, report};
 
 /// `$PATH`, and before it the folder of the kubectl that is new enough, where there is one.
 fn path() -> OsString {
