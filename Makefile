@@ -60,6 +60,14 @@ test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-ke
 test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
 	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
 
+.PHONY: simulate
+simulate: ## Run the kernel and its controllers in a simulated world (ARGS="--kind kernel --seeds 100000", or --seed 7)
+	cargo run --locked --all-features --bin stanchion-simulate -- $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Change specs at random, from their schemas, and compare the way back and a fresh object (ARGS="--changes 20")
+	cargo run --locked --all-features --bin stanchion-simulate -- --fuzz $(ARGS)
+
 # What users of a Supabase rely on must hold on the oldest and on the newest PostgreSQL; elsewhere a test takes one of them.
 .PHONY: test-versions
 test-versions: setup ## Run the checks of SupabaseProject on PostgreSQL 15 and on 18

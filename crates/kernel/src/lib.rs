@@ -5,6 +5,7 @@
 //! deadlines are decided here, once, so that no controller contains any of it.
 
 pub mod admission;
+pub mod ambient;
 pub mod apply;
 pub mod client;
 pub mod condition;

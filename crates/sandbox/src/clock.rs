@@ -18,10 +18,10 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(seed: Option<u64>) -> Self {
+    pub(crate) fn new(seed: Option<u64>, wall: Option<Timestamp>) -> Self {
         let random = seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64);
         Self {
-            wall: Timestamp::now(),
+            wall: wall.unwrap_or_else(Timestamp::now),
             start: Instant::now(),
             random: Mutex::new(random),
         }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_seed_decides_names_and_uids() {
-        let (a, b) = (Clock::new(Some(7)), Clock::new(Some(7)));
+        let (a, b) = (Clock::new(Some(7), None), Clock::new(Some(7), None));
         assert_eq!(a.uid(), b.uid());
         assert_eq!(a.suffix(5), b.suffix(5));
         let uid = a.uid();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -43,6 +44,7 @@ pub enum StartError {
 #[derive(Debug, Clone)]
 pub struct Builder {
     seed: Option<u64>,
+    wall: Option<Timestamp>,
     rbac: bool,
     workloads: Option<Duration>,
     commands: Vec<Mapping>,
@@ -55,6 +57,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             seed: None,
+            wall: None,
             rbac: true,
             workloads: Some(Duration::ZERO),
             commands: Vec::new(),
@@ -70,6 +73,13 @@ impl Builder {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// The time of day when it starts; from then on it goes with tokio's clock.
+    #[must_use]
+    pub fn clock(mut self, start: Timestamp) -> Self {
+        self.wall = Some(start);
         self
     }
 
@@ -129,7 +139,7 @@ impl Builder {
         let server = Arc::new(Server {
             store: Arc::new(Store::new()),
             registry: Registry::new(),
-            clock: Clock::new(self.seed),
+            clock: Clock::new(self.seed, self.wall),
             tokens: Tokens::default(),
             rbac: self.rbac,
             faults: Faults::default(),

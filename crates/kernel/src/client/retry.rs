@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, header::RETRY_AFTER};
 use kube::client::Body;
-use rand::Rng as _;
 use tokio::time::{Sleep, sleep};
 use tower::{BoxError, retry::Policy};
 
+use crate::ambient;
 use crate::telemetry::api_calls::is_stream;
 
 /// The wait before each further try, before jitter. Their number is the number of tries.
@@ -34,7 +34,7 @@ impl RetryReads {
     fn next_wait(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let wait = *WAITS.get(self.tried)?;
         self.tried += 1;
-        let jittered = wait.mul_f64(rand::rng().random_range(0.5..1.0));
+        let jittered = wait.mul_f64(0.5 + ambient::fraction() / 2.0);
         match asked {
             Some(asked) if asked > LONGEST_PAUSE => None,
             Some(asked) => Some(asked.max(jittered)),

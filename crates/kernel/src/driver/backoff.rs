@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
-
+use crate::ambient;
 use crate::problem::Retry;
 
 /// No object is left alone for longer, whatever its spec says: what is later than this does not happen in the life of a
@@ -49,7 +48,7 @@ impl Backoff {
 /// asked for: a delay is also a promise to leave a troubled server alone.
 pub fn jitter(delay: Duration) -> Duration {
     let delay = delay.min(LONGEST);
-    delay.saturating_add(delay.mul_f64(rand::rng().random_range(0.0..0.2)))
+    delay.saturating_add(delay.mul_f64(ambient::fraction() / 5.0))
 }
 
 #[cfg(test)]

@@ -191,6 +191,7 @@ pub(super) fn new<R: Reconciler>(
     let passes = run(shared, writer, scope.clone(), listed, known, shutdown);
     let controller = async move {
         tokio::select! {
+            biased;
             () = passes => {}
             () = endless(watches) => {}
         }
@@ -255,6 +256,7 @@ async fn run<R: Reconciler>(
             .await;
     };
     tokio::select! {
+        biased;
         () = passes => {}
         () = listening => {}
     }

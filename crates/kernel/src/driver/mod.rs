@@ -108,6 +108,7 @@ impl Operator {
             std::future::pending::<()>().await;
         };
         tokio::select! {
+            biased;
             _ = join_all(self.controllers) => {}
             () = watches => {}
         }

@@ -70,7 +70,7 @@ impl Notice {
 /// A name for an Event that nothing else has: the object's name and 64 random bits.
 pub(super) fn unique_name(object: &str) -> String {
     const MAX_NAME: usize = 253;
-    let suffix = format!(".{:016x}", rand::random::<u64>());
+    let suffix = format!(".{:016x}", crate::ambient::bits());
     let end = object.floor_char_boundary(MAX_NAME - suffix.len());
     // A name must not have "." or "-" before the dot of the suffix.
     let stem = object.get(..end).unwrap_or_default().trim_end_matches(['.', '-']);

@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::MicroTime,
@@ -24,6 +23,7 @@ use super::{
     notice::{instance, unique_name},
     series::{Entry, Key, Recent},
 };
+use crate::ambient;
 use crate::lease::Fence;
 
 /// The longest that an event may hold up the reconcile that publishes it.
@@ -85,7 +85,7 @@ impl Recorder {
         let known = self.recent().again(&key, Instant::now());
         if let Some(Entry { name, count, .. }) = known {
             let series =
-                json!({ "series": { "count": count, "lastObservedTime": MicroTime(Timestamp::now()) } });
+                json!({ "series": { "count": count, "lastObservedTime": MicroTime(ambient::now()) } });
             match events
                 .patch(&name, &PatchParams::default(), &Patch::Merge(series))
                 .await
@@ -119,7 +119,7 @@ impl Recorder {
             reason: Some(notice.reason.clone()),
             action: Some(notice.action.clone()),
             note: Some(notice.note.clone()),
-            event_time: Some(MicroTime(Timestamp::now())),
+            event_time: Some(MicroTime(ambient::now())),
             regarding: Some(regarding.clone()),
             reporting_controller: Some(self.controller.clone()),
             reporting_instance: Some(self.instance.clone()),

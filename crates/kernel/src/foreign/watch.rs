@@ -138,6 +138,7 @@ impl Follower {
                 debug!(kind = self.kind.kind, version = served.resource.version, "served");
                 let other = self.other(&mut definition, &served);
                 tokio::select! {
+                    biased;
                     () = self.watch(&served.resource, &synced) => {}
                     () = other => {}
                 }

@@ -3,7 +3,6 @@
 use std::pin::pin;
 
 use futures::{Stream, StreamExt as _};
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
@@ -14,6 +13,8 @@ use kube::{
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+
+use crate::ambient;
 
 use super::{
     Leadership, LeaseSettings,
@@ -133,12 +134,13 @@ impl Elector {
                 }
             }
             // Candidates that were started together should not ask together.
-            let jitter = 1.0 + rand::random::<f64>() / 2.0;
+            let jitter = 1.0 + ambient::fraction() / 2.0;
             let pause = Instant::now() + self.settings.timings.retry_period().mul_f64(jitter);
             let expiry = observed
                 .expires(&self.settings)
                 .filter(|expiry| *expiry > Instant::now());
             tokio::select! {
+                biased;
                 () = tokio::time::sleep_until(expiry.map_or(pause, |expiry| expiry.min(pause))) => {}
                 Some(()) = given_back.next() => {}
             }
@@ -207,7 +209,7 @@ impl Elector {
                         name: Some(name.clone()),
                         ..ObjectMeta::default()
                     },
-                    spec: Some(record::held(None, &self.settings, Timestamp::now())),
+                    spec: Some(record::held(None, &self.settings, ambient::now())),
                 };
                 self.leases.create(&PostParams::default(), &lease).await
             }
@@ -216,7 +218,7 @@ impl Elector {
                 if let Claim::HeldBy(other) = observed.judge(&spec, &self.settings, Instant::now()) {
                     return Ok(Attempt::HeldBy(other));
                 }
-                let spec = Some(record::held(Some(&spec), &self.settings, Timestamp::now()));
+                let spec = Some(record::held(Some(&spec), &self.settings, ambient::now()));
                 // A replace carries the resourceVersion that was read: of two candidates one gets 409.
                 self.leases
                     .replace(name, &PostParams::default(), &Lease { spec, ..lease })
@@ -251,7 +253,7 @@ impl Elector {
         if spec.holder_identity.as_deref() != Some(self.settings.identity.as_str()) {
             return Ok(());
         }
-        let spec = Some(record::released(&spec, Timestamp::now()));
+        let spec = Some(record::released(&spec, ambient::now()));
         self.leases
             .replace(name, &PostParams::default(), &Lease { spec, ..lease })
             .await?;

@@ -64,6 +64,7 @@ impl Leadership {
                 return;
             }
             tokio::select! {
+                biased;
                 () = tokio::time::sleep_until(deadline) => {}
                 changed = valid_until.changed() => if changed.is_err() { return },
             }

@@ -25,7 +25,7 @@ pub struct Identity(String);
 impl Identity {
     /// A new identity that starts with `name` (the pod's name, so that people see who leads).
     pub fn new(name: &str) -> Self {
-        Self(format!("{name}_{:016x}", rand::random::<u64>()))
+        Self(format!("{name}_{:016x}", crate::ambient::bits()))
     }
 
     /// The text in `spec.holderIdentity`.

@@ -1,6 +1,6 @@
 //! Garbage collection by owner references: in the background, in the foreground, or not at all.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ type Place = (Arc<str>, Arc<str>);
 #[derive(Default)]
 struct Graph {
     /// Who depends on a uid.
-    dependents: HashMap<String, HashSet<Place>>,
+    dependents: HashMap<String, BTreeSet<Place>>,
     /// Where the object with a uid is.
     places: HashMap<String, Place>,
 }
@@ -65,8 +65,8 @@ pub(crate) async fn run(actor: Actor) {
     let mut graph = Graph::default();
     loop {
         let changes = feed.next().await;
-        let mut suspects: HashSet<Place> = HashSet::new();
-        let mut waiting: HashSet<Place> = HashSet::new();
+        let mut suspects: BTreeSet<Place> = BTreeSet::new();
+        let mut waiting: BTreeSet<Place> = BTreeSet::new();
         for (storage, change) in &changes {
             graph.note(storage, change);
         }
@@ -82,7 +82,7 @@ pub(crate) async fn run(actor: Actor) {
                 if graph
                     .dependents
                     .get(change.after.uid())
-                    .is_some_and(HashSet::is_empty)
+                    .is_some_and(BTreeSet::is_empty)
                 {
                     graph.dependents.remove(change.after.uid());
                 }

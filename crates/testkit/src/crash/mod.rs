@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
-pub use normal::{normalise, objects};
+pub use normal::{differences, normalise, objects};
 pub use statements::{SqlScenario, crash_at_every_statement};
 
 use crate::faults::{Call, CutPoint, Fault, Faults, Rule, Target};

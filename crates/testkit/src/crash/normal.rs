@@ -61,7 +61,7 @@ pub(super) fn map_strings(value: Value, change: &impl Fn(&str) -> String) -> Val
 }
 
 /// What differs, one line a place.
-pub(super) fn differences(expected: &Value, found: &Value) -> Vec<String> {
+pub fn differences(expected: &Value, found: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", expected, found, &mut lines);
     lines

@@ -4,7 +4,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::object::HasStatus;
 use kube::{Api, Resource};
@@ -12,6 +11,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info};
 
 use super::{APPLY, Pass, panicked};
+use crate::ambient;
 use crate::condition::Conditions;
 use crate::driver::controller::{Read, Shared};
 use crate::events::transitions;
@@ -42,7 +42,7 @@ impl<R: Reconciler> Pass<'_, R> {
     }
 
     fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {
-        let now = Timestamp::now();
+        let now = ambient::now();
         let report = |problem: Option<&Problem>| {
             let outcome = Outcome {
                 target: self.target.as_ref(),
@@ -96,7 +96,7 @@ impl<R: Reconciler> Pass<'_, R> {
             return;
         }
         let mut object = self.object.as_ref().clone();
-        object.meta_mut().deletion_timestamp = Some(Time(Timestamp::now()));
+        object.meta_mut().deletion_timestamp = Some(Time(ambient::now()));
         let object = Arc::new(object);
         let end = Instant::now() + self.shared.settings.deadline;
         for failures in 1.. {

@@ -21,48 +21,55 @@ use stanchion_kernel::status::Status;
     derive = "PartialEq"
 )]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WidgetSpec {
+pub struct WidgetSpec {
     /// Zero is invalid.
-    pub(crate) size: u32,
+    pub size: u32,
     /// A Secret whose `password` the thing in the world gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) secret_ref: Option<String>,
+    pub secret_ref: Option<String>,
     /// Makes the child immutable.
     #[serde(default)]
-    pub(crate) frozen: bool,
+    pub frozen: bool,
     /// When to look again, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) interval: Option<u64>,
+    pub interval: Option<u64>,
     /// Breaks one of the steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) boom: Option<Boom>,
+    pub boom: Option<Boom>,
 }
 
 /// The step that panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) enum Boom {
+pub enum Boom {
+    /// The step of this name.
     Validate,
+    /// The step of this name.
     Observe,
+    /// The step of this name.
     Plan,
+    /// The step of this name.
     Apply,
+    /// The step of this name.
     Report,
 }
 
 /// What the controller says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WidgetStatus {
+pub struct WidgetStatus {
+    /// The generation that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) observed_generation: Option<i64>,
+    pub observed_generation: Option<i64>,
     /// The size of the thing in the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) size: Option<u32>,
+    pub size: Option<u32>,
     /// Written by no version of the toy: what a predecessor may have left behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) legacy: Option<String>,
+    pub legacy: Option<String>,
+    /// What is known of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    pub(crate) conditions: Vec<Condition>,
+    pub conditions: Vec<Condition>,
 }
 
 impl Status for WidgetStatus {
@@ -81,18 +88,18 @@ impl Status for WidgetStatus {
 
 impl Widget {
     /// The condition of this type.
-    pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
         condition::find(&self.status.as_ref()?.conditions, kind)
     }
 
     /// Whether it is ready, as of its present spec.
-    pub(crate) fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         let conditions = self.status.as_ref().map(|status| status.conditions.as_slice());
         condition::is_true(conditions.unwrap_or_default(), "Ready", self.metadata.generation)
     }
 
     /// Whether it is not ready for this reason, as of its present spec.
-    pub(crate) fn fails_with(&self, reason: &str) -> bool {
+    pub fn fails_with(&self, reason: &str) -> bool {
         self.condition("Ready").is_some_and(|ready| {
             ready.status == "False"
                 && ready.reason == reason
@@ -102,7 +109,7 @@ impl Widget {
 }
 
 /// The CRD. Its schema lets any `size` in, as a schema of last year would have.
-pub(crate) fn crd() -> CustomResourceDefinition {
+pub fn crd() -> CustomResourceDefinition {
     let mut crd = Widget::crd();
     let schema = crd.spec.versions[0].schema.as_mut().unwrap();
     let spec = schema

@@ -8,14 +8,22 @@ use tokio::sync::watch;
 
 /// The thing that a widget stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Thing {
-    pub(crate) size: u32,
-    pub(crate) password: Option<String>,
+pub struct Thing {
+    /// As its widget asks for it.
+    pub size: u32,
+    /// From its widget's Secret.
+    pub password: Option<String>,
 }
+
+/// Is told the name of every thing that is about to be made, changed or removed.
+type Witness = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The outside, shared by the operators that come and go.
 #[derive(Clone, Default)]
-pub(crate) struct World(Arc<Shared>);
+pub struct World {
+    shared: Arc<Shared>,
+    witness: Option<Witness>,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -37,23 +45,35 @@ struct State {
 }
 
 impl World {
+    /// The same world, where `witness` sees what is done through this handle.
+    #[must_use]
+    pub fn witnessed(&self, witness: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            witness: Some(Arc::new(witness)),
+        }
+    }
+
     /// The thing of this widget.
-    pub(crate) fn thing(&self, name: &str) -> Option<Thing> {
+    pub fn thing(&self, name: &str) -> Option<Thing> {
         self.state().things.get(name).cloned()
     }
 
     /// All things.
-    pub(crate) fn things(&self) -> BTreeMap<String, Thing> {
+    pub fn things(&self) -> BTreeMap<String, Thing> {
         self.state().things.clone()
     }
 
     /// How often anything was made, changed or removed.
-    pub(crate) fn changes(&self) -> usize {
+    pub fn changes(&self) -> usize {
         self.state().changes
     }
 
     /// Makes, changes or removes the thing of this widget.
-    pub(super) fn put(&self, name: &str, thing: Option<Thing>) {
+    pub(crate) fn put(&self, name: &str, thing: Option<Thing>) {
+        if let Some(witness) = &self.witness {
+            witness(name);
+        }
         let mut state = self.state();
         state.changes += 1;
         match thing {
@@ -63,7 +83,7 @@ impl World {
     }
 
     /// From now on the world fails for this widget, in this way; or no longer.
-    pub(crate) fn fails(&self, name: &str, class: Option<Class>) {
+    pub fn fails(&self, name: &str, class: Option<Class>) {
         let outages = &mut self.state().outages;
         match class {
             Some(class) => outages.insert(name.into(), class),
@@ -71,7 +91,7 @@ impl World {
         };
     }
 
-    pub(super) fn check(&self, name: &str) -> Result<(), Problem> {
+    pub(crate) fn check(&self, name: &str) -> Result<(), Problem> {
         match self.state().outages.get(name) {
             Some(class) => Err(Problem::new(*class, "Outage", format!("the world fails {name}"))),
             None => Ok(()),
@@ -79,37 +99,39 @@ impl World {
     }
 
     /// Lets passes over this widget wait in the middle of `observe`, after everything was read.
-    pub(crate) fn hold(&self, name: &str) {
-        self.0.held.send_modify(|held| held.push(name.into()));
+    pub fn hold(&self, name: &str) {
+        self.shared.held.send_modify(|held| held.push(name.into()));
     }
 
     /// Lets them go on.
-    pub(crate) fn release(&self, name: &str) {
-        self.0.held.send_modify(|held| held.retain(|entry| entry != name));
+    pub fn release(&self, name: &str) {
+        self.shared
+            .held
+            .send_modify(|held| held.retain(|entry| entry != name));
     }
 
-    pub(super) async fn pause(&self, name: &str) {
+    pub(crate) async fn pause(&self, name: &str) {
         let is_free = |held: &Vec<String>| !held.iter().any(|entry| entry == name);
-        let _ = self.0.held.subscribe().wait_for(is_free).await;
+        let _ = self.shared.held.subscribe().wait_for(is_free).await;
     }
 
     /// How many passes have come to `observe` so far.
-    pub(crate) fn passes(&self, name: &str) -> usize {
+    pub fn passes(&self, name: &str) -> usize {
         self.state().passes.get(name).copied().unwrap_or_default()
     }
 
     /// How many passes over this widget are in `observe` or `apply`.
-    pub(crate) fn running(&self, name: &str) -> usize {
+    pub fn running(&self, name: &str) -> usize {
         self.state().running.get(name).copied().unwrap_or_default()
     }
 
     /// The most that ever ran together, and how often one object ran twice at once.
-    pub(crate) fn concurrency(&self) -> (usize, usize) {
+    pub fn concurrency(&self) -> (usize, usize) {
         let state = self.state();
         (state.most_running, state.overlaps)
     }
 
-    pub(super) fn enter(&self, name: &str) -> Inside {
+    pub(crate) fn enter(&self, name: &str) -> Inside {
         let mut state = self.state();
         *state.passes.entry(name.into()).or_default() += 1;
         let running = state.running.entry(name.into()).or_default();
@@ -126,21 +148,21 @@ impl World {
     }
 
     /// How many times a pass was given an object with managedFields.
-    pub(crate) fn with_managed_fields(&self) -> usize {
+    pub fn with_managed_fields(&self) -> usize {
         self.state().with_managed_fields
     }
 
-    pub(super) fn saw_managed_fields(&self) {
+    pub(crate) fn saw_managed_fields(&self) {
         self.state().with_managed_fields += 1;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap()
+        self.shared.state.lock().unwrap()
     }
 }
 
 /// A pass between its first read and the end of `observe`, however it ends.
-pub(super) struct Inside {
+pub(crate) struct Inside {
     world: World,
     name: String,
 }

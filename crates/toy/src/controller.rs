@@ -14,33 +14,38 @@ use stanchion_kernel::rbac::{self, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 
-use super::{Boom, Thing, Widget, WidgetSpec, WidgetStatus, World};
+use crate::{Boom, Thing, Widget, WidgetSpec, WidgetStatus, World};
 
-pub(crate) const FINALIZER: &str = "test.stanchion.dev/world";
-pub(crate) const POKE: &str = "test.stanchion.dev/poke";
+/// Guards the thing in the world.
+pub const FINALIZER: &str = "test.stanchion.dev/world";
+/// The annotation that the toy honours.
+pub const POKE: &str = "test.stanchion.dev/poke";
 const CONDITION: &str = "Ready";
 
 /// The controller.
-pub(crate) struct Toy {
-    pub(crate) world: World,
+pub struct Toy {
+    /// What is outside the cluster.
+    pub world: World,
 }
 
 /// A widget, or that there shall be none.
-pub(crate) struct Target {
+pub struct Target {
     name: String,
     spec: Option<WidgetSpec>,
     /// Whether the pass was given an object with managedFields.
     managed_fields: bool,
 }
 
-pub(crate) struct Observed {
+/// What was read.
+pub struct Observed {
     subject: Subject,
     password: Option<String>,
     child: Option<ConfigMap>,
     thing: Option<Thing>,
 }
 
-pub(crate) struct Plan {
+/// What is to be done.
+pub struct Plan {
     /// What the thing shall be, and whether it is not so already.
     thing: Option<Thing>,
     changes: bool,
@@ -177,6 +182,7 @@ impl Reconciler for Toy {
         (): &mut (),
     ) -> Result<(), Problem> {
         if plan.changes {
+            write.may_write()?;
             self.world.put(&target.name, plan.thing);
         }
         assert!(!plan.boom, "boom in apply");

@@ -1,0 +1,150 @@
+//! Many seeds, on all cores.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::properties::{Property, Violation};
+use crate::run::judge;
+use crate::schedule::Schedule;
+use crate::shrink::shortest;
+use crate::story::Story;
+
+/// Which seeds, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// The first seed.
+    pub first: u64,
+    /// How many.
+    pub seeds: u64,
+    /// How many run at once.
+    pub jobs: usize,
+    /// How often a failing schedule is run again to shorten it.
+    pub attempts: usize,
+    /// Begins no run after this time.
+    pub limit: Option<Duration>,
+}
+
+/// What a campaign found.
+#[derive(Debug)]
+pub struct Report {
+    /// How many schedules were run.
+    pub runs: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// The first failure, if there was one.
+    pub failure: Option<Failure>,
+}
+
+/// A schedule that fails.
+#[derive(Debug)]
+pub struct Failure {
+    /// When it was found, from the start.
+    pub found_after: Duration,
+    /// What does not hold in the schedule of the seed.
+    pub violations: Vec<Violation>,
+    /// How many steps the schedule of the seed has.
+    pub steps: usize,
+    /// The shortest schedule for which the first of these does not hold.
+    pub shortest: Schedule,
+    /// What does not hold in that one.
+    pub still: Vec<Violation>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seed, after) = (self.shortest.seed, self.found_after);
+        writeln!(f, "seed {seed} fails, found after {after:.1?}:")?;
+        for violation in &self.violations {
+            writeln!(f, "    {violation}")?;
+        }
+        let (left, steps) = (self.shortest.steps.len(), self.steps);
+        writeln!(
+            f,
+            "the shortest schedule that still fails ({left} of {steps} steps):"
+        )?;
+        write!(f, "{}", self.shortest)?;
+        for violation in &self.still {
+            writeln!(f, "    {violation}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Campaign {
+    /// Runs the seeds until one fails.
+    pub fn run<S: Story>(&self) -> Report {
+        let begun = Instant::now();
+        let (next, runs, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let found: Mutex<Option<(Duration, Schedule, Vec<Violation>)>> = Mutex::new(None);
+        thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed)
+                        && self.limit.is_none_or(|limit| begun.elapsed() < limit)
+                    {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= self.seeds {
+                            return;
+                        }
+                        let schedule = Schedule::of::<S>(self.first + number);
+                        let violations = judge::<S>(&schedule);
+                        runs.fetch_add(1, Ordering::Relaxed);
+                        if !violations.is_empty() {
+                            stop.store(true, Ordering::Relaxed);
+                            let failure = (begun.elapsed(), schedule, violations);
+                            found.lock().unwrap().get_or_insert(failure);
+                        }
+                    }
+                });
+            }
+        });
+        let took = begun.elapsed();
+        let failure = found.into_inner().unwrap();
+        Report {
+            runs: runs.into_inner(),
+            took,
+            failure: failure
+                .map(|(after, schedule, violations)| self.shorten::<S>(after, &schedule, violations)),
+        }
+    }
+
+    /// Shortens a failing schedule.
+    pub fn shorten<S: Story>(
+        &self,
+        found_after: Duration,
+        schedule: &Schedule,
+        violations: Vec<Violation>,
+    ) -> Failure {
+        let property = violations
+            .first()
+            .map_or(Property::SameEnd, |first| first.property);
+        let fails = |violations: &[Violation]| violations.iter().any(|one| one.property == property);
+        let steps = shortest(&schedule.steps, self.attempts, |steps| {
+            fails(&judge::<S>(&schedule.with(steps.to_vec())))
+        });
+        let shortest = schedule.with(steps);
+        Failure {
+            found_after,
+            violations,
+            steps: schedule.steps.len(),
+            still: judge::<S>(&shortest),
+            shortest,
+        }
+    }
+}
+
+/// Panics that a schedule asks for are no news.
+pub fn quiet_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let asked_for = info
+            .payload_as_str()
+            .is_some_and(|message| message.contains("boom in"));
+        if !asked_for {
+            usual(info);
+        }
+    }));
+}

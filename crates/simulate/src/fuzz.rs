@@ -1,0 +1,231 @@
+//! Random changes of a spec, from its schema, and three questions about each:
+//!
+//! - Does the object come to rest, with a status about this spec?
+//! - When the change is undone, is everything as it was before?
+//! - Is everything as it would be if the object had been made like this?
+//!
+//! Time is paused, nothing is disturbed, and what the API server refuses does not count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use serde_json::{Value, json};
+use stanchion_kernel::ambient::Scripted;
+
+use crate::generate;
+use crate::network::{Lease, Network, Record};
+use crate::properties::{self, Violation};
+use crate::replica::{Bed, Replicas, timings};
+use crate::run::come_to_rest;
+use crate::schedule::Setup;
+use crate::story::{Kind, Story};
+use crate::{cluster, user};
+
+/// A story whose objects can be changed at random.
+pub trait Changeable: Story {
+    /// The kind that is changed.
+    const KIND: Kind;
+    /// Fields that lead to another place, from which there is no way back, and why that is so.
+    const ONE_WAY: &'static [(&'static str, &'static str)];
+
+    /// An object that becomes ready.
+    fn base(name: &str) -> Value;
+}
+
+/// What was done, and found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Changes that the API server accepted, and that were followed to the end.
+    pub changes: usize,
+    /// Changes that it refused.
+    pub refused: usize,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// A change after which something does not hold.
+#[derive(Debug)]
+pub struct Finding {
+    /// Which field.
+    pub field: String,
+    /// The spec after the change.
+    pub spec: Value,
+    /// What does not hold.
+    pub what: Vec<String>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "spec{}: {}", self.field, self.spec)?;
+        for line in &self.what {
+            writeln!(f, "    {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes so many changes.
+pub fn fuzz<S: Changeable>(seed: u64, changes: usize) -> Report {
+    fastrand::seed(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(Box::pin(changing::<S>(seed, changes)))
+}
+
+async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
+    let wall: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
+    let _script = Scripted::begin(wall, seed);
+    let bench = Bench::<S>::start(seed, wall).await;
+    let definition = S::definitions()
+        .into_iter()
+        .find(|definition| definition.spec.names.kind == S::KIND.kind)
+        .expect("the kind's definition");
+    let schema = generate::spec_of(&definition);
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut report = Report::default();
+    let base = S::base("it");
+    bench.apply(&base).await.expect("the base is accepted");
+    let mut found = Vec::new();
+    let before = bench.settled("it", &mut found).await;
+    assert!(found.is_empty(), "the base itself: {found:?}");
+    while report.changes < changes && report.changes + report.refused < changes * 20 {
+        let mut wanted = base.clone();
+        let field = generate::change(&schema, &mut wanted["spec"], &mut random);
+        if wanted == base || S::ONE_WAY.iter().any(|(one_way, _)| field.starts_with(one_way)) {
+            continue;
+        }
+        if bench.apply(&wanted).await.is_err() {
+            report.refused += 1;
+            continue;
+        }
+        report.changes += 1;
+        let what = bench.follow(&base, &wanted, &before).await;
+        if !what.is_empty() {
+            let spec = wanted["spec"].clone();
+            report.findings.push(Finding { field, spec, what });
+        }
+    }
+    report
+}
+
+struct Bench<S: Story> {
+    client: Client,
+    record: Record,
+    // Held for its end: the operator runs as long as this is there.
+    #[allow(dead_code)]
+    replicas: Replicas<S>,
+}
+
+impl<S: Changeable> Bench<S> {
+    async fn start(seed: u64, wall: Timestamp) -> Self {
+        let sandbox = cluster::start::<S>(seed, wall).await;
+        let client = sandbox.client();
+        let story = S::new();
+        story.prepare(&client).await;
+        let record = Record::new(Lease::None, timings().renew_deadline());
+        let setup = Setup {
+            replicas: 1,
+            streaming_lists: true,
+        };
+        let network = Network::new(seed, record.clone());
+        let bed = Arc::new(Bed {
+            story,
+            sandbox,
+            network,
+            setup,
+        });
+        Self {
+            client,
+            record,
+            replicas: Replicas::start(&bed),
+        }
+    }
+
+    async fn apply(&self, object: &Value) -> Result<(), kube::Error> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let params = PatchParams::apply("users").force();
+        let objects = user::api(&self.client, &S::KIND);
+        objects
+            .patch(name, &params, &Patch::Apply(object))
+            .await
+            .map(|_| ())
+    }
+
+    /// The change is in: what does not hold of it, of its undoing, and of an object that was made like this?
+    async fn follow(&self, base: &Value, changed: &Value, before: &Value) -> Vec<String> {
+        let mut what = Vec::new();
+        let after = self.settled("it", &mut what).await;
+        if let Err(error) = self.apply(base).await {
+            what.push(format!("the change cannot be undone: {error}"));
+        }
+        let undone = self.settled("it", &mut what).await;
+        let back = properties::differences(before, &undone);
+        what.extend(back.into_iter().map(|line| format!("the way back: {line}")));
+        let mut fresh = changed.clone();
+        fresh["metadata"]["name"] = json!("fresh");
+        if self.apply(&fresh).await.is_ok() {
+            let made = self.settled("fresh", &mut what).await;
+            let other = properties::differences(&made, &after);
+            what.extend(other.into_iter().map(|line| format!("made like this: {line}")));
+            let objects = user::api(&self.client, &S::KIND);
+            let _ = objects.delete("fresh", &DeleteParams::default()).await;
+            self.rest(&mut what).await;
+            let left = self.objects("fresh").await;
+            let left = left["objects"].as_object().into_iter().flatten();
+            for (kind, objects) in left {
+                for name in objects.as_object().into_iter().flat_map(|objects| objects.keys()) {
+                    if !S::is_kept(kind, &name.replace("<name>", "fresh")) {
+                        what.push(format!("{kind} {name} is left of a deleted object"));
+                    }
+                }
+            }
+        }
+        what
+    }
+
+    async fn rest(&self, what: &mut Vec<String>) {
+        what.extend(
+            come_to_rest(&self.record)
+                .await
+                .map(|violation| violation.to_string()),
+        );
+    }
+
+    /// Everything that belongs to an object, once nothing is written any more.
+    async fn settled(&self, name: &str, what: &mut Vec<String>) -> Value {
+        self.rest(what).await;
+        let objects = user::api(&self.client, &S::KIND);
+        if let Ok(object) = objects.get(name).await {
+            let object = serde_json::to_value(object).unwrap_or_default();
+            let stale = properties::conditions(&S::KIND, name, &object);
+            what.extend(stale.iter().map(Violation::to_string));
+        }
+        self.objects(name).await
+    }
+
+    /// Everything that belongs to an object, with its name taken out.
+    async fn objects(&self, name: &str) -> Value {
+        let mut all = cluster::objects::<S>(&self.client).await;
+        for objects in all.values_mut() {
+            if let Some(objects) = objects.as_object_mut() {
+                objects.retain(|key, _| key == name || key.starts_with(&format!("{name}-")));
+            }
+        }
+        let mut end = json!({ "objects": all });
+        S::comparable(&mut end);
+        let text = properties::normal(end).to_string();
+        let masked = text
+            .replace(&format!("\"{name}\""), "\"<name>\"")
+            .replace(&format!("\"{name}-"), "\"<name>-")
+            .replace(&format!("{name}."), "<name>.");
+        serde_json::from_str(&masked).unwrap_or_default()
+    }
+}

@@ -1,0 +1,124 @@
+//! `make simulate`: runs schedules of a story until one fails, and prints the shortest that still does.
+
+#![allow(clippy::print_stdout, reason = "a command line program")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use stanchion_simulate::campaign::{Campaign, quiet_panics};
+use stanchion_simulate::fuzz::{Changeable, fuzz};
+use stanchion_simulate::run;
+use stanchion_simulate::schedule::Schedule;
+use stanchion_simulate::stories::{Gitlab, Kernel};
+use stanchion_simulate::story::Story;
+
+/// Runs the operator in a simulated world, many times, and looks for a run that ends wrong.
+#[derive(Parser)]
+struct Arguments {
+    /// The story: kernel, gitlab, or all
+    #[arg(long, default_value = "all")]
+    kind: String,
+    /// How many schedules of each story
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// One seed alone, with everything that was seen
+    #[arg(long, conflicts_with_all = ["seeds", "first"])]
+    seed: Option<u64>,
+    /// How many run at once
+    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(2, usize::from))]
+    jobs: usize,
+    /// Begins no run of a story after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Changes specs at random instead, and compares the way back and a fresh object
+    #[arg(long)]
+    fuzz: bool,
+    /// How many changes
+    #[arg(long, default_value_t = 2000)]
+    changes: usize,
+    /// How often a failing schedule is run again to shorten it
+    #[arg(long, default_value_t = 300)]
+    attempts: usize,
+}
+
+fn main() -> ExitCode {
+    quiet_panics();
+    let arguments = Arguments::parse();
+    let mut stories = 0;
+    let mut failed = false;
+    let mut tell = |name: &str, story: fn(&Arguments) -> bool| {
+        if arguments.kind == "all" || arguments.kind == name {
+            stories += 1;
+            failed |= !story(&arguments);
+        }
+    };
+    if arguments.fuzz {
+        tell(Gitlab::NAME, change::<Gitlab>);
+    } else {
+        tell(Kernel::NAME, simulate::<Kernel>);
+        tell(Gitlab::NAME, simulate::<Gitlab>);
+    }
+    if stories == 0 {
+        println!("there is no story \"{}\"", arguments.kind);
+        return ExitCode::FAILURE;
+    }
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Says whether everything held.
+fn simulate<S: Story>(arguments: &Arguments) -> bool {
+    if let Some(seed) = arguments.seed {
+        return one::<S>(seed);
+    }
+    let campaign = Campaign {
+        first: arguments.first,
+        seeds: arguments.seeds,
+        jobs: arguments.jobs,
+        attempts: arguments.attempts,
+        limit: arguments.seconds.map(Duration::from_secs),
+    };
+    let report = campaign.run::<S>();
+    println!("{}: {} schedules in {:.1?}", S::NAME, report.runs, report.took);
+    if let Some(failure) = &report.failure {
+        println!("{failure}");
+    }
+    report.failure.is_none()
+}
+
+/// Says whether nothing was found.
+fn change<S: Changeable>(arguments: &Arguments) -> bool {
+    let begun = Instant::now();
+    let seed = arguments.seed.unwrap_or(arguments.first);
+    let report = fuzz::<S>(seed, arguments.changes);
+    let (changes, refused, findings) = (report.changes, report.refused, report.findings.len());
+    let took = begun.elapsed();
+    println!(
+        "{}: {changes} changes in {took:.1?}, {refused} refused by the schema, {findings} findings",
+        S::NAME
+    );
+    for finding in &report.findings {
+        println!("{finding}");
+    }
+    report.findings.is_empty()
+}
+
+fn one<S: Story>(seed: u64) -> bool {
+    let schedule = Schedule::of::<S>(seed);
+    println!("{schedule}");
+    for line in run::run::<S>(&schedule).lines {
+        println!("{line}");
+    }
+    let violations = run::judge::<S>(&schedule);
+    for violation in &violations {
+        println!("{violation}");
+    }
+    violations.is_empty()
+}

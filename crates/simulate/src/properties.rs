@@ -1,0 +1,119 @@
+//! What must hold after every run, whatever happened in it.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use stanchion_kernel::watch::MANAGED_BY;
+
+pub use stanchion_testkit::crash::differences;
+use stanchion_testkit::crash::normalise;
+
+use crate::story::Kind;
+
+/// A property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// Users get done what they ask for: nothing is deleted for ever.
+    Served,
+    /// Nothing is written when nothing has changed.
+    Rest,
+    /// Every condition speaks of the present spec.
+    Conditions,
+    /// The end is that of the undisturbed run.
+    SameEnd,
+    /// Nothing is left of what is deleted.
+    NothingLeft,
+    /// What must never be seen on the network was not seen: a write without the lease, a secret outside a Secret.
+    Network,
+}
+
+/// A property that does not hold, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub property: Property,
+    /// Where.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation.
+    pub fn new(property: Property, what: impl Into<String>) -> Self {
+        Self {
+            property,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.property, self.what)
+    }
+}
+
+/// Whether the status of an object speaks of its present spec.
+pub fn conditions(kind: &Kind, name: &str, object: &Value) -> Vec<Violation> {
+    let generation = &object["metadata"]["generation"];
+    let mut found = Vec::new();
+    let mut stale = |what: String| {
+        let what = format!("{} {name} has generation {generation}, and {what}", kind.kind);
+        found.push(Violation::new(Property::Conditions, what));
+    };
+    let observed = &object["status"]["observedGeneration"];
+    if observed != generation {
+        stale(format!("its status is about generation {observed}"));
+    }
+    for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
+        let observed = &condition["observedGeneration"];
+        if observed != generation {
+            let (kind, status) = (&condition["type"], &condition["status"]);
+            stale(format!("{kind} is {status} about generation {observed}"));
+        }
+    }
+    found
+}
+
+/// Whether objects that the operator has made are still there.
+pub fn leftovers(objects: &Map<String, Value>, is_kept: fn(&str, &str) -> bool) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (kind, objects) in objects {
+        for (name, object) in objects.as_object().into_iter().flatten() {
+            if object["metadata"]["labels"][MANAGED_BY.0] == MANAGED_BY.1 && !is_kept(kind, name) {
+                let what = format!("{kind} {name} is still there");
+                found.push(Violation::new(Property::NothingLeft, what));
+            }
+        }
+    }
+    found
+}
+
+/// A state without what differs between any two runs.
+pub fn normal(mut state: Value) -> Value {
+    normalise(&mut state);
+    // Times, and how often something was changed on the way.
+    if let Some(kinds) = state["objects"].as_object_mut() {
+        for object in kinds
+            .values_mut()
+            .filter_map(Value::as_object_mut)
+            .flat_map(Map::values_mut)
+        {
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.shift_remove("generation");
+            }
+            forget_generations(&mut object["status"]);
+        }
+    }
+    state
+}
+
+fn forget_generations(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.shift_remove("observedGeneration");
+            fields.values_mut().for_each(forget_generations);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_generations),
+        _ => {}
+    }
+}

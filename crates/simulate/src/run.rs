@@ -1,0 +1,271 @@
+//! Carries a schedule out, and asks the properties.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+use stanchion_kernel::ambient::Scripted;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::cluster;
+use crate::disturbance::Disturbance;
+use crate::network::{Lease, Network, Record};
+use crate::properties::{self, Property, Violation};
+use crate::replica::{Bed, Replicas, timings};
+use crate::schedule::{Act, Schedule};
+use crate::story::{Operation, Story};
+use crate::user;
+
+/// Nothing is written for so long: every retry has come round once.
+const REST: Duration = Duration::from_mins(8);
+/// How long it may take to come to rest, and to delete everything.
+const PATIENCE: Duration = Duration::from_hours(2);
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What does not hold.
+    pub violations: Vec<Violation>,
+    /// Everything that was there when all had come to rest.
+    pub end: Value,
+    /// What was seen, in order.
+    pub lines: Vec<String>,
+}
+
+/// Runs a schedule. The same schedule has the same outcome.
+pub fn run<S: Story>(schedule: &Schedule) -> Outcome {
+    // The watches' backoff takes its jitter from here.
+    fastrand::seed(schedule.seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(Box::pin(simulate::<S>(schedule)))
+}
+
+/// Runs a schedule with and without its disturbances: what does not hold?
+pub fn judge<S: Story>(schedule: &Schedule) -> Vec<Violation> {
+    let reference = run::<S>(&schedule.undisturbed());
+    let mut violations: Vec<Violation> = reference
+        .violations
+        .into_iter()
+        .map(|violation| Violation {
+            what: format!("undisturbed: {}", violation.what),
+            ..violation
+        })
+        .collect();
+    if !violations.is_empty() {
+        return violations;
+    }
+    let outcome = run::<S>(schedule);
+    violations.extend(outcome.violations);
+    let differences = properties::differences(&reference.end, &outcome.end);
+    violations.extend(
+        differences
+            .into_iter()
+            .map(|what| Violation::new(Property::SameEnd, what)),
+    );
+    violations
+}
+
+/// One moment of a run.
+enum Moment {
+    Operate(Operation),
+    Disturb(Disturbance),
+    /// The end of a disturbance that lasts.
+    Over(Disturbance),
+}
+
+/// All moments in order of time.
+fn timeline(schedule: &Schedule) -> Vec<(Duration, Moment)> {
+    let mut moments = Vec::new();
+    for step in &schedule.steps {
+        match &step.act {
+            Act::Operate(operation) => moments.push((step.at, Moment::Operate(operation.clone()))),
+            Act::Disturb(what) => {
+                moments.push((step.at, Moment::Disturb(*what)));
+                if let Disturbance::Outage(time)
+                | Disturbance::Partition(_, time)
+                | Disturbance::Kill(_, time) = what
+                {
+                    moments.push((step.at + *time, Moment::Over(*what)));
+                }
+            }
+        }
+    }
+    moments.sort_by_key(|(at, _)| *at);
+    moments
+}
+
+async fn simulate<S: Story>(schedule: &Schedule) -> Outcome {
+    let wall: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
+    let script = Scripted::begin(wall, schedule.seed);
+    let sandbox = cluster::start::<S>(schedule.seed, wall).await;
+    let client = sandbox.client();
+    let lease = if schedule.setup.replicas > 1 {
+        Lease::Free
+    } else {
+        Lease::None
+    };
+    let story = S::new();
+    story.prepare(&client).await;
+    let record = Record::new(lease, timings().renew_deadline());
+    let network = Network::new(schedule.seed, record.clone());
+    let bed = Arc::new(Bed {
+        story,
+        sandbox,
+        network,
+        setup: schedule.setup,
+    });
+    let mut replicas = Replicas::start(&bed);
+    let (operations, queue) = mpsc::unbounded_channel();
+    let acting = {
+        let (bed, client, record) = (Arc::clone(&bed), client.clone(), record.clone());
+        tokio::spawn(async move { user::act(&bed.story, client, record, queue).await })
+    };
+    let start = Instant::now();
+    for (at, moment) in timeline(schedule) {
+        sleep_until(start + at).await;
+        match moment {
+            Moment::Operate(operation) => operations.send(operation).expect("users act until the end"),
+            Moment::Disturb(what) => disturb(what, &bed, &mut replicas, &script).await,
+            Moment::Over(what) => over(what, &bed, &mut replicas).await,
+        }
+    }
+    bed.network.heal();
+    bed.story.heal();
+    replicas.begin_all();
+    drop(operations);
+    let mut violations = acting.await.expect("users do not panic");
+    violations.extend(come_to_rest(&record).await);
+    record.note("at rest");
+    let mut end = json!({ "objects": cluster::objects::<S>(&client).await, "world": bed.story.world() });
+    violations.extend(check_conditions::<S>(&end));
+    violations.extend(delete_everything::<S>(&client, &bed.story, &record).await);
+    let seen = record.violations();
+    violations.extend(
+        seen.into_iter()
+            .map(|what| Violation::new(Property::Network, what)),
+    );
+    drop(replicas);
+    S::comparable(&mut end);
+    Outcome {
+        violations,
+        end: properties::normal(end),
+        lines: record.lines(),
+    }
+}
+
+async fn disturb<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Replicas<S>, script: &Scripted) {
+    let network = &bed.network;
+    network.record().note(&format!("! {what:?}"));
+    match what {
+        Disturbance::Request { which, skip, effect } => network.arm(which, skip, effect),
+        Disturbance::CutWatches { expired } => {
+            if expired {
+                cluster::forget_history(&bed.sandbox).await;
+            }
+            network.cut_watches();
+        }
+        Disturbance::Outage(_) => network.away(true),
+        Disturbance::Partition(replica, _) => network.cut_off(replica, true),
+        Disturbance::Kill(replica, _) => replicas.kill(replica),
+        Disturbance::StealLease => {
+            if cluster::steal_lease(&bed.sandbox).await {
+                network.record().leased(Lease::Stolen(Instant::now()));
+            }
+        }
+        Disturbance::MoveClock(seconds) => script.shift(SignedDuration::from_secs(seconds)),
+        Disturbance::Freeze(time) => tokio::time::advance(time).await,
+    }
+}
+
+async fn over<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Replicas<S>) {
+    bed.network.record().note(&format!("! over: {what:?}"));
+    match what {
+        Disturbance::Outage(_) => {
+            cluster::forget_history(&bed.sandbox).await;
+            bed.network.away(false);
+        }
+        Disturbance::Partition(replica, _) => bed.network.cut_off(replica, false),
+        Disturbance::Kill(replica, _) => replicas.begin(replica),
+        _ => {}
+    }
+}
+
+/// Waits until nothing is written any more.
+pub(crate) async fn come_to_rest(record: &Record) -> Option<Violation> {
+    let end = Instant::now() + PATIENCE;
+    let begun = Instant::now();
+    while Instant::now() < end {
+        if begun.elapsed() >= REST && record.writing().1 >= REST {
+            return None;
+        }
+        sleep(Duration::from_secs(30)).await;
+    }
+    let writes: Vec<String> = record
+        .lines()
+        .into_iter()
+        .filter(|line| !line.contains(" GET "))
+        .collect();
+    let last = writes.last().cloned().unwrap_or_default();
+    let what = format!("two hours after the last change something is still written, at last {last}");
+    Some(Violation::new(Property::Rest, what))
+}
+
+fn check_conditions<S: Story>(end: &Value) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for kind in S::PRIMARY {
+        for (name, object) in end["objects"][kind.kind].as_object().into_iter().flatten() {
+            if object["metadata"]["deletionTimestamp"].is_null() {
+                found.extend(properties::conditions(kind, name, object));
+            } else {
+                let what = format!("{} {name} is being deleted, and nobody does it", kind.kind);
+                found.push(Violation::new(Property::Served, what));
+            }
+        }
+    }
+    found
+}
+
+/// Deletes what users have made; nothing must be left of it.
+async fn delete_everything<S: Story>(client: &kube::Client, story: &S, record: &Record) -> Vec<Violation> {
+    record.note("users delete everything");
+    for kind in S::PRIMARY {
+        let objects = user::api(client, kind);
+        let named: Vec<String> = cluster::names(&objects).await;
+        for name in named {
+            let _ = objects.delete(&name, &DeleteParams::default()).await;
+        }
+    }
+    let end = Instant::now() + PATIENCE;
+    let mut found = Vec::new();
+    while Instant::now() < end {
+        sleep(Duration::from_mins(1)).await;
+        let objects = cluster::objects::<S>(client).await;
+        found = properties::leftovers(&objects, S::is_kept);
+        for kind in S::PRIMARY {
+            for name in objects[kind.kind]
+                .as_object()
+                .into_iter()
+                .flat_map(|map| map.keys())
+            {
+                let what = format!("{} {name} cannot be deleted", kind.kind);
+                found.push(Violation::new(Property::Served, what));
+            }
+        }
+        let left = story.left();
+        found.extend(
+            left.into_iter()
+                .map(|what| Violation::new(Property::NothingLeft, what)),
+        );
+        if found.is_empty() {
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,128 @@
+//! What happens when. A schedule is plain data: it can be printed, compared, and shortened.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::disturbance::{self, Disturbance};
+use crate::story::{Operation, Story};
+
+/// Everything that decides a run.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// What it was made from. Delays and names follow from it, too.
+    pub seed: u64,
+    /// How the operator is set up.
+    pub setup: Setup,
+    /// What happens, in order of time.
+    pub steps: Vec<Step>,
+}
+
+/// How the operator is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// How many replicas there are. More than one elect a leader.
+    pub replicas: usize,
+    /// Whether lists are streamed.
+    pub streaming_lists: bool,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// When, from the start.
+    pub at: Duration,
+    /// What.
+    pub act: Act,
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Users and their tools do something. They are not disturbed.
+    Operate(Operation),
+    /// Something goes wrong.
+    Disturb(Disturbance),
+}
+
+impl Schedule {
+    /// The schedule of a seed.
+    pub fn of<S: Story>(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let setup = Setup {
+            replicas: if S::REPLICATED && random.random_bool(0.3) {
+                2
+            } else {
+                1
+            },
+            streaming_lists: random.random(),
+        };
+        let operations = S::operations(&mut random);
+        let length = operations.iter().map(|(at, _)| *at).max().unwrap_or_default();
+        let disturbances = disturbance::generate(&mut random, length, setup.replicas);
+        let mut steps: Vec<Step> = operations
+            .into_iter()
+            .map(|(at, operation)| (at, Act::Operate(operation)))
+            .chain(
+                disturbances
+                    .into_iter()
+                    .map(|(at, what)| (at, Act::Disturb(what))),
+            )
+            .map(|(at, act)| Step { at, act })
+            .collect();
+        steps.sort_by_key(|step| step.at);
+        Self { seed, setup, steps }
+    }
+
+    /// The same without anything going wrong, and with one replica, which is all that is needed then.
+    #[must_use]
+    pub fn undisturbed(&self) -> Self {
+        let operates = |step: &&Step| matches!(step.act, Act::Operate(_));
+        Self {
+            seed: self.seed,
+            setup: Setup {
+                replicas: 1,
+                ..self.setup
+            },
+            steps: self.steps.iter().filter(operates).cloned().collect(),
+        }
+    }
+
+    /// The same setup with other steps.
+    #[must_use]
+    pub fn with(&self, steps: Vec<Step>) -> Self {
+        Self {
+            steps,
+            ..self.clone()
+        }
+    }
+
+    /// When the last step happens.
+    pub fn length(&self) -> Duration {
+        self.steps.last().map_or(Duration::ZERO, |step| step.at)
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setup {
+            replicas,
+            streaming_lists,
+        } = self.setup;
+        writeln!(
+            f,
+            "seed {}, {replicas} replica(s), streaming lists: {streaming_lists}",
+            self.seed
+        )?;
+        for Step { at, act } in &self.steps {
+            let seconds = at.as_secs_f64();
+            match act {
+                Act::Operate(operation) => writeln!(f, "{seconds:9.3}  {operation}")?,
+                Act::Disturb(what) => writeln!(f, "{seconds:9.3}  ! {what:?}")?,
+            }
+        }
+        Ok(())
+    }
+}

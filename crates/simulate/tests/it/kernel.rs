@@ -1,0 +1,31 @@
+//! Short campaigns: the seeds that every change is tried on.
+
+use stanchion_simulate::campaign::{Campaign, quiet_panics};
+use stanchion_simulate::stories::{Gitlab, Kernel};
+use stanchion_simulate::story::Story;
+
+fn holds<S: Story>(seeds: u64) {
+    quiet_panics();
+    let campaign = Campaign {
+        first: 0,
+        seeds,
+        jobs: std::thread::available_parallelism().map_or(2, usize::from),
+        attempts: 200,
+        limit: None,
+    };
+    let report = campaign.run::<S>();
+    if let Some(failure) = report.failure {
+        panic!("{failure}");
+    }
+    assert_eq!(report.runs, seeds);
+}
+
+#[test]
+fn the_kernel_holds() {
+    holds::<Kernel>(100);
+}
+
+#[test]
+fn gitlab_holds() {
+    holds::<Gitlab>(10);
+}

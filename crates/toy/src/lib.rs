@@ -1,0 +1,26 @@
+//! The toy: a small controller with everything a controller can have, for the kernel to be proved with. The kernel's
+//! tests run it against a cluster, the simulator on paused time.
+//!
+//! A `Widget` reads a Secret, owns a `ConfigMap`, and stands for one thing in a [`World`] outside the
+//! cluster, which its finalizer guards. What it shall do wrong is in its spec (for the pure steps) or in
+//! the world (for the others, where the fault must be able to come and go without a new generation).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "test code: a world that is broken is reported by failing the test, and the toy panics on demand"
+)]
+
+mod controller;
+#[allow(
+    unreachable_pub,
+    reason = "the derive of `KubeSchema` repeats the type in a private place"
+)]
+mod widget;
+mod world;
+
+pub use controller::{FINALIZER, POKE, Toy};
+pub use widget::{Boom, Widget, WidgetSpec, WidgetStatus, crd};
+pub use world::{Thing, World};
