@@ -126,7 +126,6 @@ async fn work<S: Story>(bed: &Bed<S>, index: usize, fence: Fence) {
         metrics,
         instance: format!("replica-{index}"),
         settings: Settings {
-            // kube takes those that wait for a slot in the order of a random hash: with enough slots, none waits.
             concurrency: 64,
             streaming_lists: bed.setup.streaming_lists,
             ..Settings::default()

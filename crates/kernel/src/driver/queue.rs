@@ -80,10 +80,11 @@ impl Queue {
             }
             let next = self.lock().timers.next();
             tokio::select! {
-                Some((key, again)) = running.next(), if !running.is_empty() => self.finish(&key, again),
+                biased;
                 () = shutdown.cancelled(), if !stopping => stopping = true,
-                () = self.0.joined.notified(), if !stopping => {}
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if !stopping && next.is_some() => self.ring(),
+                Some((key, again)) = running.next(), if !running.is_empty() => self.finish(&key, again),
+                () = self.0.joined.notified(), if !stopping => {}
             }
         }
     }
