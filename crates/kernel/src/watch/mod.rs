@@ -16,7 +16,6 @@ use std::time::Duration;
 use kube::Resource;
 use kube::core::ApiResource;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
-use rand::Rng as _;
 
 pub(crate) use attend::attend;
 
@@ -39,7 +38,7 @@ impl Iterator for Pauses {
     fn next(&mut self) -> Option<Duration> {
         let pause = self.0;
         self.0 = pause.saturating_mul(2).min(LONGEST_PAUSE);
-        Some(pause + pause.mul_f64(rand::rng().random_range(0.0..0.5)))
+        Some(pause + pause.mul_f64(crate::ambient::fraction() / 2.0))
     }
 }
 

@@ -91,7 +91,12 @@ impl Related {
         let foreign = self.foreign.into_iter().map(|((kind, scope), subscribers)| {
             foreign::watch::follow(client.clone(), kind, scope, subscribers, config.clone(), synced)
         });
-        self.watches
+        // In a fixed order, so that a simulated run follows from its seed alone.
+        let mut watches: Vec<_> = self.watches.into_iter().collect();
+        watches.sort_by_cached_key(|((watch, scope), _)| {
+            (kind_key(&watch.resource), watch.only_ours, scope.to_string())
+        });
+        watches
             .into_iter()
             .map(|((watch, scope), subscribers)| {
                 let name = format!("watch of {} in {scope}", watch.resource.plural);
