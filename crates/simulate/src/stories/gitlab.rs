@@ -159,6 +159,7 @@ impl Story for Gitlab {
         let setup = Setup {
             pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
             fingerprints: Arc::clone(&self.fingerprints),
+            tenants: Arc::default(),
         };
         operator.add(InstanceController::new(setup), scope);
     }
