@@ -9,6 +9,8 @@
 //! | [`flux`] | what Flux is told, and what it says |
 //! | [`account`] | as whom Flux installs: never as itself |
 //! | [`charts`] | where charts may come from |
+//! | [`helm`] | what a plain `helm install` left behind |
+//! | [`record`] | what outlives an instance: the version that ran last |
 //! | [`instance`] | the controller: validate, observe, plan, apply, report |
 //! | [`login`] | how GitLab reaches its database, Redis and mail server |
 
@@ -16,8 +18,10 @@ pub mod account;
 pub mod backends;
 pub mod charts;
 pub mod flux;
+pub mod helm;
 pub mod instance;
 pub mod login;
+pub mod record;
 mod setup;
 pub mod storage;
 pub mod values;

@@ -10,7 +10,7 @@ use stanchion_api::{
     PostgresUser, SupabaseProject,
 };
 use stanchion_gitlab::InstanceController as GitlabController;
-use stanchion_kernel::admission::Webhook;
+use stanchion_kernel::admission::{Webhook, validation};
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::scope::Scope;
@@ -117,7 +117,7 @@ pub(crate) const ALL: &[Controller] = &[
                 stanchion_gitlab::account::release_rules(),
             )]
         },
-        webhooks: |_, _| Vec::new(),
+        webhooks: |_, _| vec![validation::<GitlabController>()],
         add: |setup, scopes, operator| {
             let setup = stanchion_gitlab::Setup {
                 pools: setup.pools.clone(),

@@ -1,8 +1,10 @@
 //! What a GitLab stands on: managed by another operator, or brought along.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::patterns;
 
 /// One server, or several of which one leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,16 +21,12 @@ pub enum Topology {
 pub struct Volume {
     /// Its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "quantity")]
+    #[schemars(schema_with = "patterns::quantity")]
     pub size: Option<Quantity>,
     /// Its storage class; the cluster's default one otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub storage_class: Option<String>,
-}
-
-fn quantity(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "x-kubernetes-int-or-string": true })
 }
 
 /// The database. Once it is made, a managed one is left alone but for its size: it outlives the instance.
@@ -58,7 +56,7 @@ pub struct Postgres {
     /// The Secret of a database that is brought along: `host`, `port`, `password`, and `database` and `username` where
     /// they are not `gitlabhq_production` and `gitlab`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
 }
 
@@ -81,7 +79,7 @@ pub struct Redis {
     pub storage: Volume,
     /// The Secret of a Redis that is brought along: `host`, `port` and `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
 }
 
@@ -108,7 +106,7 @@ pub struct ObjectStorage {
     /// The Secret with `accessKey`, `secretKey`, `endpoint`, `region` and the name of each bucket, such as
     /// `bucket.lfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
 }
 
@@ -119,6 +117,6 @@ pub struct Smtp {
     /// The Secret with `host`, `port`, `username` and `password`; also `from`, `replyTo`, `authentication` and
     /// `starttls` where they are not the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
 }

@@ -4,6 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::patterns;
+
 /// Values for the chart: untyped, because they are the chart's.
 pub type Values = Map<String, Value>;
 
@@ -13,7 +15,7 @@ pub type Values = Map<String, Value>;
 pub struct Helm {
     /// The chart's version, whatever the version map says: nothing is checked about the way to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), pattern(patterns::CHART_VERSION))]
     pub version: Option<String>,
     /// Values that win over all others: maps are joined, lists are replaced, null takes away.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -34,7 +36,7 @@ pub struct ChartRepository {
     pub url: String,
     /// The Secret with `username` and `password`, as Flux reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 mod backends;
 mod helm;
+pub mod patterns;
 mod profile;
 mod status;
 mod upgrade;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 use kube::{CustomResource, KubeSchema};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::loose::Loose;
@@ -62,6 +63,11 @@ pub mod condition {
     printcolumn(name = "Host", type_ = "string", json_path = ".status.host"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.observedVersion"),
     printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
+    printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.message",
@@ -78,18 +84,18 @@ pub struct GitlabInstanceSpec {
     /// GitLab's version: exact (`17.11.7`), the newest known of a major or minor one (`17`, `18.5`), or an alias of the
     /// version map (`latest`, `stable`).
     #[serde(default = "latest")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), pattern(patterns::VERSION))]
     pub version: String,
     /// The Community or the Enterprise Edition.
     #[serde(default)]
     pub edition: Edition,
     /// The `GitlabProfile` whose defaults are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub profile: Option<String>,
     /// The Secret with the license, under the key `license`. The Enterprise Edition needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), pattern(patterns::NAME_OR_NOTHING))]
     pub license_secret: Option<String>,
     /// Where it is reached.
     pub domains: Domains,
@@ -110,14 +116,15 @@ pub struct GitlabInstanceSpec {
     pub smtp: Smtp,
     /// When backups are made, as a cron line; the profile's by default, and none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 9, max = 100))]
+    #[schemars(length(min = 6, max = 100), pattern(patterns::CRON))]
     pub backup_schedule: Option<String>,
     /// Labels that a node must have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "patterns::labels")]
     pub node_selector: BTreeMap<String, String>,
     /// Taints that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "tolerations")]
+    #[schemars(schema_with = "patterns::tolerations")]
     pub tolerations: Vec<Loose<Toleration>>,
     /// The chart, and what it is told beside everything above.
     #[serde(default)]
@@ -132,13 +139,6 @@ pub struct GitlabInstanceSpec {
 
 fn latest() -> String {
     "latest".into()
-}
-
-fn tolerations(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array", "maxItems": 64,
-        "items": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
-    })
 }
 
 /// An edition.
@@ -165,19 +165,19 @@ impl Edition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Domains {
     /// The host of GitLab itself, such as `git.example.com`.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub gitlab: String,
     /// The host of the container registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub registry: Option<String>,
     /// The host of the agent server for Kubernetes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub kas: Option<String>,
     /// The domain under which each site of GitLab Pages has a host of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub pages: Option<String>,
 }
 

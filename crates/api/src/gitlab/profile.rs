@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use super::Topology;
 use super::helm::{ChartRepository, Values, free_form};
+use super::patterns;
 
 /// Defaults that instances share.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,10 +45,7 @@ pub struct ProfileRelease {
     /// operator makes. The administrator creates it in that namespace, with the rights that the chart needs there: who
     /// may write an instance in that namespace uses these rights through the values of the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 253),
-        pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
-    )]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub service_account_name: Option<String>,
     /// Where the instances of this profile find the chart, where they name no repository themselves. It needs not be
     /// among the repositories that the operator allows to everybody.
@@ -70,7 +68,7 @@ pub struct ProfileDefaults {
     pub elasticsearch: ElasticsearchDefaults,
     /// When backups are made, as a cron line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 9, max = 100))]
+    #[schemars(length(min = 6, max = 100), pattern(patterns::CRON))]
     pub backup_schedule: Option<String>,
     /// Values for the chart; everything else wins over them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

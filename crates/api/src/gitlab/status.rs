@@ -23,7 +23,7 @@ pub struct GitlabInstanceStatus {
     /// Where it is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The version that runs; before the first one runs, the one that is being installed.
+    /// The version that runs, once one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_version: Option<String>,
     /// The last version that ran. It outlives the release: the database is not older than that.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use super::helm::{ChartRepository, Values, free_form};
+use super::patterns;
 
 /// The name of the map that instances look into.
 pub const DEFAULT_MAP: &str = "default";
@@ -46,7 +47,7 @@ pub struct GitlabVersionMapSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ChartOf {
     /// The chart's version.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), pattern(patterns::CHART_VERSION))]
     pub chart_version: String,
     /// Values for the chart of this version; they win over the profile's.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -21,6 +21,10 @@ pub struct Release {
     pub progress: Progress,
     /// What was installed last without failing.
     pub running: Option<Running>,
+    /// Since when Flux is at work, as far as it says so.
+    pub working_since: Option<Timestamp>,
+    /// How long Flux works at it at most.
+    pub timeout: Option<SignedDuration>,
     /// Somebody has told Flux to leave it alone.
     pub suspended: bool,
     /// It is being uninstalled.
@@ -92,6 +96,8 @@ impl Release {
             account: text("/spec/serviceAccountName"),
             progress: progress(data, object.metadata.generation, suspended),
             running: running(data),
+            working_since: working_since(data),
+            timeout: text("/spec/timeout").and_then(|text| text.parse().ok()),
             suspended,
             leaving: object.metadata.deletion_timestamp.is_some(),
         }
@@ -100,6 +106,11 @@ impl Release {
     /// Whether Flux has done what the object asks for.
     pub fn is_done(&self) -> bool {
         self.progress == Progress::Done
+    }
+
+    /// When Flux has ended what it is at, at the latest.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.working_since?.checked_add(self.timeout?).ok()
     }
 
     /// What Flux says, where it failed because the account may not create something that is in the chart.
@@ -176,6 +187,16 @@ fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress 
         },
         _ => Progress::Working(said("message")),
     }
+}
+
+/// Flux says that it is at work by a `Ready` that is neither true nor false.
+fn working_since(data: &Value) -> Option<Timestamp> {
+    let conditions = data.pointer("/status/conditions")?.as_array()?;
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready")?;
+    let since = ready["lastTransitionTime"]
+        .as_str()
+        .filter(|_| ready["status"] == "Unknown")?;
+    since.parse().ok()
 }
 
 /// The newest release that was deployed: a failed upgrade leaves the one before in the history.
@@ -285,6 +306,19 @@ mod tests {
         );
         let undated = release(1, &json!({ "conditions": ready("False", "SourceNotReady", 1) }));
         assert_eq!(undated.clone().judged(Timestamp::MAX), undated);
+    }
+
+    #[test]
+    fn how_long_flux_is_at_work_is_known() {
+        let at_work = |status: &str| {
+            let mut conditions = ready(status, "Progressing", 1);
+            conditions[0]["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+            let mut release = release(1, &json!({ "conditions": conditions }));
+            release.timeout = "45m0s".parse().ok();
+            release.until()
+        };
+        assert_eq!(at_work("Unknown"), "2026-01-01T00:45:00Z".parse().ok());
+        assert_eq!(at_work("True"), None);
     }
 
     #[test]

@@ -3,13 +3,15 @@
 
 use kube::core::{ApiResource, DynamicObject};
 use stanchion_kernel::Problem;
+use stanchion_kernel::events::Notice;
+use stanchion_kernel::text::shorten;
 
 use super::findings::Obstacle;
 use super::observe::Remains;
 use super::plan::{self, Deed, Plan};
 use super::secrets;
 use crate::account;
-use crate::flux::Release;
+use crate::flux::{Progress, Release};
 
 /// What is to be done next.
 pub fn plan(instance: &str, remains: &Remains) -> Result<Plan, Problem> {
@@ -33,35 +35,141 @@ pub fn plan(instance: &str, remains: &Remains) -> Result<Plan, Problem> {
     let account = plan::remove_account(instance, &remains.account);
     Ok(Plan {
         deeds: secrets.chain(account).collect(),
-        obstacle: None,
+        ..Plan::default()
     })
+}
+
+/// What stays, told while there is still somebody to tell.
+pub fn left_behind(instance: &str, remains: &Remains) -> Vec<Notice> {
+    if remains.retained.is_empty() {
+        return Vec::new();
+    }
+    let words = format!(
+        "{} stay, with their disks and Secrets, and so do the Secrets and claims that GitLab's chart has made, \
+         {instance}-rails-secret among them: a new instance of this name finds them again",
+        remains.retained.join(", ")
+    );
+    vec![Notice::normal("Retained", "Delete", words)]
 }
 
 /// Flux leaves what it has installed where it is when a release goes that is suspended. GitLab would then run on without
 /// what it reads, so that is for a person to decide.
 fn uninstall(kind: &ApiResource, release: &DynamicObject) -> Plan {
+    let release_of = Release::of(release);
     let Release {
         object: name,
         suspended,
         leaving,
         ..
-    } = Release::of(release);
-    if suspended && !leaving {
+    } = &release_of;
+    if *suspended && !leaving {
         let words = format!(
             "HelmRelease {name} is suspended, and Flux would uninstall nothing: flux resume lets GitLab go; \
              delete the HelmRelease to leave GitLab behind, without the Secrets of its buckets"
         );
         return Plan {
-            deeds: Vec::new(),
             obstacle: Some(Obstacle::pending("ReleaseSuspended", words)),
+            ..Plan::default()
         };
     }
-    let words = format!(
-        "Flux uninstalls HelmRelease {name}. If Flux is no longer there, take the finalizers off that object"
-    );
+    let (reason, words) = waits_for(&release_of);
     let deed = Deed::Uninstall(kind.clone(), Box::new(release.clone()));
     Plan {
-        deeds: if leaving { Vec::new() } else { vec![deed] },
-        obstacle: Some(Obstacle::pending("Uninstalling", words)),
+        deeds: if *leaving { Vec::new() } else { vec![deed] },
+        obstacle: Some(Obstacle::pending(reason, words)),
+        ..Plan::default()
+    }
+}
+
+/// What an uninstallation waits for, until when, and how to wait no longer.
+fn waits_for(release: &Release) -> (&'static str, String) {
+    let name = &release.object;
+    let way_out = format!(
+        "kubectl patch helmrelease {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+    );
+    let installed = release.name.as_deref().unwrap_or(name);
+    match (&release.progress, release.working_since) {
+        (Progress::Failed { reason, message }, _) if reason == "UninstallFailed" => (
+            "UninstallFailed",
+            format!(
+                "Flux cannot uninstall HelmRelease {name} and tries again: {}. To leave GitLab behind: {way_out}",
+                shorten(message.trim_end_matches('.'), 1024)
+            ),
+        ),
+        (Progress::Working(words), Some(_)) => {
+            let until = release.until().map_or_else(String::new, |until| {
+                let until = until.round(jiff::Unit::Minute).unwrap_or(until);
+                format!(", at {until} at the latest")
+            });
+            (
+                "WaitingForFlux",
+                format!(
+                    "Flux is still at work on HelmRelease {name} ({}) and uninstalls it when that has ended{until}. To wait no \
+                     longer: {way_out}, and then helm uninstall {installed} for what Flux has installed until then",
+                    shorten(words.trim_end_matches('.'), 256)
+                ),
+            )
+        }
+        _ => (
+            "Uninstalling",
+            format!("Flux uninstalls HelmRelease {name}. If Flux is no longer there: {way_out}"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(status: &str, reason: &str, message: &str) -> (&'static str, String) {
+        let release: DynamicObject = serde_json::from_value(json!({
+            "metadata": { "name": "shop-gitlab", "generation": 1, "deletionTimestamp": "2026-01-01T00:10:00Z" },
+            "spec": { "timeout": "45m0s", "releaseName": "shop" },
+            "status": { "conditions": [{
+                "type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
+        }))
+        .unwrap();
+        let plan = uninstall(&crate::flux::HELM_RELEASE.at("v2"), &release);
+        let obstacle = plan.obstacle.unwrap();
+        (obstacle.reason, obstacle.message)
+    }
+
+    #[test]
+    fn what_is_waited_for_is_told_with_its_end_and_a_way_out() {
+        let (reason, words) = told(
+            "Unknown",
+            "Progressing",
+            "Running 'install' action with timeout of 45m0s",
+        );
+        assert_eq!(reason, "WaitingForFlux");
+        for part in [
+            "Running 'install'",
+            "2026-01-01T00:45:00Z",
+            "\"finalizers\":null",
+            "helm uninstall shop",
+        ] {
+            assert!(words.contains(part), "{words}");
+        }
+        let (reason, words) = told("True", "InstallSucceeded", "");
+        assert_eq!(reason, "Uninstalling");
+        assert!(words.contains("\"finalizers\":null"), "{words}");
+        let (reason, words) = told("False", "UninstallFailed", "no rights.");
+        assert_eq!(reason, "UninstallFailed");
+        assert!(words.contains("no rights."), "{words}");
+    }
+
+    /// A release that is long gone has no status at all.
+    #[test]
+    fn a_release_without_a_status_is_uninstalled() {
+        let release: DynamicObject = serde_json::from_value(json!({
+            "metadata": { "name": "shop-gitlab" }, "spec": Value::Null,
+        }))
+        .unwrap();
+        let plan = uninstall(&crate::flux::HELM_RELEASE.at("v2"), &release);
+        assert_eq!(plan.deeds.len(), 1);
     }
 }

@@ -78,6 +78,7 @@ mod tests {
             name: "shop".into(),
             namespace: "gl".into(),
             installed: None,
+            secrets: Vec::new(),
             spec: serde_json::from_value(json!({
                 "domains": { "gitlab": "git.example.com" },
                 "postgres": { "credentialsSecret": "pg" },

@@ -7,6 +7,7 @@ pub mod database;
 pub mod farewell;
 pub mod findings;
 pub mod marks;
+pub mod memory;
 pub mod observe;
 pub mod plan;
 pub mod report;
@@ -34,12 +35,16 @@ use crate::flux;
 /// Keeps instances as `GitlabInstance` objects say.
 pub struct InstanceController {
     setup: Setup,
+    memory: memory::Memory,
 }
 
 impl InstanceController {
     /// A controller with these connections.
     pub fn new(setup: Setup) -> Self {
-        Self { setup }
+        Self {
+            setup,
+            memory: memory::Memory::default(),
+        }
     }
 }
 
@@ -124,7 +129,7 @@ impl Reconciler for InstanceController {
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
-        observe::observe(&self.setup, read, target).await
+        observe::observe(&self.setup, &self.memory, read, target).await
     }
 
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
@@ -134,12 +139,18 @@ impl Reconciler for InstanceController {
     async fn apply(
         &self,
         write: &Writer,
-        _: &Self::Target,
-        _: &Self::Observed,
+        target: &Self::Target,
+        observed: &Self::Observed,
         plan: Self::Plan,
         applied: &mut Self::Applied,
     ) -> Result<(), Problem> {
-        apply::apply(write, plan, applied).await
+        // What is half done is not known.
+        self.memory.forget(&write.subject().uid);
+        let obstacle = apply::apply(write, plan, applied).await?;
+        if let (target::Target::Instance(wanted), observe::Observed::Instance(seen)) = (target, observed) {
+            self.memory.keep(wanted, seen, applied);
+        }
+        obstacle.map_or(Ok(()), |obstacle| Err(obstacle.problem()))
     }
 
     fn report(

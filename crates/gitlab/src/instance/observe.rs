@@ -7,8 +7,9 @@ use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, ObjectMeta};
 use secrecy::SecretString;
+use stanchion_api::gitlab::patterns::is_name;
 use stanchion_api::gitlab::{DEFAULT_MAP, GitlabProfileSpec, GitlabVersionMapSpec};
 use stanchion_api::{GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::apply::is_owned;
@@ -20,14 +21,17 @@ use stanchion_kernel::{Problem, Reader};
 use super::database::{self, Answer};
 use super::findings::{ASKING, Findings};
 use super::marks;
+use super::memory::{Kept, Memory, Shapes};
 use super::secrets as made;
 use super::target::{Leaving, Target, Wanted};
 use crate::Setup;
 use crate::account;
-use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
+use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
 use crate::backends::{elasticsearch, percona, redis};
 use crate::charts::Tenants;
-use crate::flux::{self, HELM_RELEASE, HELM_REPOSITORY};
+use crate::flux::{self, HELM_RELEASE, HELM_REPOSITORY, Release};
+use crate::helm::{self, Deployed, Unreadable};
+use crate::record;
 use crate::values::Checksums;
 
 /// What was read.
@@ -57,6 +61,9 @@ pub struct Seen {
     pub given_account: bool,
     /// The Secrets that are named or made, as far as they are there.
     pub secrets: BTreeMap<String, Secret>,
+    /// Whether nothing of the storage has changed since what is made of it was as it should be. The Secrets are then only
+    /// shapes.
+    pub storage_settled: bool,
     /// What the database is told first.
     pub init: Option<ConfigMap>,
     /// What comes of the Redis.
@@ -67,6 +74,10 @@ pub struct Seen {
     pub repository_kind: Option<Served>,
     /// How Flux is told what to install.
     pub release_kind: Option<Served>,
+    /// What Helm itself has deployed, where Flux does not know of it; or why that cannot be read.
+    pub helm: Option<Result<Deployed, Unreadable>>,
+    /// What was recorded when a version ran last.
+    pub record: Option<ConfigMap>,
     /// Where charts are.
     pub repository: Option<DynamicObject>,
     /// What is installed.
@@ -96,6 +107,8 @@ pub struct Remains {
     pub secrets: Vec<Secret>,
     /// The account that was made for it.
     pub account: account::Found,
+    /// What other operators run for it, and stays: each with its kind and name. Only once the release is gone.
+    pub retained: Vec<String>,
     /// The instance, as writes know it.
     pub subject: Subject,
 }
@@ -103,11 +116,15 @@ pub struct Remains {
 impl Backend {
     /// Whether it is there and was not made here: it may be somebody's database.
     pub fn is_somebody_elses(&self) -> bool {
-        let Some(object) = &self.object else { return false };
-        let labels = object.metadata.labels.as_ref();
-        let made_by = labels.and_then(|labels| labels.get(MANAGED_BY.0));
-        made_by.map(String::as_str) != Some(MANAGED_BY.1)
+        let object = self.object.as_ref();
+        object.is_some_and(|object| !is_made_here(&object.metadata))
     }
+}
+
+/// Whether this operator made it.
+pub fn is_made_here(meta: &ObjectMeta) -> bool {
+    let label = meta.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY.0));
+    label.map(String::as_str) == Some(MANAGED_BY.1)
 }
 
 impl Seen {
@@ -122,13 +139,20 @@ impl Seen {
 }
 
 /// Reads everything that the plan needs.
-pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Observed, Problem> {
+pub async fn observe(
+    setup: &Setup,
+    memory: &Memory,
+    read: &Reader,
+    target: &Target,
+) -> Result<Observed, Problem> {
     match target {
         Target::Instance(wanted) => {
-            let seen = Box::pin(instance(setup, read, wanted)).await?;
+            let kept = memory.recall(&read.subject().uid);
+            let seen = Box::pin(instance(setup, kept.as_deref(), read, wanted)).await?;
             Ok(Observed::Instance(Box::new(seen)))
         }
         Target::Leaving(leaving) => {
+            memory.forget(&read.subject().uid);
             let remains = remains(read, leaving).await?;
             Ok(Observed::Leaving(Box::new(remains)))
         }
@@ -136,9 +160,19 @@ pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Ob
     }
 }
 
-async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen, Problem> {
+async fn instance(
+    setup: &Setup,
+    kept: Option<&Kept>,
+    read: &Reader,
+    wanted: &Wanted,
+) -> Result<Seen, Problem> {
     let spec = &wanted.spec;
     let map = async {
+        if read.is_unchanged_cluster_wide::<GitlabVersionMap>(DEFAULT_MAP)
+            && let Some(kept) = kept
+        {
+            return Ok(kept.map.clone());
+        }
         let map: Option<GitlabVersionMap> = read.get_cluster_wide(DEFAULT_MAP).await?;
         Ok::<_, Problem>(map.map(|map| map.spec))
     };
@@ -146,6 +180,11 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
         let Some(name) = &spec.profile else {
             return Ok(None);
         };
+        if read.is_unchanged_cluster_wide::<GitlabProfile>(name)
+            && let Some(kept) = kept
+        {
+            return Ok(kept.profile.clone());
+        }
         let profile: Option<GitlabProfile> = read.get_cluster_wide(name).await?;
         Ok::<_, Problem>(profile.map(|profile| profile.spec))
     };
@@ -153,16 +192,29 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
         if !spec.postgres.managed {
             return Ok(None);
         }
-        read.get::<ConfigMap>(&percona::init_name(&wanted.name)).await
+        config_map(
+            read,
+            &percona::init_name(&wanted.name),
+            kept.map(|kept| &kept.init),
+        )
+        .await
     };
-    let (map, profile, secrets, init, flux, account) = tokio::try_join!(
+    let record_name = record::name(&wanted.name);
+    let (map, profile, secrets, init, flux, account, record) = tokio::try_join!(
         map,
         profile,
-        secrets(read, wanted),
+        secrets(setup, kept, read, wanted),
         init,
-        flux(read, wanted),
-        own_account(read, &wanted.name)
+        flux(read, kept, wanted),
+        own_account(read, kept.map(|kept| &kept.account), &wanted.name),
+        config_map(read, &record_name, kept.map(|kept| &kept.record))
     )?;
+    let (
+        Shapes {
+            secrets, checksums, ..
+        },
+        storage_settled,
+    ) = secrets;
     let given = profile
         .as_ref()
         .and_then(|profile| profile.release.service_account_name.as_ref());
@@ -175,10 +227,13 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
     let password = lacks_password.then(marks::password).transpose()?;
     let mut seen = Seen {
         subject: Some(read.subject().clone()),
-        checksums: marks::checksums(&setup.fingerprints, &read.subject().uid, wanted, &secrets),
+        checksums,
+        storage_settled,
         tenants: Arc::clone(&setup.tenants),
         account,
         given_account,
+        record,
+        helm: None,
         map,
         profile,
         secrets,
@@ -190,39 +245,89 @@ async fn instance(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Seen,
         password,
         ..Seen::default()
     };
+    seen.helm = predecessor(read, wanted, seen.release.as_ref()).await?;
     backends(read, wanted, &mut seen).await?;
-    seen.database = ask(setup, wanted, &seen).await;
+    seen.database = ask(setup, read, wanted, &seen).await?;
     Ok(seen)
 }
 
 /// The Secrets that the instance names, those that other operators make for it, and those that are made here.
-async fn secrets(read: &Reader, wanted: &Wanted) -> Result<BTreeMap<String, Secret>, Problem> {
-    let (spec, name) = (&wanted.spec, wanted.name.as_str());
-    let mut names: BTreeSet<String> = [
-        spec.license_secret.clone(),
-        wanted.postgres_secret(),
-        wanted.redis_secret(),
-        spec.object_storage.credentials_secret.clone(),
-        spec.smtp.credentials_secret.clone(),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|name| !name.is_empty())
-    .collect();
-    if spec.object_storage.credentials_secret.is_some() {
-        names.extend(made::names(name));
+///
+/// Where none of them has changed since everything that is made of them was as it should be, only their shapes are known.
+async fn secrets(
+    setup: &Setup,
+    kept: Option<&Kept>,
+    read: &Reader,
+    wanted: &Wanted,
+) -> Result<(Shapes, bool), Problem> {
+    let named = wanted.named_secrets();
+    let mut names: BTreeSet<String> = named
+        .iter()
+        .flatten()
+        .filter(|name| !name.is_empty())
+        .cloned()
+        .collect();
+    // Those of a storage that is no longer named are there until nothing reads them.
+    let made = made::names(&wanted.name);
+    let has_storage = wanted.spec.object_storage.credentials_secret.is_some();
+    names.extend(
+        made.into_iter()
+            .filter(|name| has_storage || wanted.secrets.contains(name)),
+    );
+    // Each is asked for, so that each goes on to wake.
+    let changed = names
+        .iter()
+        .filter(|name| !read.is_unchanged::<Secret>(name))
+        .count();
+    let kept = kept.and_then(|kept| kept.secrets.as_ref());
+    if let (Some(shapes), 0) = (kept.filter(|kept| kept.named == named), changed) {
+        return Ok((shapes.clone(), true));
     }
     let found = try_join_all(names.into_iter().map(async |name| {
         let secret: Option<Secret> = read.get(&name).await?;
         Ok::<_, Problem>(secret.map(|secret| (name, secret)))
     }))
     .await?;
-    Ok(found.into_iter().flatten().collect())
+    let secrets = found.into_iter().flatten().collect();
+    let checksums = marks::checksums(&setup.fingerprints, &read.subject().uid, wanted, &secrets);
+    let read = Shapes {
+        named,
+        secrets,
+        checksums,
+    };
+    Ok((read, false))
+}
+
+/// A `ConfigMap`, read only if it has changed.
+async fn config_map(
+    read: &Reader,
+    name: &str,
+    kept: Option<&Option<ConfigMap>>,
+) -> Result<Option<ConfigMap>, Problem> {
+    if read.is_unchanged::<ConfigMap>(name)
+        && let Some(kept) = kept
+    {
+        return Ok(kept.clone());
+    }
+    read.get(name).await
 }
 
 /// The account that is made for an instance.
-async fn own_account(read: &Reader, instance: &str) -> Result<account::Found, Problem> {
+async fn own_account(
+    read: &Reader,
+    kept: Option<&account::Found>,
+    instance: &str,
+) -> Result<account::Found, Problem> {
     let name = account::name(instance);
+    let unchanged = [
+        read.is_unchanged::<ServiceAccount>(&name),
+        read.is_unchanged::<RoleBinding>(&name),
+    ];
+    if unchanged == [true, true]
+        && let Some(kept) = kept
+    {
+        return Ok(kept.clone());
+    }
     let (account, binding) =
         tokio::try_join!(read.get::<ServiceAccount>(&name), read.get::<RoleBinding>(&name))?;
     Ok(account::Found { account, binding })
@@ -235,12 +340,15 @@ type Flux = (
     Option<DynamicObject>,
 );
 
-async fn flux(read: &Reader, wanted: &Wanted) -> Result<Flux, Problem> {
+async fn flux(read: &Reader, kept: Option<&Kept>, wanted: &Wanted) -> Result<Flux, Problem> {
     let (repositories, releases) =
         tokio::try_join!(read.served(&HELM_REPOSITORY), read.served(&HELM_RELEASE))?;
     let name = flux::name(&wanted.name);
     let repository = match &repositories {
-        Some(kind) => read.get_foreign(&kind.resource, &name).await?,
+        Some(kind) => match kept.filter(|_| read.is_foreign_unchanged(&kind.resource, &name)) {
+            Some(kept) => kept.repository.clone(),
+            None => read.get_foreign(&kind.resource, &name).await?,
+        },
         None => None,
     };
     let release = match &releases {
@@ -260,6 +368,36 @@ async fn release(read: &Reader, kind: &Served, name: &str) -> Result<Option<Dyna
         .into_iter()
         .find(|release| is_owned(&release.metadata, read.subject()));
     Ok(ours)
+}
+
+/// What Helm itself has deployed under the release's name. Only before anything is known to run: from then on Flux says it.
+async fn predecessor(
+    read: &Reader,
+    wanted: &Wanted,
+    release: Option<&DynamicObject>,
+) -> Result<Option<Result<Deployed, Unreadable>>, Problem> {
+    /// More revisions than one are deployed only where somebody made them up.
+    const REVISIONS: u32 = 16;
+    let release = release.map(Release::of);
+    let is_known = release.as_ref().is_some_and(|release| release.running.is_some());
+    if is_known || wanted.installed.is_some() {
+        return Ok(None);
+    }
+    let name = release
+        .and_then(|release| release.name)
+        .filter(|name| is_name(name))
+        .unwrap_or_else(|| wanted.name.clone());
+    let revisions = read
+        .list_metadata::<Secret>(&helm::selector(&name), REVISIONS)
+        .await?;
+    let Some(newest) = helm::newest(revisions) else {
+        return Ok(None);
+    };
+    let Some(secret) = read.get::<Secret>(&newest).await? else {
+        return Ok(None);
+    };
+    let found = tokio::task::spawn_blocking(move || helm::read(&secret)).await;
+    Ok(Some(found.unwrap_or(Err(Unreadable::Malformed))))
 }
 
 /// What is, or shall be, run by other operators.
@@ -305,19 +443,36 @@ async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(),
 
 /// Asks the database, where an answer decides something: before a brought one is used for the first time, and before an
 /// upgrade goes on.
-async fn ask(setup: &Setup, wanted: &Wanted, seen: &Seen) -> Option<Result<Answer, String>> {
+async fn ask(
+    setup: &Setup,
+    read: &Reader,
+    wanted: &Wanted,
+    seen: &Seen,
+) -> Result<Option<Result<Answer, String>>, Problem> {
     let findings = Findings::of(wanted, seen);
-    let course = findings.course.as_ref().ok()?;
+    let Ok(course) = &findings.course else {
+        return Ok(None);
+    };
     let is_first = seen.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
     let is_next = course.held.as_ref().is_some_and(|held| held.reason == ASKING);
     if !is_first && !is_next {
-        return None;
+        return Ok(None);
     }
-    let Some(psql) = findings.postgres.as_ref().ok()? else {
-        return Some(Err("only helm.values say where the database is".into()));
+    let Ok(psql) = &findings.postgres else {
+        return Ok(None);
     };
-    let secret = seen.secrets.get(&psql.password.secret)?;
-    Some(database::ask(&setup.pools, psql, secret).await)
+    let Some(psql) = psql else {
+        return Ok(Some(Err("only helm.values say where the database is".into())));
+    };
+    let secret = match seen.secrets.get(&psql.password.secret) {
+        // A shape has no password.
+        Some(_) if seen.storage_settled => read.get::<Secret>(&psql.password.secret).await?,
+        secret => secret.cloned(),
+    };
+    match secret {
+        Some(secret) => Ok(Some(database::ask(&setup.pools, psql, &secret).await)),
+        None => Ok(None),
+    }
 }
 
 async fn remains(read: &Reader, leaving: &Leaving) -> Result<Remains, Problem> {
@@ -335,10 +490,36 @@ async fn remains(read: &Reader, leaving: &Leaving) -> Result<Remains, Problem> {
             .map(async |name| read.get::<Secret>(name).await),
     )
     .await?;
+    let retained = if release.is_none() {
+        retained(read, &leaving.name).await?
+    } else {
+        Vec::new()
+    };
     Ok(Remains {
+        retained,
         release,
         secrets: secrets.into_iter().flatten().collect(),
-        account: own_account(read, &leaving.name).await?,
+        account: own_account(read, None, &leaving.name).await?,
         subject: read.subject().clone(),
     })
+}
+
+/// What other operators run for an instance, whatever its spec says by now.
+async fn retained(read: &Reader, instance: &str) -> Result<Vec<String>, Problem> {
+    let objects = [
+        (&PERCONA, percona::name(instance)),
+        (&REDIS, redis::name(instance)),
+        (&REDIS_REPLICATION, redis::name(instance)),
+        (&REDIS_SENTINEL, redis::name(instance)),
+        (&ELASTICSEARCH, elasticsearch::name(instance)),
+    ];
+    let found = try_join_all(objects.into_iter().map(async |(kind, name)| {
+        let Some(served) = read.served(kind).await? else {
+            return Ok::<_, Problem>(None);
+        };
+        let object = read.get_foreign(&served.resource, &name).await?;
+        Ok(object.map(|_| format!("{} {name}", kind.kind)))
+    }))
+    .await?;
+    Ok(found.into_iter().flatten().collect())
 }

@@ -1,21 +1,23 @@
 //! What to do about what was found. Backends are made side by side; the release waits for all that it stands on.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::{ApiResource, DynamicObject};
-use serde_json::Value;
+use serde_json::{Value, json};
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{Intent, Takeover, decide, is_owned};
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::foreign::{Foreign, Served};
 
 use super::farewell;
-use super::findings::{Account, Course, Findings, Obstacle};
-use super::observe::{Observed, Seen};
+use super::findings::{Account, Course, Findings, Obstacle, database};
+use super::observe::{Observed, Seen, is_made_here};
 use super::secrets;
 use super::target::{Target, Wanted};
 use crate::account;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
 use crate::flux::{self, Chart, Release};
+use crate::record;
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
 
@@ -26,6 +28,8 @@ pub struct Plan {
     pub deeds: Vec<Deed>,
     /// What is then still in the way.
     pub obstacle: Option<Obstacle>,
+    /// Whether the Secrets of the buckets are then as they should be.
+    pub storage_settled: bool,
 }
 
 /// One write.
@@ -78,14 +82,26 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     };
     let asking = wanted.asking(profile.as_ref().map(|profile| &profile.defaults));
     backends(&mut plan, wanted, seen, subject, &asking, course)?;
-    if let Ok(Some(buckets)) = &findings.storage {
+    plan.storage_settled = findings.storage.is_ok();
+    if let (Ok(Some(buckets)), false) = (&findings.storage, seen.storage_settled) {
         for secret in secrets::objects(&wanted.name, buckets)? {
             let live = seen.secrets.get(name_of(&secret));
             let intent = Intent::new(&secret, subject)?;
-            // A predecessor's has the same name and no owner.
+            // A predecessor's has the same name and no owner, and is in the status.
+            let is_predecessors = wanted.secrets.iter().any(|name| name == name_of(&secret));
+            let takeover = if is_predecessors {
+                Takeover::Adopt
+            } else {
+                Takeover::Refuse
+            };
             plan.deeds
-                .extend(decide(intent, live, subject, Takeover::Adopt)?.map(Deed::Secret));
+                .extend(decide(intent, live, subject, takeover)?.map(Deed::Secret));
         }
+    }
+    if let (Some(version), Some(database)) = (course.running, database(wanted, seen)) {
+        let record = Intent::to_keep(&record::object(&wanted.name, version, &database), subject)?;
+        plan.deeds
+            .extend(keep_map(record, seen.record.as_ref(), subject)?);
     }
     if findings.before_release().is_some() {
         return Ok(plan);
@@ -102,13 +118,28 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
         Intent::new(&repository, subject)?,
         seen.repository.as_ref(),
         subject,
-        Takeover::Adopt,
+        Takeover::Refuse,
     )?;
     let repository = intent.map(|intent| Deed::Foreign(repositories.resource.clone(), intent));
     plan.deeds.extend(repository);
-    plan.deeds
-        .extend(release(wanted, seen, subject, &findings, course, releases)?);
+    let release = release(wanted, seen, subject, &findings, course, releases)?;
+    if release.is_none() && findings.release.as_ref().is_some_and(Release::is_done) {
+        plan.deeds.extend(unused_secrets(wanted, seen, subject));
+    }
+    plan.deeds.extend(release);
     Ok(plan)
+}
+
+/// The Secrets of a storage that is no longer named: nothing reads them once Flux has installed GitLab without.
+fn unused_secrets(wanted: &Wanted, seen: &Seen, subject: &Subject) -> Vec<Deed> {
+    if wanted.spec.object_storage.credentials_secret.is_some() {
+        return Vec::new();
+    }
+    let made = secrets::names(&wanted.name);
+    let live = made.iter().filter_map(|name| seen.secrets.get(name));
+    live.filter(|secret| is_owned(&secret.metadata, subject))
+        .map(|secret| Deed::RemoveSecret(Box::new(secret.metadata.clone())))
+        .collect()
 }
 
 /// The account as which Flux installs comes before everything that Flux is told, and goes when no release names it.
@@ -178,9 +209,10 @@ fn backends(
 ) -> Result<(), Problem> {
     let spec = asking.spec;
     if spec.postgres.managed && seen.backend(&PERCONA).served.is_some() {
-        let init = Intent::to_keep(&percona::init(asking.instance), subject)?;
-        let init = decide(init, seen.init.as_ref(), subject, Takeover::Adopt)?;
-        plan.deeds.extend(init.map(Deed::ConfigMap));
+        let init = of_instance(percona::init(asking.instance), subject);
+        let init = Intent::to_keep(&init, subject)?;
+        let init = keep_map(init, seen.init.as_ref(), subject)?;
+        plan.deeds.extend(init);
         let wish = asking.postgres(postgres_version(seen, spec.postgres.version, course));
         keep(plan, seen, subject, &PERCONA, &percona::cluster(&wish))?;
     }
@@ -196,7 +228,7 @@ fn backends(
                 .iter()
                 .any(|(kind, _)| seen.backend(kind).is_somebody_elses());
             if let Some(password) = seen.password.as_ref().filter(|_| !is_theirs) {
-                let auth = redis::auth(asking.instance, password);
+                let auth = of_instance(redis::auth(asking.instance, password), subject);
                 plan.deeds.push(Deed::Secret(Intent::to_keep(&auth, subject)?));
             }
             for (kind, object) in objects {
@@ -211,11 +243,29 @@ fn backends(
     Ok(())
 }
 
+/// A `ConfigMap` that outlives the instance. One that somebody else made under this name stays as it is.
+fn keep_map(intent: Intent, live: Option<&ConfigMap>, subject: &Subject) -> Result<Option<Deed>, Problem> {
+    let takeover = match live {
+        Some(live) if !is_made_here(&live.metadata) => Takeover::Refuse,
+        _ => Takeover::Adopt,
+    };
+    Ok(decide(intent, live, subject, takeover)?.map(Deed::ConfigMap))
+}
+
 /// The major version of the database: what it is stays, because a new one needs more than another number here.
 fn postgres_version(seen: &Seen, asked: Option<u32>, course: &Course) -> u32 {
     percona::version(seen.backend(&PERCONA).object.as_ref())
         .or(asked)
         .unwrap_or_else(|| *versions::postgres(&course.now.version).end())
+}
+
+/// With the name of the instance: what outlives it says whose it was.
+fn of_instance(mut object: Value, subject: &Subject) -> Value {
+    let label = json!({ "metadata": { "labels": { account::INSTANCE: subject.key.name } } });
+    if let (Value::Object(object), Value::Object(label)) = (&mut object, &label) {
+        values::merge(object, label);
+    }
+    object
 }
 
 /// An object that outlives the instance. One that is there and was not made here is used as it is: it may be somebody's
@@ -235,7 +285,7 @@ fn keep(
         return Ok(());
     }
     let live = backend.object.as_ref();
-    let intent = Intent::to_keep(object, subject)?;
+    let intent = Intent::to_keep(&of_instance(object.clone(), subject), subject)?;
     let intent = decide(intent, live, subject, Takeover::Adopt)?;
     let deed = intent.map(|intent| Deed::Foreign(served.resource.clone(), intent));
     plan.deeds.extend(deed);

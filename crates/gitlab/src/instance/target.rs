@@ -24,6 +24,8 @@ pub struct Wanted {
     pub namespace: String,
     /// Its spec.
     pub spec: GitlabInstanceSpec,
+    /// The Secrets that were made for it, as far as the status knows: by this operator, or by a predecessor.
+    pub secrets: Vec<String>,
     /// The last version that ran, as far as the status knows.
     pub installed: Option<Version>,
 }
@@ -45,6 +47,17 @@ impl Wanted {
             spec: &self.spec,
             profile,
         }
+    }
+
+    /// The Secrets that the spec names or implies, each in its place: license, database, Redis, buckets, mail.
+    pub fn named_secrets(&self) -> [Option<String>; 5] {
+        [
+            self.spec.license_secret.clone(),
+            self.postgres_secret(),
+            self.redis_secret(),
+            self.spec.object_storage.credentials_secret.clone(),
+            self.spec.smtp.credentials_secret.clone(),
+        ]
     }
 
     /// The Secret of the database, brought along or made for a managed one; none where only the chart's values know it.

@@ -2,7 +2,7 @@
 
 use kube::ResourceExt as _;
 use stanchion_api::GitlabInstance;
-use stanchion_api::gitlab::{Edition, GitlabInstanceSpec};
+use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, patterns};
 use stanchion_api::loose::Loose;
 use stanchion_kernel::Problem;
 
@@ -39,6 +39,11 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
         name,
         namespace: instance.namespace().unwrap_or_default(),
         spec: instance.spec.clone(),
+        secrets: instance
+            .status
+            .as_ref()
+            .map(|status| status.secrets.clone())
+            .unwrap_or_default(),
         installed: instance
             .status
             .as_ref()
@@ -63,6 +68,7 @@ fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
     if spec.domains.gitlab.trim().is_empty() {
         return Err(invalid("domains.gitlab is empty: say where GitLab is reached"));
     }
+    texts(spec)?;
     let licensed = spec.license_secret.as_ref().is_some_and(|name| !name.is_empty());
     if spec.edition == Edition::Ee && !licensed {
         return Err(invalid(
@@ -100,6 +106,69 @@ fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
     Ok(())
 }
 
+/// What reaches the chart, and names of objects: an older definition may have let in what the present one refuses.
+fn texts(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
+    let domains = &spec.domains;
+    let hosts = [
+        ("gitlab", Some(&domains.gitlab)),
+        ("registry", domains.registry.as_ref()),
+        ("kas", domains.kas.as_ref()),
+        ("pages", domains.pages.as_ref()),
+    ];
+    for (field, host) in hosts {
+        if host.is_some_and(|host| !patterns::is_host(host)) {
+            return Err(invalid(format!(
+                "domains.{field} is not a host: write lower-case letters, digits, hyphens and dots, such as git.example.com, \
+                 without a scheme, a port, a path or a wildcard"
+            )));
+        }
+    }
+    let names = [
+        ("profile", spec.profile.as_ref()),
+        (
+            "licenseSecret",
+            spec.license_secret.as_ref().filter(|name| !name.is_empty()),
+        ),
+        (
+            "postgres.credentialsSecret",
+            spec.postgres.credentials_secret.as_ref(),
+        ),
+        ("redis.credentialsSecret", spec.redis.credentials_secret.as_ref()),
+        (
+            "objectStorage.credentialsSecret",
+            spec.object_storage.credentials_secret.as_ref(),
+        ),
+        ("smtp.credentialsSecret", spec.smtp.credentials_secret.as_ref()),
+        (
+            "helm.repository.credentialsSecret",
+            spec.helm
+                .repository
+                .as_ref()
+                .and_then(|repository| repository.credentials_secret.as_ref()),
+        ),
+    ];
+    for (field, name) in names {
+        if name.is_some_and(|name| !patterns::is_name(name)) {
+            return Err(invalid(format!(
+                "{field} is not the name of an object of Kubernetes"
+            )));
+        }
+    }
+    if spec
+        .backup_schedule
+        .as_ref()
+        .is_some_and(|line| !patterns::is_cron(line))
+    {
+        return Err(invalid(
+            "backupSchedule is not a cron line: write five fields, such as 30 2 * * *",
+        ));
+    }
+    if !patterns::are_labels(&spec.node_selector) {
+        return Err(invalid("nodeSelector has something in it that is not a label"));
+    }
+    Ok(())
+}
+
 fn invalid(message: impl Into<String>) -> Problem {
     Problem::permanent(INVALID, message)
 }
@@ -133,6 +202,26 @@ mod tests {
             (
                 |it| it["spec"]["domains"]["gitlab"] = json!(" "),
                 "domains.gitlab",
+            ),
+            (
+                |it| it["spec"]["domains"]["gitlab"] = json!("https://git.example.com"),
+                "domains.gitlab is not a host",
+            ),
+            (
+                |it| it["spec"]["domains"]["pages"] = json!("*.example.com"),
+                "domains.pages is not a host",
+            ),
+            (
+                |it| it["spec"]["backupSchedule"] = json!("every night"),
+                "backupSchedule",
+            ),
+            (
+                |it| it["spec"]["nodeSelector"] = json!({ "pool": "{{ x }}" }),
+                "nodeSelector",
+            ),
+            (
+                |it| it["spec"]["postgres"]["credentialsSecret"] = json!("../other/pg"),
+                "postgres.credentialsSecret",
             ),
             (|it| it["spec"]["edition"] = json!("ee"), "licenseSecret"),
             (|it| it["spec"]["redis"] = json!({}), "redis is nowhere"),

@@ -98,7 +98,8 @@ struct Registry<'a> {
 
 #[derive(Serialize)]
 struct Driver<'a> {
-    bucket: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bucket: Option<&'a str>,
     accesskey: &'a str,
     secretkey: &'a str,
     region: &'a str,
@@ -111,7 +112,7 @@ struct Driver<'a> {
 fn registry(buckets: &Buckets) -> Registry<'_> {
     Registry {
         s3: Driver {
-            bucket: &buckets.registry,
+            bucket: buckets.registry.as_deref(),
             accesskey: buckets.access_key.expose_secret(),
             secretkey: buckets.secret_key.expose_secret(),
             region: &buckets.region,

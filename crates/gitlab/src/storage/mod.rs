@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use secrecy::SecretString;
+use stanchion_api::gitlab::Domains;
 
 pub use derived::{Derived, Unwritable};
 use endpoint::Endpoint;
@@ -25,7 +26,8 @@ pub struct Buckets {
     secret_key: SecretString,
     endpoint: Endpoint,
     region: String,
-    pub registry: String,
+    /// None where the registry is off, and none is named.
+    pub registry: Option<String>,
     pub lfs: String,
     pub artifacts: String,
     pub uploads: String,
@@ -35,9 +37,28 @@ pub struct Buckets {
     pub ci_secure_files: String,
     pub dependency_proxy: String,
     pub backups: String,
-    pub pages: String,
+    /// None where Pages are off, and none is named.
+    pub pages: Option<String>,
     /// Where a backup is laid while it is restored: the bucket of the backups, if there is none for it.
     pub tmp: String,
+}
+
+/// The parts of GitLab that can be off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Parts {
+    pub registry: bool,
+    pub pages: bool,
+}
+
+impl Parts {
+    /// What has a domain is on.
+    pub fn of(domains: &Domains) -> Self {
+        Self {
+            registry: domains.registry.is_some(),
+            pages: domains.pages.is_some(),
+        }
+    }
 }
 
 /// Why a Secret does not describe an object storage. No value is in it. The sentence begins with what the Secret does,
@@ -65,8 +86,8 @@ pub enum Unusable {
 }
 
 impl Buckets {
-    /// Reads the data of the user's Secret.
-    pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, Unusable> {
+    /// Reads the data of the user's Secret. A part of GitLab that is off needs no bucket.
+    pub fn read(data: &BTreeMap<String, ByteString>, parts: Parts) -> Result<Self, Unusable> {
         let mut secret = Reader::new(data);
         let backups = secret.text("bucket.backups");
         let buckets = Self {
@@ -74,7 +95,7 @@ impl Buckets {
             secret_key: secret.line("secretKey").into(),
             endpoint: secret.endpoint("endpoint"),
             region: secret.line("region"),
-            registry: secret.text("bucket.registry"),
+            registry: secret.text_if(parts.registry, "bucket.registry"),
             lfs: secret.text("bucket.lfs"),
             artifacts: secret.text("bucket.artifacts"),
             uploads: secret.text("bucket.uploads"),
@@ -85,7 +106,7 @@ impl Buckets {
             dependency_proxy: secret.text("bucket.dependency-proxy"),
             tmp: secret.optional("bucket.tmp").unwrap_or_else(|| backups.clone()),
             backups,
-            pages: secret.text("bucket.pages"),
+            pages: secret.text_if(parts.pages, "bucket.pages"),
         };
         secret.verdict().map(|()| buckets)
     }

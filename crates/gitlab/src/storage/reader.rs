@@ -40,6 +40,15 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A text that has to be there for a part that is on.
+    pub(super) fn text_if(&mut self, needed: bool, key: &'static str) -> Option<String> {
+        if needed {
+            Some(self.text(key))
+        } else {
+            self.optional(key)
+        }
+    }
+
     /// A text that the configuration of the backup tool can carry.
     pub(super) fn line(&mut self, key: &'static str) -> String {
         let text = self.text(key);

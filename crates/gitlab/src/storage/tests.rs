@@ -23,6 +23,12 @@ pub(crate) const COMPLETE: [(&str, &str); 15] = [
     ("bucket.pages", "shop-pages"),
 ];
 
+/// Everything is on.
+pub(crate) const ALL: Parts = Parts {
+    registry: true,
+    pages: true,
+};
+
 pub(crate) fn data(changes: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
     let all = COMPLETE.iter().chain(changes);
     all.map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())))
@@ -30,7 +36,7 @@ pub(crate) fn data(changes: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
 }
 
 fn text(which: Derived, changes: &[(&str, &str)]) -> String {
-    let buckets = Buckets::read(&data(changes)).unwrap();
+    let buckets = Buckets::read(&data(changes), ALL).unwrap();
     which.text("shop", &buckets).unwrap().expose_secret().to_owned()
 }
 
@@ -74,27 +80,32 @@ fn every_key_is_needed_and_all_that_lack_are_named() {
     for (key, _) in COMPLETE {
         let mut lacking = data(&[]);
         lacking.remove(key);
-        assert_eq!(Buckets::read(&lacking).unwrap_err(), Unusable::Missing(vec![key]));
         assert_eq!(
-            Buckets::read(&data(&[(key, " \n")])).unwrap_err(),
+            Buckets::read(&lacking, ALL).unwrap_err(),
+            Unusable::Missing(vec![key])
+        );
+        assert_eq!(
+            Buckets::read(&data(&[(key, " \n")]), ALL).unwrap_err(),
             Unusable::Missing(vec![key])
         );
     }
-    let Err(Unusable::Missing(all)) = Buckets::read(&BTreeMap::new()) else {
+    let Err(Unusable::Missing(all)) = Buckets::read(&BTreeMap::new(), ALL) else {
         panic!("nothing is not enough");
     };
     assert_eq!(all.len(), 15);
     insta::assert_snapshot!(
-        Buckets::read(&data(&[("bucket.lfs", ""), ("region", "")])).unwrap_err(),
+        Buckets::read(&data(&[("bucket.lfs", ""), ("region", "")]), ALL).unwrap_err(),
         @"lacks bucket.lfs, region: add what is missing"
     );
 }
 
 #[test]
 fn backups_are_restored_over_their_own_bucket_unless_there_is_another() {
-    assert_eq!(Buckets::read(&data(&[])).unwrap().tmp, "shop-backups");
+    assert_eq!(Buckets::read(&data(&[]), ALL).unwrap().tmp, "shop-backups");
     assert_eq!(
-        Buckets::read(&data(&[("bucket.tmp", "shop-tmp")])).unwrap().tmp,
+        Buckets::read(&data(&[("bucket.tmp", "shop-tmp")]), ALL)
+            .unwrap()
+            .tmp,
         "shop-tmp"
     );
 }
@@ -121,21 +132,21 @@ fn what_a_part_could_not_read_is_refused_and_not_shown() {
         ("region", "a\rb", Unusable::Unfit("region")),
         ("endpoint", "https://s3.example.com/a/path", Unusable::Endpoint),
     ] {
-        let error = Buckets::read(&data(&[(key, value)])).unwrap_err();
+        let error = Buckets::read(&data(&[(key, value)]), ALL).unwrap_err();
         assert_eq!(error, why);
         assert!(!error.to_string().contains(value));
     }
     let mut bytes = data(&[]);
     bytes.insert("bucket.tmp".into(), ByteString(vec![0xff]));
     assert_eq!(
-        Buckets::read(&bytes).unwrap_err(),
+        Buckets::read(&bytes, ALL).unwrap_err(),
         Unusable::NotText("bucket.tmp")
     );
 }
 
 #[test]
 fn no_credential_is_shown_by_debug() {
-    let shown = format!("{:?}", Buckets::read(&data(&[])).unwrap());
+    let shown = format!("{:?}", Buckets::read(&data(&[]), ALL).unwrap());
     assert!(
         shown.contains("shop-lfs") && !shown.contains("AKIDEXAMPLE") && !shown.contains("wJalr"),
         "{shown}"
@@ -163,7 +174,7 @@ proptest! {
         bucket in "[^\\p{Z}\\p{Cc}][^\u{fffe}]{0,12}[^\\p{Z}\\p{Cc}]",
     ) {
         let changes = [("accessKey", access.as_str()), ("secretKey", secret), ("bucket.registry", &bucket)];
-        let buckets = Buckets::read(&data(&changes)).unwrap();
+        let buckets = Buckets::read(&data(&changes), ALL).unwrap();
         let of = |which: Derived| which.text("shop", &buckets).unwrap().expose_secret().to_owned();
         let yaml = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
 
@@ -182,4 +193,24 @@ proptest! {
         prop_assert_eq!(s3cmd_reads(&ini, "access_key"), Some(access));
         prop_assert_eq!(s3cmd_reads(&ini, "secret_key"), Some(secret.to_owned()));
     }
+}
+
+#[test]
+fn what_is_off_needs_no_bucket() {
+    let mut some = data(&[]);
+    some.remove("bucket.pages");
+    some.remove("bucket.registry");
+    let off = Parts {
+        registry: false,
+        pages: false,
+    };
+    let buckets = Buckets::read(&some, off).unwrap();
+    assert_eq!((buckets.registry.clone(), buckets.pages.clone()), (None, None));
+    let text = Derived::Registry.text("shop", &buckets).unwrap();
+    assert!(!text.expose_secret().contains("bucket"));
+    let missing = Buckets::read(&some, ALL).unwrap_err();
+    assert_eq!(
+        missing,
+        Unusable::Missing(vec!["bucket.pages", "bucket.registry"])
+    );
 }

@@ -37,7 +37,7 @@ pub use chart::ChartVersion;
 pub use checksums::Checksums;
 pub use merge::merge;
 use merge::{lay, tidy};
-pub use named::{names_object_storage, names_psql, names_redis};
+pub use named::{names_object_storage, names_psql, names_redis, psql_host};
 
 /// Everything that the values follow from.
 #[derive(Clone, Copy, Debug)]

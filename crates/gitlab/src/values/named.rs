@@ -8,6 +8,13 @@ pub fn names_psql(values: &Values) -> bool {
     says(values, &["global", "psql", "host"]) || says(values, &["global", "psql", "main", "host"])
 }
 
+/// Where these values say that the database is.
+pub fn psql_host(values: &Values) -> Option<&str> {
+    let host = find(values, &["global", "psql", "host"])
+        .or_else(|| find(values, &["global", "psql", "main", "host"]));
+    host.and_then(Value::as_str).filter(|host| !host.is_empty())
+}
+
 /// Whether these values say where Redis is.
 pub fn names_redis(values: &Values) -> bool {
     says(values, &["global", "redis", "host"]) || says(values, &["global", "redis", "redisYmlOverride"])

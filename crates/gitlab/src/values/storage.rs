@@ -23,7 +23,15 @@ pub(super) fn values(input: &Input<'_>) -> Value {
 fn told(instance: &str, buckets: &Buckets) -> Value {
     let secret = |which: Derived| json!({ "secret": which.name(instance), "key": which.key() });
     let optional = |bucket: &str| json!({ "enabled": true, "bucket": bucket });
-    json!({
+    let pages = buckets.pages.as_ref().map(|bucket| {
+        let store = json!({ "enabled": true, "bucket": bucket, "connection": secret(Derived::Rails) });
+        json!({ "global": { "pages": { "objectStore": store } } })
+    });
+    let registry = buckets
+        .registry
+        .as_ref()
+        .map(|bucket| json!({ "global": { "registry": { "bucket": bucket } } }));
+    let all = json!({
         "global": {
             "appConfig": {
                 "object_store": { "enabled": true, "proxy_download": true, "connection": secret(Derived::Rails) },
@@ -37,10 +45,9 @@ fn told(instance: &str, buckets: &Buckets) -> Value {
                 "dependencyProxy": optional(&buckets.dependency_proxy),
                 "backups": { "bucket": buckets.backups, "tmpBucket": buckets.tmp },
             },
-            "pages": { "objectStore": { "enabled": true, "bucket": buckets.pages, "connection": secret(Derived::Rails) } },
-            "registry": { "bucket": buckets.registry },
         },
         "registry": { "storage": secret(Derived::Registry) },
         "gitlab": { "toolbox": { "backups": { "objectStorage": { "backend": "s3", "config": secret(Derived::Backup) } } } },
-    })
+    });
+    layered([Some(all), pages, registry])
 }

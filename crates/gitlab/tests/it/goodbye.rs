@@ -1,12 +1,14 @@
 //! What goes with an instance, in which order, and what stays.
 
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::PERCONA;
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 
-use crate::bed::Bed;
+use crate::bed::{Bed, ready};
 
 const STORAGE: &str = "shop-gitlab-rails-storage";
 
@@ -90,6 +92,18 @@ async fn a_managed_database_outlives_its_instance_and_is_found_again() {
     let before = bed.foreign(&PERCONA).get("shop-pg").await.unwrap();
     bed.delete("shop").await;
     bed.wait().gone(&bed.instances(), "shop").await;
+    let events: Api<Event> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    let told = events.list(&ListParams::default()).await.unwrap();
+    let retained = told
+        .iter()
+        .find(|event| event.reason.as_deref() == Some("Retained"))
+        .and_then(|event| event.note.clone())
+        .expect("what stays is told");
+    assert!(retained.contains("PerconaPGCluster shop-pg"), "{retained}");
+    assert_eq!(
+        before.metadata.labels.as_ref().unwrap()["stanchion.dev/gitlab-instance"],
+        "shop"
+    );
     bed.instance("shop", managed).await;
     bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
         .await;
@@ -111,4 +125,28 @@ async fn without_flux_an_instance_still_goes() {
         .await
         .unwrap();
     bed.wait().gone(&bed.instances(), "shop").await;
+}
+
+/// The database stays, and is not given to a version that is older than its tables.
+#[tokio::test]
+async fn a_database_that_stays_remembers_the_last_version() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({ "version": "18.2.8" })).await;
+    bed.release_of("shop", "9.2.8").await;
+    bed.installed("shop", "18.2.8").await;
+    bed.phase("shop", Phase::Ready).await;
+    bed.delete("shop").await;
+    bed.wait().gone(&bed.instances(), "shop").await;
+    bed.instance("shop", json!({ "version": "17.11.7" })).await;
+    let refused = bed.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+    assert!(
+        ready(&refused).1.contains("shop-gitlab-installed"),
+        "{:?}",
+        ready(&refused)
+    );
+    bed.no_release("shop").await;
+    bed.respec("shop", json!({ "version": "18.2.8" })).await;
+    bed.release_of("shop", "9.2.8").await;
 }

@@ -1,7 +1,9 @@
 //! From the first apply to ready, on what was brought along.
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt as _;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::flux::HELM_REPOSITORY;
@@ -286,4 +288,187 @@ async fn what_cannot_be_meant_is_refused_at_once() {
             .unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+/// What an instance on brought backends costs the API server from its creation to `Ready`, all told.
+#[tokio::test]
+async fn an_instance_takes_at_most_forty_calls() {
+    let bed = Bed::new().await;
+    let account = bed
+        .cluster
+        .user(&bed.namespace, "counted", &crate::rights::grants(&bed))
+        .await;
+    let audit = bed.cluster.audit();
+    bed.brought().await;
+    let _operator = bed.operator_as(account.config().await, &Faults::new());
+    bed.instance("shop", json!({})).await;
+    bed.release("shop").await;
+    bed.phase("shop", Phase::Deploying).await;
+    // As Flux does: it says more than once that it is at work.
+    for words in [
+        "Fulfilling prerequisites",
+        "Running 'install' action with timeout of 45m0s",
+    ] {
+        bed.works("shop", words).await;
+        bed.until("shop", |instance| ready(instance).1.contains(words))
+            .await;
+    }
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+    let requests = audit.requests().await.of_user(account.name());
+    let counted: Vec<_> = requests
+        .list()
+        .into_iter()
+        .filter(|request| request.verb != "watch")
+        .collect();
+    let secrets = counted
+        .iter()
+        .filter(|request| request.verb == "get" && request.resource == "secrets")
+        .count();
+    assert!(counted.len() <= 40, "{} calls: {counted:#?}", counted.len());
+    assert!(secrets <= 8, "{secrets} reads of Secrets");
+}
+
+/// Storage that is no longer named leaves nothing behind, and can be named again.
+#[tokio::test]
+async fn the_way_back_from_buckets_leads_back() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    bed.instance("shop", json!({})).await;
+    bed.release("shop").await;
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+    bed.respec("shop", json!({ "objectStorage": null })).await;
+    bed.release_where("shop", |release| {
+        release.data.pointer("/spec/values/registry/storage").is_none()
+    })
+    .await;
+    bed.secrets()
+        .get("shop-gitlab-rails-storage")
+        .await
+        .expect("until Flux is done, pods read it");
+    bed.installed("shop", "17.11.7").await;
+    for part in ["registry", "rails", "backup"] {
+        let name = format!("shop-gitlab-{part}-storage");
+        bed.wait().gone(&bed.secrets(), &name).await;
+    }
+    bed.until("shop", |instance| {
+        instance.status.as_ref().unwrap().secrets.is_empty()
+    })
+    .await;
+    bed.respec("shop", json!({ "objectStorage": { "credentialsSecret": "s3" } }))
+        .await;
+    bed.until("shop", |instance| {
+        instance.status.as_ref().unwrap().secrets.len() == 3
+    })
+    .await;
+    bed.secrets().get("shop-gitlab-rails-storage").await.unwrap();
+}
+
+/// What is off needs no bucket; a new instance that is suspended says so; VERSION is what runs.
+#[tokio::test]
+async fn what_is_shown_is_what_is() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let mut some = buckets();
+    for bucket in ["bucket.pages", "bucket.registry"] {
+        some.as_object_mut().unwrap().remove(bucket);
+    }
+    bed.secret("some", some).await;
+    let only = json!({
+        "suspend": true, "domains": { "registry": null, "kas": null },
+        "objectStorage": { "credentialsSecret": "some" },
+    });
+    bed.instance("shop", only).await;
+    let suspended = bed.phase("shop", Phase::Suspended).await;
+    assert_eq!(ready(&suspended).0, "Suspended");
+    bed.respec("shop", json!({ "suspend": false })).await;
+    bed.release("shop").await;
+    let deploying = bed.phase("shop", Phase::Deploying).await.status.unwrap();
+    assert_eq!(deploying.observed_version, None, "nothing runs yet");
+    bed.installed("shop", "17.11.7").await;
+    let runs = bed.phase("shop", Phase::Ready).await.status.unwrap();
+    assert_eq!(runs.observed_version.as_deref(), Some("17.11.7"));
+    let events: Api<Event> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    let told: Vec<String> = events
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .into_iter()
+        .filter_map(|event| event.reason)
+        .collect();
+    assert!(told.contains(&"ReleaseAtWork".to_owned()), "{told:?}");
+    bed.respec(
+        "shop",
+        json!({ "domains": { "registry": "registry.example.com" } }),
+    )
+    .await;
+    let lacks = bed.shows("shop", Phase::Failed, "S3BucketsIncomplete").await;
+    assert!(ready(&lacks).1.contains("bucket.registry") && !ready(&lacks).1.contains("bucket.pages"));
+}
+
+/// Texts that reach the chart are what they should be, or are refused when they are applied.
+#[tokio::test]
+async fn texts_that_nobody_can_mean_are_refused_at_once() {
+    let bed = Bed::new().await;
+    for host in [
+        "https://git.example.com",
+        "git.example.com:8443",
+        "git.example.com/x",
+        "git example.com",
+        "*.example.com",
+        "bücher.example.com",
+        "{{ .Release.Name }}",
+        "Git.example.com",
+        "git.example.com.",
+    ] {
+        for field in ["gitlab", "registry", "kas", "pages"] {
+            let refused = bed.refused(json!({ "domains": { field: host } })).await;
+            assert!(refused.contains(&format!("domains.{field}")), "{host}: {refused}");
+        }
+    }
+    for (field, spec) in [
+        ("backupSchedule", json!({ "backupSchedule": "every night" })),
+        ("backupSchedule", json!({ "backupSchedule": "{{ x }} 2 * * *" })),
+        (
+            "postgres.storage.size",
+            json!({ "postgres": { "storage": { "size": "big" } } }),
+        ),
+        (
+            "redis.storage.size",
+            json!({ "redis": { "storage": { "size": "-1Gi" } } }),
+        ),
+        ("nodeSelector", json!({ "nodeSelector": { "pool": "{{ x }}" } })),
+        ("nodeSelector", json!({ "nodeSelector": { "a b": "x" } })),
+        (
+            "tolerations",
+            json!({ "tolerations": [{ "operator": "Sometimes" }] }),
+        ),
+        (
+            "tolerations",
+            json!({ "tolerations": [{ "tolerationSeconds": "x" }] }),
+        ),
+        (
+            "postgres.credentialsSecret",
+            json!({ "postgres": { "credentialsSecret": "../other/secrets/pg" } }),
+        ),
+        ("profile", json!({ "profile": "../../api/v1/secrets" })),
+        ("version", json!({ "version": "{{ x }}" })),
+        ("helm.version", json!({ "helm": { "version": "{{ x }}" } })),
+    ] {
+        let refused = bed.refused(spec.clone()).await;
+        assert!(refused.contains(field), "{spec}: {refused}");
+    }
+    bed.instance(
+        "shop",
+        json!({ "postgres": { "storage": { "size": "20Gi" } }, "backupSchedule": "@daily" }),
+    )
+    .await;
+    bed.instance(
+        "shop",
+        json!({ "postgres": { "storage": { "size": 1_073_741_824 } } }),
+    )
+    .await;
 }

@@ -11,7 +11,7 @@ use stanchion_testkit::faults::Faults;
 use crate::bed::Bed;
 
 /// The operator's rights as `stanchion rbac` hands them out for one namespace.
-fn grants(bed: &Bed) -> Vec<Grant> {
+pub(crate) fn grants(bed: &Bed) -> Vec<Grant> {
     let (wide, narrow): (Vec<Rule>, Vec<Rule>) = rules::<InstanceController>()
         .into_iter()
         .partition(|rule| rule.cluster_wide);

@@ -1,12 +1,14 @@
 //! An installation that another operator made goes on under this one.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::flux::HELM_RELEASE;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, ready, secret_text};
 
 #[tokio::test]
 async fn a_release_of_another_name_stays_the_release() {
@@ -34,7 +36,12 @@ async fn a_release_of_another_name_stays_the_release() {
         ..PostParams::default()
     };
     let before = releases.create(&params, &theirs).await.unwrap();
-    // The Secret that it made has no owner.
+    // The Secret that it made has no owner, and is in the status that it wrote.
+    let listed = Patch::Merge(json!({ "status": { "secrets": ["shop-gitlab-registry-storage"] } }));
+    bed.instances()
+        .patch_status("shop", &PatchParams::default(), &listed)
+        .await
+        .unwrap();
     bed.secret("shop-gitlab-registry-storage", json!({ "config": "old" }))
         .await;
 
@@ -93,4 +100,81 @@ async fn what_somebody_does_to_the_release_is_undone() {
         .await
         .unwrap();
     bed.release_of("shop", "8.11.8").await;
+}
+
+/// What only has the name is somebody's, and stays as it is.
+#[tokio::test]
+async fn what_nobody_recognises_is_not_overwritten() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let releases = bed.foreign(&HELM_RELEASE);
+    let theirs = serde_json::from_value(json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": { "name": "shop-gitlab" },
+        "spec": { "interval": "5m", "chart": { "spec": {
+            "chart": "nextcloud", "version": "1.0.0", "sourceRef": { "kind": "HelmRepository", "name": "other" },
+        }}},
+    }))
+    .unwrap();
+    let before = releases.create(&PostParams::default(), &theirs).await.unwrap();
+    bed.instance("shop", json!({})).await;
+    let refused = bed.shows("shop", Phase::Failed, "NotOurs").await;
+    let words = ready(&refused).1;
+    assert!(
+        words.contains("HelmRelease shop-gitlab") && words.contains("nextcloud"),
+        "{words}"
+    );
+    let after = releases.get("shop-gitlab").await.unwrap();
+    assert_eq!(after.resource_version(), before.resource_version());
+    bed.delete("shop").await;
+    bed.wait().gone(&bed.instances(), "shop").await;
+    releases.get("shop-gitlab").await.expect("it is somebody's");
+
+    bed.secret(
+        "fresh-gitlab-rails-storage",
+        json!({ "connection": "somebody's" }),
+    )
+    .await;
+    bed.instance("fresh", json!({})).await;
+    let refused = bed.shows("fresh", Phase::Failed, "NotOurs").await;
+    assert!(ready(&refused).1.contains("Secret fresh-gitlab-rails-storage"));
+    bed.delete("fresh").await;
+    bed.wait().gone(&bed.instances(), "fresh").await;
+    let kept = bed.secrets().get("fresh-gitlab-rails-storage").await.unwrap();
+    assert_eq!(secret_text(&kept, "connection"), "somebody's");
+}
+
+/// 17.8.7 was installed by Helm alone; the instance asks for 18.2.8.
+#[tokio::test]
+async fn a_plain_helm_install_is_upgraded_over_every_stop() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.brought().await;
+    let release =
+        json!({ "chart": { "metadata": { "name": "gitlab", "version": "8.8.7", "appVersion": "v17.8.7" } } });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {
+            "name": "sh.helm.release.v1.shop.v1",
+            "labels": { "owner": "helm", "name": "shop", "status": "deployed", "version": "1" },
+        },
+        // Helm reads what is not compressed, too.
+        "stringData": { "release": BASE64_STANDARD.encode(release.to_string()) },
+    });
+    let secret = serde_json::from_value(secret).unwrap();
+    bed.secrets()
+        .create(&PostParams::default(), &secret)
+        .await
+        .unwrap();
+    bed.instance(
+        "shop",
+        json!({ "version": "18.2.8", "upgrade": { "waitForMigrations": false } }),
+    )
+    .await;
+    bed.release_of("shop", "8.11.8").await;
+    let told = bed.phase("shop", Phase::Deploying).await.status.unwrap();
+    assert_eq!(told.observed_version.as_deref(), Some("17.8.7"));
+    assert_eq!(told.upgrade_path, ["17.11.7", "18.2.8"]);
+    bed.installed("shop", "17.11.7").await;
+    bed.release_of("shop", "9.2.8").await;
 }

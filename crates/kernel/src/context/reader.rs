@@ -102,6 +102,17 @@ impl Reader {
             .await
     }
 
+    /// The names and labels of at most this many objects of the same namespace that carry these labels. What is in them is
+    /// not read, and their changes do not wake: there may be any number of them, of any size.
+    pub async fn list_metadata<K>(&self, labels: &str, limit: u32) -> Result<Vec<ObjectMeta>, Problem>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let params = ListParams::default().labels(labels).limit(limit);
+        let found = self.place.api::<K>().list_metadata(&params).await?.items;
+        Ok(found.into_iter().map(|object| object.metadata).collect())
+    }
+
     pub(super) async fn remember_all<K>(
         &self,
         api: &Api<K>,
@@ -141,11 +152,29 @@ impl Reader {
     /// Whether an object of the same namespace, read in an earlier pass, is still what it was: no watch has told
     /// otherwise. It goes on to wake, as if it had been read in this pass, too.
     pub fn is_unchanged<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
-        let what = Reference::new(
-            &ApiResource::erase::<K>(&()),
+        let kind = ApiResource::erase::<K>(&());
+        self.unchanged(Reference::new(
+            &kind,
             Some(&self.place.subject.key.namespace),
             name,
-        );
+        ))
+    }
+
+    /// The same for an object of a kind without namespaces.
+    pub fn is_unchanged_cluster_wide<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
+        self.unchanged(Reference::new(&ApiResource::erase::<K>(&()), None, name))
+    }
+
+    /// The same for an object of somebody else's kind, in the same namespace.
+    pub fn is_foreign_unchanged(&self, kind: &ApiResource, name: &str) -> bool {
+        self.unchanged(Reference::new(
+            kind,
+            Some(&self.place.subject.key.namespace),
+            name,
+        ))
+    }
+
+    fn unchanged(&self, what: Reference) -> bool {
         let unchanged = self.place.references.is_unchanged(&self.place.subject.key, &what);
         self.note(what);
         unchanged

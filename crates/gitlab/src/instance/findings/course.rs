@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use stanchion_api::gitlab::{GitlabVersionMapSpec, Phase};
 use stanchion_kernel::Class;
+use stanchion_kernel::text::shorten;
 
 use super::super::observe::Seen;
 use super::super::target::Wanted;
 use super::{Finding, Obstacle};
 use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
-use crate::flux::{Progress, Release};
+use crate::flux::{Progress, Release, Running};
+use crate::record;
 use crate::values::ChartVersion;
 use crate::versions::{self, Step, Version, by_chart, path, resolve};
 
@@ -43,9 +45,10 @@ pub(super) fn find(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> F
 
 fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Course> {
     let map = seen.map.as_ref();
-    let running = release
-        .and_then(|release| running(release, map))
-        .or(wanted.installed);
+    let last = predecessor(seen)?;
+    let ran = release.and_then(|release| release.running.as_ref()).or(last);
+    let remembered = wanted.installed.max(recorded(wanted, seen));
+    let running = ran.and_then(|ran| version_of(ran, map)).or(remembered);
     if let Some(chart) = &wanted.spec.helm.version {
         let now = map.and_then(|map| by_chart(map, chart));
         let now = now.unwrap_or_else(|| unmapped(chart));
@@ -58,9 +61,18 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
     let target = resolve(map, &wanted.spec.version)
         .map_err(|error| Obstacle::failed("VersionUnknown", error.to_string()))?;
     let Some(running) = running else {
-        return beginning(release, target);
+        return beginning(ran, target);
     };
-    let steps = path(map, &running, &target).map_err(|error| blocked(error.to_string()))?;
+    let steps = path(map, &running, &target).map_err(|error| {
+        let mut words = error.to_string();
+        if ran.is_none() && wanted.installed != Some(running) {
+            words.push_str(&format!(
+                ". ConfigMap {} says that {running} ran last on this database; delete it only if the database is new",
+                record::name(&wanted.name)
+            ));
+        }
+        blocked(words)
+    })?;
     let Some(next) = steps.first() else {
         return Ok(Course::arrived(target, Some(running)));
     };
@@ -68,7 +80,13 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
     let now = if held.is_none() {
         next.clone()
     } else {
-        present(map, release, &running)?
+        present(
+            map,
+            release
+                .map(|release| release.chart.as_str())
+                .or(last.map(|last| last.chart.as_str())),
+            &running,
+        )?
     };
     Ok(Course {
         target: target.version,
@@ -80,10 +98,10 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
 }
 
 /// Where nothing is known to have run, nothing can be skipped.
-fn beginning(release: Option<&Release>, target: Step) -> Finding<Course> {
-    if let Some(running) = release.and_then(|release| release.running.as_ref()) {
+fn beginning(ran: Option<&Running>, target: Step) -> Finding<Course> {
+    if let Some(running) = ran {
         return Err(blocked(format!(
-            "the release runs chart {}, and neither Flux nor the version map says which version of GitLab that is; \
+            "the release runs chart {}, and neither Flux, Helm nor the version map says which version of GitLab that is; \
              add it to GitlabVersionMap default",
             running.chart
         )));
@@ -95,11 +113,11 @@ fn beginning(release: Option<&Release>, target: Step) -> Finding<Course> {
 }
 
 /// What is there already: it stays while the next step waits. A release that somebody has deleted comes back as it was.
-fn present(map: &GitlabVersionMapSpec, release: Option<&Release>, running: &Version) -> Finding<Step> {
-    if let Some(release) = release {
-        return Ok(by_chart(map, &release.chart).unwrap_or_else(|| Step {
+fn present(map: &GitlabVersionMapSpec, chart: Option<&str>, running: &Version) -> Finding<Step> {
+    if let Some(chart) = chart {
+        return Ok(by_chart(map, chart).unwrap_or_else(|| Step {
             version: *running,
-            ..unmapped(&release.chart)
+            ..unmapped(chart)
         }));
     }
     resolve(map, &running.to_string())
@@ -213,8 +231,30 @@ fn server_version(wanted: &Wanted, seen: &Seen) -> Option<u32> {
     Some(answer.version)
 }
 
-fn running(release: &Release, map: Option<&GitlabVersionMapSpec>) -> Option<Version> {
-    let running = release.running.as_ref()?;
+/// What Helm has deployed under the release's name before there was an instance.
+fn predecessor(seen: &Seen) -> Finding<Option<&Running>> {
+    match &seen.helm {
+        None => Ok(None),
+        Some(Ok(deployed)) if deployed.chart == "gitlab" => Ok(Some(&deployed.running)),
+        Some(Ok(deployed)) => Err(Obstacle::human(
+            "NotOurs",
+            format!(
+                "Helm has installed chart {} under the name of this instance; uninstall it, or give the instance another name",
+                shorten(&deployed.chart, 64)
+            ),
+        )),
+        Some(Err(why)) => Err(blocked(format!(
+            "the Secret of Helm's own release does not say which version runs: {why}. Mend or delete it"
+        ))),
+    }
+}
+
+/// The version that ran last on this database, as far as it was recorded.
+fn recorded(wanted: &Wanted, seen: &Seen) -> Option<Version> {
+    record::version(seen.record.as_ref()?, &super::database(wanted, seen)?)
+}
+
+fn version_of(running: &Running, map: Option<&GitlabVersionMapSpec>) -> Option<Version> {
     running
         .version
         .or_else(|| by_chart(map?, &running.chart).map(|step| step.version))

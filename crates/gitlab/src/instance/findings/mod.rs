@@ -22,9 +22,12 @@ pub use release::Account;
 
 use super::observe::Seen;
 use super::target::Wanted;
+use crate::backends::brought;
+use crate::backends::kinds::PERCONA;
 use crate::flux::Release;
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
+use crate::values;
 
 /// What can be used, or what is in the way.
 pub type Finding<T> = Result<T, Obstacle>;
@@ -113,6 +116,8 @@ pub struct Findings {
     pub mail: Finding<Option<Mail>>,
     /// The license, where one is needed.
     pub license: Finding<()>,
+    /// Whether the release that is there may be taken over.
+    pub ours: Finding<()>,
     /// Where the chart comes from.
     pub repository: Finding<ChartRepository>,
     /// As whom Flux installs it.
@@ -128,13 +133,15 @@ pub struct Findings {
 impl Findings {
     /// What follows from what was read.
     pub fn of(wanted: &Wanted, seen: &Seen) -> Self {
-        let release = seen.release.as_ref().map(Release::of);
+        let ours = release::recognised(seen);
+        let release = seen.release.as_ref().filter(|_| ours.is_ok()).map(Release::of);
         let profile = rest::profile(wanted, seen);
         let known = profile.as_ref().ok().and_then(Option::as_ref);
         let asking = wanted.asking(known.map(|profile| &profile.defaults));
         let postgres = postgres::find(wanted, seen, &asking);
         let course = course::find(wanted, seen, release.as_ref());
         Self {
+            ours,
             repository: release::repository(wanted, seen, known),
             account: release::account(wanted, seen, known),
             flux: ground::flux(seen),
@@ -159,6 +166,7 @@ impl Findings {
     /// What keeps the release from being made or changed, in the order in which people expect to be told.
     pub fn before_release(&self) -> Option<&Obstacle> {
         self.before_backends()
+            .or(self.ours.as_ref().err())
             .or(self.repository.as_ref().err())
             .or(self.account.as_ref().err())
             .or(self.postgres.as_ref().err())
@@ -177,6 +185,23 @@ impl Findings {
             .or(self.elasticsearch.as_ref().err())
             .or(held)
     }
+}
+
+/// Which database an instance has, in words that no other has. `None` while that is not known.
+pub fn database(wanted: &Wanted, seen: &Seen) -> Option<String> {
+    let spec = &wanted.spec.postgres;
+    if spec.managed {
+        let cluster = seen.backend(&PERCONA).object.as_ref()?;
+        return Some(format!("PerconaPGCluster/{}", cluster.metadata.uid.as_deref()?));
+    }
+    let Some(name) = &spec.credentials_secret else {
+        return values::psql_host(&wanted.spec.helm.values).map(|host| format!("values/{host}"));
+    };
+    let psql = brought::psql(seen.secrets.get(name)?).ok()?;
+    Some(format!(
+        "{}:{}/{}",
+        psql.address.host, psql.address.port, psql.database
+    ))
 }
 
 /// A Secret that somebody named.

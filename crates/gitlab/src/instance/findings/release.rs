@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use stanchion_api::gitlab::{ChartRepository, GitlabProfileSpec};
+use stanchion_kernel::apply::is_owned;
+use stanchion_kernel::text::shorten;
 
 use super::super::observe::Seen;
 use super::super::target::Wanted;
@@ -31,6 +34,33 @@ impl Account {
             Self::Flux => None,
         }
     }
+}
+
+/// Whether the release that is there may be taken over: one that the instance controls, or one of GitLab's chart that nobody
+/// controls. Another chart under this name is somebody's program, and would be replaced by GitLab.
+pub(super) fn recognised(seen: &Seen) -> Finding<()> {
+    let (Some(release), Some(subject)) = (&seen.release, &seen.subject) else {
+        return Ok(());
+    };
+    let chart = release
+        .data
+        .pointer("/spec/chart/spec/chart")
+        .and_then(Value::as_str);
+    if is_owned(&release.metadata, subject) || chart == Some("gitlab") {
+        return Ok(());
+    }
+    let words = format!(
+        "HelmRelease {} exists, installs {} and was not made for this instance: delete it, or give the instance another name",
+        release.metadata.name.as_deref().unwrap_or_default(),
+        chart.map_or_else(
+            || "something else than GitLab's chart".to_owned(),
+            |chart| format!("chart {}", shorten(chart, 64))
+        )
+    );
+    Err(Obstacle {
+        again: Some(LOOK_AGAIN),
+        ..Obstacle::human("NotOurs", words)
+    })
 }
 
 /// Where the chart comes from.

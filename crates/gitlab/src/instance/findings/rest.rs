@@ -9,7 +9,7 @@ use super::{Finding, Obstacle, named};
 use crate::backends::kinds::ELASTICSEARCH;
 use crate::backends::{Readiness, brought, elasticsearch as es};
 use crate::login::Mail;
-use crate::storage::Buckets;
+use crate::storage::{Buckets, Parts};
 
 /// The profile.
 pub(super) fn profile(wanted: &Wanted, seen: &Seen) -> Finding<Option<GitlabProfileSpec>> {
@@ -66,12 +66,14 @@ pub(super) fn storage(wanted: &Wanted, seen: &Seen) -> Finding<Option<Buckets>> 
     };
     let secret = named(&seen.secrets, name, "S3SecretMissing", "objectStorage")?;
     let data = secret.data.clone().unwrap_or_default();
-    Buckets::read(&data).map(Some).map_err(|error| {
-        Obstacle::failed(
-            "S3BucketsIncomplete",
-            format!("objectStorage: Secret {name}: {error}"),
-        )
-    })
+    Buckets::read(&data, Parts::of(&wanted.spec.domains))
+        .map(Some)
+        .map_err(|error| {
+            Obstacle::failed(
+                "S3BucketsIncomplete",
+                format!("objectStorage: Secret {name}: {error}"),
+            )
+        })
 }
 
 /// Elasticsearch, which only the Enterprise Edition can use.

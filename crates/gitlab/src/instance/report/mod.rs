@@ -7,16 +7,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
-use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::apply::is_owned;
+use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::{Announcement, Notice, Severity};
 use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Class, Outcome, Problem, Report};
 
 use super::InstanceController;
+use super::farewell;
 use super::findings::{Findings, Obstacle};
 use super::observe::{Observed, Seen};
 use super::secrets;
-use super::target::{Target, Wanted};
+use super::target::{Leaving, Target, Wanted};
 use crate::flux::{Progress, Release};
 
 /// Every condition that is written here.
@@ -50,10 +52,17 @@ pub fn report(
 ) -> Report<GitlabInstanceStatus> {
     let mut status = instance.status.clone().unwrap_or_default();
     match (outcome.target, outcome.observed) {
-        (Some(Target::Leaving(_)), _) => leaving(status, outcome.problem),
+        (Some(Target::Leaving(leaving)), observed) => ending(status, leaving, observed, outcome.problem),
         (Some(Target::Suspended), _) => {
             status.phase = Some(Phase::Suspended);
-            status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
+            let words = "suspended: nothing is touched until spec.suspend is false";
+            status.message = Some(words.into());
+            // One that was never looked at has nothing to say but that; of the others, what was seen stays.
+            if find(&status.conditions, condition::READY).is_none() {
+                let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
+                conditions.set(condition::READY, Truth::Unknown, "Suspended", words);
+                status.conditions = conditions.finish();
+            }
             Report {
                 settled: "Suspended",
                 ..Report::new(status)
@@ -77,13 +86,22 @@ pub fn report(
     }
 }
 
-/// What holds the end of an instance up.
-fn leaving(mut status: GitlabInstanceStatus, problem: Option<&Problem>) -> Report<GitlabInstanceStatus> {
+/// What holds the end of an instance up; or what stays, told while there is still somebody to tell.
+fn ending(
+    mut status: GitlabInstanceStatus,
+    leaving: &Leaving,
+    observed: Option<&Observed>,
+    problem: Option<&Problem>,
+) -> Report<GitlabInstanceStatus> {
     if let Some(problem) = problem {
         status.phase = Some(Phase::Terminating);
         status.message = Some(problem.message.clone());
     }
-    Report::new(status)
+    let mut report = Report::new(status);
+    if let (None, Some(Observed::Leaving(remains))) = (problem, observed) {
+        report.notices = farewell::left_behind(&leaving.name, remains);
+    }
+    report
 }
 
 /// A pass that saw nothing. A hiccup says nothing about an instance that runs.
@@ -239,7 +257,13 @@ fn tell(
         let running = course
             .running
             .or(release.and_then(|release| release.running.as_ref()?.version));
-        status.observed_version = Some(running.unwrap_or(course.now.version).to_string());
+        // What ran last may be known of a database that nothing runs on now.
+        let runs = release.is_some_and(|release| release.running.is_some()) || seen.helm.is_some();
+        if runs {
+            status.observed_version = running.map(|version| version.to_string());
+        } else if release.is_none() {
+            status.observed_version = None;
+        }
         status.installed_version = running
             .map(|version| version.to_string())
             .or(status.installed_version.take());
@@ -254,10 +278,17 @@ fn tell(
         status.chart_version = Some(release.chart.clone());
     }
     status.elasticsearch = findings.elasticsearch.as_ref().ok().cloned().flatten();
+    // What somebody else has made under such a name is not ours, and does not go with the instance.
+    let is_theirs = |name: &String| {
+        let live = seen.secrets.get(name).zip(seen.subject.as_ref());
+        live.is_some_and(|(secret, subject)| {
+            !is_owned(&secret.metadata, subject) && !wanted.secrets.contains(name)
+        })
+    };
     let stored = findings.storage.as_ref().is_ok_and(Option::is_some);
     let made = secrets::names(&wanted.name).into_iter();
     status.secrets = made
-        .filter(|name| stored || seen.secrets.contains_key(name))
+        .filter(|name| (stored || seen.secrets.contains_key(name)) && !is_theirs(name))
         .collect();
 }
 
@@ -267,12 +298,16 @@ fn conclude(
     phase: Phase,
     (truth, reason, message): (Truth, &str, &str),
 ) {
-    conditions.set(condition::READY, truth, reason, message);
+    let before = find(&report.status.conditions, condition::READY).map(|ready| ready.reason.as_str());
     let is_bad = matches!(phase, Phase::Failed | Phase::Degraded);
     let is_news = report.status.message.as_deref() != Some(message) || report.status.phase != Some(phase);
     if is_bad && is_news {
         report.notices = vec![Notice::warning(reason, "Reconcile", message)];
+    } else if !is_bad && phase != Phase::Ready && before != Some(reason) {
+        // How far it is changes often; what is waited for, seldom.
+        report.notices = vec![Notice::normal(reason, "Wait", message)];
     }
+    conditions.set(condition::READY, truth, reason, message);
     report.status.phase = Some(phase);
     report.status.message = Some(message.to_owned());
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::storage::tests::{COMPLETE, data};
+use crate::storage::tests::{ALL, COMPLETE, data};
 use bed::{Bed, at, map};
 
 #[test]
@@ -197,7 +197,7 @@ proptest! {
         let secret = [
             ("accessKey", accesskey.as_str()), ("secretKey", &secretkey), ("region", &region), ("endpoint", &host),
         ];
-        bed.buckets = Some(Buckets::read(&data(&secret)).unwrap());
+        bed.buckets = Some(Buckets::read(&data(&secret), ALL).unwrap());
         let text = bed.values().to_string();
         for (key, value) in secret {
             prop_assert!(!text.contains(value), "{} is in the values", key);

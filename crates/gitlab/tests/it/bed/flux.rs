@@ -81,6 +81,13 @@ impl Bed {
         self.says(&release, "False", reason, message, json!({})).await;
     }
 
+    /// Flux is at work on what the release asks for.
+    pub(crate) async fn works(&self, name: &str, message: &str) {
+        let release = self.release(name).await;
+        self.says(&release, "Unknown", "Progressing", message, json!({}))
+            .await;
+    }
+
     async fn says(
         &self,
         release: &DynamicObject,

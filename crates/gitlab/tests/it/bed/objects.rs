@@ -92,6 +92,24 @@ impl Bed {
             .unwrap()
     }
 
+    /// What is said about an instance that is refused when it is applied.
+    pub(crate) async fn refused(&self, more: Value) -> String {
+        let mut instance = json!({
+            "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": "refused" },
+            "spec": {
+                "domains": { "gitlab": "git.example.com" },
+                "postgres": { "credentialsSecret": "pg" }, "redis": { "credentialsSecret": "redis" },
+            },
+        });
+        json_patch::merge(&mut instance["spec"], &more);
+        let params = PatchParams::apply("test").force();
+        let applied = self
+            .instances()
+            .patch("refused", &params, &Patch::Apply(&instance))
+            .await;
+        applied.unwrap_err().to_string()
+    }
+
     /// Changes an instance's spec.
     pub(crate) async fn respec(&self, name: &str, fields: Value) -> GitlabInstance {
         let patch = Patch::Merge(json!({ "spec": fields }));

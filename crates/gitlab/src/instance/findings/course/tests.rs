@@ -17,6 +17,7 @@ fn wanted(spec: &Value) -> Wanted {
         name: "shop".into(),
         namespace: "gl".into(),
         installed: None,
+        secrets: Vec::new(),
         spec: serde_json::from_value(whole).unwrap(),
     }
 }
@@ -231,4 +232,71 @@ fn a_release_that_somebody_deleted_comes_back_as_it_was() {
         ..at("17")
     };
     assert_eq!(reason(&find(&older, &seen, None)), "UpgradeBlocked");
+}
+
+/// A database outlives its instance, and what remembers it does, too.
+#[test]
+fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
+    let mut seen = seen();
+    let login = json!({ "host": "db", "port": "5432", "password": "p" });
+    let secret = json!({ "metadata": { "name": "pg" }, "stringData": login });
+    let mut secret: Secret = serde_json::from_value(secret).unwrap();
+    secret.data = secret.string_data.take().map(|data| {
+        let bytes = |(key, value): (String, String)| (key, k8s_openapi::ByteString(value.into_bytes()));
+        data.into_iter().map(bytes).collect()
+    });
+    seen.secrets.insert("pg".into(), secret);
+    let record = |database: &str| {
+        serde_json::from_value(record::object("shop", Version::new(18, 2, 8), database)).unwrap()
+    };
+    seen.record = Some(record("db:5432/gitlabhq_production"));
+    let refused = find(&at("17"), &seen, None);
+    assert_eq!(reason(&refused), "UpgradeBlocked");
+    let words = refused.unwrap_err().message;
+    assert!(words.contains("ConfigMap shop-gitlab-installed"), "{words}");
+    assert_eq!(reason(&find(&at("18"), &seen, None)), "");
+    seen.record = Some(record("other:5432/gitlabhq_production"));
+    assert_eq!(
+        reason(&find(&at("17"), &seen, None)),
+        "",
+        "another database has another history"
+    );
+}
+
+/// A plain `helm install` is a predecessor like any other: the stops on the way are not left out.
+#[test]
+fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
+    let helm = |chart: &str, version: &str, app: &str| {
+        let running = Running {
+            chart: version.into(),
+            version: app.parse().ok(),
+        };
+        Some(Ok(crate::helm::Deployed {
+            chart: chart.into(),
+            running,
+        }))
+    };
+    let mut seen = seen();
+    seen.helm = helm("gitlab", "8.8.7", "v17.8.7");
+    let course = find(&at("18"), &seen, None);
+    assert_eq!(reason(&course), ASKING);
+    let course = course.unwrap();
+    assert_eq!(
+        course.now.chart, "8.8.7",
+        "what is there stays until the database has answered"
+    );
+    seen.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let course = find(&at("18"), &seen, None).unwrap();
+    assert_eq!(course.now.chart, "8.11.8", "and then the next stop comes");
+    assert_eq!(course.running, Some(Version::new(17, 8, 7)));
+    assert_eq!(reason(&find(&at("17.5"), &seen, None)), "UpgradeBlocked");
+    seen.helm = helm("gitlab", "1.2.3", "unknown");
+    assert_eq!(reason(&find(&at("18"), &seen, None)), "UpgradeBlocked");
+    seen.helm = helm("nextcloud", "1.2.3", "1.0.0");
+    assert_eq!(reason(&find(&at("18"), &seen, None)), "NotOurs");
+    seen.helm = Some(Err(crate::helm::Unreadable::Malformed));
+    assert_eq!(reason(&find(&at("18"), &seen, None)), "UpgradeBlocked");
 }

@@ -1,0 +1,189 @@
+//! What a text may look like. Values of the chart are templates: a host with a scheme, a blank or a brace in it becomes
+//! something that nobody meant.
+
+use std::collections::BTreeMap;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// The name of an object of Kubernetes.
+pub const NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+/// The same, or nothing.
+pub const NAME_OR_NOTHING: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$";
+/// A host: labels of lower-case letters, digits and hyphens, without a scheme, a port, a path or a wildcard.
+pub const HOST: &str = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$";
+/// A version of GitLab, the beginning of one, or an alias.
+pub const VERSION: &str = r"^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$";
+/// A version of a chart, or a range of versions.
+pub const CHART_VERSION: &str = r"^[-A-Za-z0-9.+*^~<>=|, ]+$";
+/// Five fields of a cron line, or one of the words that stand for them.
+pub const CRON: &str = r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?LW#-]+( [0-9A-Za-z*/,?LW#-]+){4})$";
+/// A size, as Kubernetes writes it.
+pub const QUANTITY: &str = r"^[0-9]{1,18}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?$";
+/// The value of a label.
+const LABEL_VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
+
+/// A size.
+pub(super) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-int-or-string": true, "maxLength": 40, "pattern": QUANTITY })
+}
+
+/// Labels. That their keys are such is checked by a rule of the definition: a schema cannot say it.
+pub(super) fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "maxProperties": 32,
+        "additionalProperties": { "type": "string", "maxLength": 63, "pattern": LABEL_VALUE },
+        "x-kubernetes-validations": [{
+            "rule": "self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",
+            "message": "a label is a name of letters, digits, - _ and ., perhaps after a domain and a slash",
+        }],
+    })
+}
+
+/// Taints that pods tolerate, with the fields that Kubernetes has for them.
+pub(super) fn tolerations(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 64,
+        "items": { "type": "object", "properties": {
+            "key": { "type": "string", "maxLength": 317 },
+            "operator": { "type": "string", "enum": ["", "Exists", "Equal", "Lt", "Gt"] },
+            "value": { "type": "string", "maxLength": 63 },
+            "effect": { "type": "string", "enum": ["", "NoSchedule", "PreferNoSchedule", "NoExecute"] },
+            "tolerationSeconds": { "type": "integer", "format": "int64" },
+        }},
+    })
+}
+
+/// Whether a text is a host.
+pub fn is_host(text: &str) -> bool {
+    is_name(text) && text.split('.').all(|label| label.len() <= 63)
+}
+
+/// Whether a text is the name of an object.
+pub fn is_name(text: &str) -> bool {
+    let label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = label.as_bytes();
+        bytes.first().copied().is_some_and(inner)
+            && bytes.last().copied().is_some_and(inner)
+            && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// Whether a text is a cron line.
+pub fn is_cron(text: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "@yearly",
+        "@annually",
+        "@monthly",
+        "@weekly",
+        "@daily",
+        "@midnight",
+        "@hourly",
+    ];
+    let field = |field: &str| {
+        !field.is_empty()
+            && field
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"*/,?#-".contains(&byte))
+    };
+    WORDS.contains(&text) || (text.split(' ').count() == 5 && text.split(' ').all(field))
+}
+
+/// Whether these are labels.
+pub fn are_labels(labels: &BTreeMap<String, String>) -> bool {
+    let word = |text: &str| {
+        let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        let bytes = text.as_bytes();
+        bytes.len() <= 63
+            && end(bytes.first())
+            && end(bytes.last())
+            && bytes
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+    };
+    let key = |key: &str| match key.split_once('/') {
+        Some((domain, name)) => is_name(domain) && word(name),
+        None => word(key),
+    };
+    labels
+        .iter()
+        .all(|(name, value)| key(name) && (value.is_empty() || word(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_nothing_but_a_host() {
+        for host in [
+            "git.example.com",
+            "gitlab",
+            "1.example.com",
+            "xn--bcher-kva.example",
+        ] {
+            assert!(is_host(host), "{host}");
+        }
+        for text in [
+            "",
+            "https://git.example.com",
+            "git.example.com:8443",
+            "git.example.com/x",
+            "git example.com",
+            "*.example.com",
+            "bücher.example",
+            "{{ .Values.x }}",
+            "git..example.com",
+            ".example.com",
+            "example.com.",
+            "-git.example.com",
+            "git-.example.com",
+            "Git.example.com",
+            "git_lab.example.com",
+            "a\nb",
+        ] {
+            assert!(!is_host(text), "{text}");
+        }
+        assert!(!is_host(&"a".repeat(64)));
+    }
+
+    #[test]
+    fn a_cron_line_has_five_fields() {
+        for line in ["30 2 * * *", "*/5 0-3,8 1 JAN MON", "@daily"] {
+            assert!(is_cron(line), "{line}");
+        }
+        for line in [
+            "",
+            "daily",
+            "30 2 * *",
+            "30 2 * * * *",
+            "30 2 * * *\n",
+            "{{ x }} 2 * * *",
+            "30  2 * * *",
+            "$(id) 2 * * *",
+        ] {
+            assert!(!is_cron(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn labels_are_labels() {
+        let labels = |key: &str, value: &str| are_labels(&[(key.to_owned(), value.to_owned())].into());
+        assert!(
+            labels("pool", "gitlab") && labels("node.kubernetes.io/role", "") && labels("a.b/C_d", "X-1")
+        );
+        for (key, value) in [
+            ("", "x"),
+            ("a b", "x"),
+            ("/x", "x"),
+            ("x/", "x"),
+            ("a/b/c", "x"),
+            ("x", "a b"),
+            ("x", "{{ }}"),
+            ("x", "-a"),
+        ] {
+            assert!(!labels(key, value), "{key}={value}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What Helm itself remembers of a release: the predecessor of an instance may be a plain `helm install`.
+//!
+//! Helm keeps each revision in a Secret, as compressed JSON that has the whole chart in it. Only the few words that say
+//! which chart it was are kept of it. The Secret is the tenant's, so nothing of it is trusted: not its size, not what it
+//! grows to, not its numbers.
+
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flate2::read::GzDecoder;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::ObjectMeta;
+use serde::Deserialize;
+
+use crate::flux::Running;
+
+/// The type of the Secrets.
+const TYPE: &str = "helm.sh/release.v1";
+/// How a compressed release begins.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
+/// How many bytes of a release are read at most. GitLab's have less than half of that.
+const LARGEST: u64 = 32 << 20;
+
+/// A release that Helm has deployed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployed {
+    /// The name of its chart.
+    pub chart: String,
+    /// The chart's version, and GitLab's.
+    pub running: Running,
+}
+
+/// Why a Secret of Helm's says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is something else.
+    #[error("it is no release of Helm")]
+    NotARelease,
+    /// It is one, and cannot be read.
+    #[error("it cannot be read as a release of Helm 3 or newer")]
+    Malformed,
+}
+
+#[derive(Deserialize)]
+struct Release {
+    chart: Chart,
+}
+
+#[derive(Deserialize)]
+struct Chart {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    version: String,
+    #[serde(default)]
+    app_version: String,
+}
+
+/// The labels of the revision that runs.
+pub fn selector(release: &str) -> String {
+    format!("owner=helm,name={release},status=deployed")
+}
+
+/// The newest of these revisions.
+pub fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
+    let revision = |meta: &ObjectMeta| -> u64 {
+        let label = meta.labels.as_ref().and_then(|labels| labels.get("version"));
+        label.and_then(|label| label.parse().ok()).unwrap_or_default()
+    };
+    revisions.into_iter().max_by_key(revision)?.name
+}
+
+/// Reads a revision. Takes up to a moment of computing, and no memory for what is not kept.
+pub fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
+    if secret.type_.as_deref() != Some(TYPE) {
+        return Err(Unreadable::NotARelease);
+    }
+    let text = secret.data.as_ref().and_then(|data| data.get("release"));
+    let text = text.ok_or(Unreadable::NotARelease)?;
+    let bytes = BASE64_STANDARD
+        .decode(&text.0)
+        .map_err(|_| Unreadable::Malformed)?;
+    let release: Release = if bytes.starts_with(&GZIP) {
+        parse(GzDecoder::new(bytes.as_slice()))
+    } else {
+        parse(bytes.as_slice())
+    }?;
+    let Metadata {
+        name,
+        version,
+        app_version,
+    } = release.chart.metadata;
+    Ok(Deployed {
+        chart: name,
+        running: Running {
+            chart: version,
+            version: app_version.parse().ok(),
+        },
+    })
+}
+
+fn parse(release: impl Read) -> Result<Release, Unreadable> {
+    let bounded = std::io::BufReader::new(release.take(LARGEST));
+    serde_json::from_reader(bounded).map_err(|_| Unreadable::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use k8s_openapi::ByteString;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::versions::Version;
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        BASE64_STANDARD.encode(encoder.finish().unwrap()).into_bytes()
+    }
+
+    fn secret(release: Vec<u8>) -> Secret {
+        Secret {
+            type_: Some(TYPE.into()),
+            data: Some([("release".to_owned(), ByteString(release))].into()),
+            ..Secret::default()
+        }
+    }
+
+    fn release(chart: &Value) -> Secret {
+        let release = json!({
+            "name": "shop", "info": { "status": "deployed" }, "manifest": "x".repeat(100), "version": 1,
+            "chart": { "metadata": chart, "templates": [{ "name": "a", "data": "eA==" }] },
+        });
+        secret(packed(release.to_string().as_bytes()))
+    }
+
+    #[test]
+    fn the_chart_and_the_version_are_read() {
+        let found = read(&release(
+            &json!({ "name": "gitlab", "version": "8.8.7", "appVersion": "v17.8.7" }),
+        ))
+        .unwrap();
+        assert_eq!(found.chart, "gitlab");
+        assert_eq!(found.running.chart, "8.8.7");
+        assert_eq!(found.running.version, Some(Version::new(17, 8, 7)));
+        let plain = json!({ "chart": { "metadata": { "name": "other", "version": "1.0.0" } } }).to_string();
+        let found = read(&secret(BASE64_STANDARD.encode(plain).into_bytes())).unwrap();
+        assert_eq!((found.chart.as_str(), found.running.version), ("other", None));
+    }
+
+    #[test]
+    fn what_is_no_release_is_refused_without_a_panic() {
+        let mut other = release(&json!({ "name": "gitlab", "version": "1" }));
+        other.type_ = Some("Opaque".into());
+        assert_eq!(read(&other), Err(Unreadable::NotARelease));
+        for text in ["", "%%%", "e30=", "H4sIAAAAAAAA", "W1tbW1tbW1tb"] {
+            assert_eq!(read(&secret(text.into())), Err(Unreadable::Malformed), "{text}");
+        }
+    }
+
+    /// A megabyte of a Secret can be a gigabyte of zeros: no more is unpacked than a release could need.
+    #[test]
+    fn a_release_that_never_ends_is_given_up() {
+        let mut endless = br#"{"manifest":""#.to_vec();
+        endless.resize(usize::try_from(LARGEST).unwrap() + (8 << 20), b'x');
+        endless.extend(br#"","chart":{"metadata":{"name":"gitlab","version":"1"}}}"#);
+        let packed = packed(&endless);
+        assert!(packed.len() < 1 << 20, "it fits into a Secret");
+        assert_eq!(read(&secret(packed)), Err(Unreadable::Malformed));
+    }
+
+    #[test]
+    fn the_newest_revision_counts() {
+        let meta = |name: &str, version: &str| -> ObjectMeta {
+            serde_json::from_value(json!({ "name": name, "labels": { "version": version } })).unwrap()
+        };
+        let found = newest(vec![meta("v2", "2"), meta("v10", "10"), meta("x", "none")]);
+        assert_eq!(found.as_deref(), Some("v10"));
+        assert_eq!(newest(Vec::new()), None);
+    }
+}

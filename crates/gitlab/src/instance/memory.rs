@@ -1,0 +1,216 @@
+//! What was read for an instance in an earlier pass. What no watch has told of since is not read again.
+//!
+//! No secret is kept. Of a Secret only its shape is: which keys it has, and the values of those that are no secrets, such
+//! as a host. A pass that needs more reads the Secret again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::core::DynamicObject;
+use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
+
+use super::apply::Applied;
+use super::observe::Seen;
+use super::secrets;
+use super::target::Wanted;
+use crate::account;
+use crate::values::Checksums;
+
+/// The keys of Secrets that are no secrets. Names of buckets are none either.
+const PLAIN: [&str; 14] = [
+    "host",
+    "port",
+    "database",
+    "username",
+    "dbname",
+    "user",
+    "pgbouncer-host",
+    "pgbouncer-port",
+    "endpoint",
+    "region",
+    "from",
+    "replyTo",
+    "authentication",
+    "starttls",
+];
+
+/// What is known of each instance, by its uid.
+#[derive(Default)]
+pub struct Memory(Mutex<HashMap<String, Arc<Kept>>>);
+
+/// What is known of an instance: what is `None` is known not to be there.
+#[derive(Clone)]
+pub struct Kept {
+    /// The version map.
+    pub map: Option<GitlabVersionMapSpec>,
+    /// The profile.
+    pub profile: Option<GitlabProfileSpec>,
+    /// The account.
+    pub account: account::Found,
+    /// What was recorded when a version ran last.
+    pub record: Option<ConfigMap>,
+    /// What the database is told first.
+    pub init: Option<ConfigMap>,
+    /// Where charts are.
+    pub repository: Option<DynamicObject>,
+    /// The Secrets, where all that is made of them was as it should be.
+    pub secrets: Option<Shapes>,
+}
+
+/// The shapes of an instance's Secrets.
+#[derive(Clone)]
+pub struct Shapes {
+    /// What the spec names them for: another place is another meaning.
+    pub named: [Option<String>; 5],
+    /// Those that are there.
+    pub secrets: BTreeMap<String, Secret>,
+    /// What shows that one has changed.
+    pub checksums: Checksums,
+}
+
+impl Memory {
+    /// What is known.
+    pub fn recall(&self, uid: &str) -> Option<Arc<Kept>> {
+        self.lock().get(uid).cloned()
+    }
+
+    /// An instance goes.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// After everything that a pass has planned was written.
+    pub fn keep(&self, wanted: &Wanted, seen: &Seen, applied: &Applied) {
+        let instance = wanted.name.as_str();
+        let written = &applied.written;
+        let Some(subject) = seen.subject.as_ref().filter(|_| !written.removed) else {
+            return;
+        };
+        let of = |map: Option<&ConfigMap>, seen: &Option<ConfigMap>| map.cloned().or_else(|| seen.clone());
+        let kept = Kept {
+            map: seen.map.clone(),
+            profile: seen.profile.clone(),
+            account: account::Found {
+                account: written.account.clone().or_else(|| seen.account.account.clone()),
+                binding: written.binding.clone().or_else(|| seen.account.binding.clone()),
+            },
+            record: of(written.maps.get(&crate::record::name(instance)), &seen.record),
+            init: of(
+                written.maps.get(&crate::backends::percona::init_name(instance)),
+                &seen.init,
+            ),
+            repository: written.repository.clone().or_else(|| seen.repository.clone()),
+            secrets: shapes(wanted, seen, applied),
+        };
+        self.lock().insert(subject.uid.clone(), Arc::new(kept));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Kept>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Only where nothing but what is made of the buckets was written: the rest is read again.
+fn shapes(wanted: &Wanted, seen: &Seen, applied: &Applied) -> Option<Shapes> {
+    let made = secrets::names(&wanted.name);
+    let written = &applied.written;
+    if !written.storage_settled || !written.secrets.iter().all(|name| made.contains(name)) {
+        return None;
+    }
+    let mut shapes: BTreeMap<String, Secret> = seen
+        .secrets
+        .iter()
+        .map(|(name, secret)| (name.clone(), shape(secret)))
+        .collect();
+    for secret in &written.storage {
+        let name = secret.metadata.name.clone().unwrap_or_default();
+        shapes.insert(name, shape(secret));
+    }
+    Some(Shapes {
+        named: wanted.named_secrets(),
+        secrets: shapes,
+        checksums: seen.checksums.clone(),
+    })
+}
+
+/// A Secret without its secrets.
+fn shape(secret: &Secret) -> Secret {
+    let is_plain = |key: &str| PLAIN.contains(&key) || key.starts_with("bucket.");
+    let data = secret.data.iter().flatten().map(|(key, value)| {
+        let value = if is_plain(key) {
+            value.clone()
+        } else {
+            sealed(value)
+        };
+        (key.clone(), value)
+    });
+    let mut shape = Secret {
+        data: Some(data.collect()),
+        type_: secret.type_.clone(),
+        ..Secret::default()
+    };
+    shape.metadata = secret.metadata.clone();
+    shape.metadata.managed_fields = None;
+    shape
+}
+
+/// Something that is judged as the value is, and tells nothing else about it.
+fn sealed(value: &ByteString) -> ByteString {
+    let stands_for: &[u8] = match std::str::from_utf8(&value.0) {
+        Err(_) => b"\xff",
+        Ok(text) if text.is_empty() => b"",
+        Ok(text) if text.trim().is_empty() => b" ",
+        Ok(text) if text.trim().starts_with('$') || text.trim().chars().any(char::is_control) => b"$",
+        Ok(_) => b"-",
+    };
+    ByteString(stands_for.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(values: &[(&str, &[u8])]) -> Secret {
+        let data = values
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.to_vec())));
+        Secret {
+            data: Some(data.collect()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn no_secret_is_kept_and_what_is_kept_is_judged_the_same() {
+        let whole = secret(&[
+            ("host", b"db.example.com"),
+            ("bucket.lfs", b"b-lfs"),
+            ("password", b"canary-1"),
+            ("accessKey", b"$canary-2"),
+            ("secretKey", b"canary-3\n"),
+            ("license", b"canary-4"),
+            ("uri", b"postgres://canary-5"),
+            ("config", b"\xffcanary-6"),
+            ("none", b""),
+        ]);
+        let kept = shape(&whole);
+        let text = format!("{kept:?}{}", serde_json::to_string(&kept).unwrap());
+        let bytes: Vec<u8> = kept
+            .data
+            .iter()
+            .flatten()
+            .flat_map(|(_, value)| value.0.clone())
+            .collect();
+        assert!(!text.contains("canary") && !String::from_utf8_lossy(&bytes).contains("canary"));
+        let value = |key: &str| kept.data.as_ref().unwrap()[key].0.clone();
+        assert_eq!(value("host"), b"db.example.com");
+        assert_eq!(value("bucket.lfs"), b"b-lfs");
+        assert_eq!(value("accessKey"), b"$");
+        assert_eq!(value("secretKey"), b"-", "the end of a line is no part of it");
+        assert_eq!(value("config"), b"\xff");
+        assert_eq!(value("none"), b"");
+        assert_eq!(shape(&kept), kept, "again is the same");
+    }
+}
