@@ -1,6 +1,6 @@
 //! Claims that are deleted stay while a pod uses them, and then go: the finalizer that every claim has is taken away.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) async fn run(actor: Actor) {
     loop {
         let changes = feed.next().await;
         // A claim is deleted, or a pod that may have used one ends.
-        let affected: HashSet<&str> = changes
+        let affected: BTreeSet<&str> = changes
             .iter()
             .filter(|(storage, _)| matches!(&**storage, STORAGE | PODS))
             .map(|(_, change)| change.after.namespace())
