@@ -95,7 +95,7 @@ impl Locks {
         let mut turn = std::pin::pin!(Arc::clone(&queue.turn).lock_owned());
         loop {
             let taken = || *queue.taken.lock().unwrap_or_else(PoisonError::into_inner);
-            let until = (taken().max(begun) + HURRY).min(begun + wait);
+            let until = (taken() + HURRY).min(begun + wait);
             if let Ok(guard) = timeout_at(until, &mut turn).await {
                 *queue.taken.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
                 return Ok(Turn {

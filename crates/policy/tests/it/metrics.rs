@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use stanchion_kernel::driver::Settings;
 use stanchion_kernel::telemetry::otlp::Export;
 use stanchion_policy::metrics::OTLP_NAMES;
 use stanchion_postgres::Target;
@@ -101,9 +102,10 @@ async fn a_collector_gets_every_number_of_the_original() {
             .map(|it| it.unit.as_str())
     };
     assert_eq!(unit("pgroles.reconcile.duration"), Some("ms"));
+    let workers = Settings::default().concurrency;
     assert_eq!(
         collector.total("controller_runtime_max_concurrent_reconciles"),
-        Some(8.0),
+        Some(f64::from(workers)),
         "and with them all others"
     );
     let sender = collector.sender();

@@ -67,6 +67,8 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         differ.restore_columns();
     }
     differ.revoked.sort_by(|a, b| order(a).cmp(&order(b)));
+    // A column can be found twice: beside its table, and among what a role holds elsewhere.
+    differ.revoked.dedup();
     Grants {
         granted: differ.granted.into_iter().map(Change::Grant).collect(),
         revoked: differ.revoked.into_iter().map(Change::Revoke).collect(),

@@ -87,7 +87,9 @@ impl Differ<'_> {
             self.view.names.name(role),
             described(object)
         );
-        self.plan.warnings.push(text);
+        if self.plan.warnings.last() != Some(&text) {
+            self.plan.warnings.push(text);
+        }
     }
 
     /// What a role keeps on columns of a table goes with what it loses on the table, and is given back.
