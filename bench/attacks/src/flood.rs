@@ -14,6 +14,7 @@ use tokio_rustls::TlsConnector;
 
 const CONNECTIONS: usize = 64;
 const BODY: usize = 8 << 20;
+const CHUNK: usize = 8192;
 
 /// Keeps this many connections busy with bodies until the tasks end.
 pub(crate) fn start(address: &str) -> Vec<JoinHandle<()>> {
@@ -41,8 +42,8 @@ async fn body(address: &str) -> std::io::Result<()> {
         "POST /validate-postgrespolicy HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {BODY}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await?;
-    for _ in 0..BODY / 65_536 {
-        stream.write_all(&[b' '; 65_536]).await?;
+    for _ in 0..BODY / CHUNK {
+        stream.write_all(&[b' '; CHUNK]).await?;
     }
     stream.flush().await
 }

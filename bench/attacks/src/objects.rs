@@ -11,7 +11,7 @@ use stanchion_bench_bed::{Bed, DATABASE, PASSWORD};
 use tokio::time::sleep;
 
 /// A user that is not ready by then counts as one that never is.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Tenant {
     client: Client,

@@ -96,7 +96,7 @@ async fn attend(mut stream: TcpStream, malice: Malice) -> io::Result<()> {
             stream.write_all(b"D").await?;
             stream.write_u32(gigabyte).await?;
             loop {
-                stream.write_all(&[0; 65_536]).await?;
+                stream.write_all(&[0; 8192]).await?;
             }
         }
         Malice::HugeError => {

@@ -311,6 +311,7 @@ const NOT_IN_KUBERNETES: &[&str] = &[
     ".roles[].names[]",
     ".adoption.names[]",
     ".matchExpressions[].key",
+    ".tolerations[].key",
     ".username",
     ".roleName",
     ".dbname",

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const PATTERN: &str = "^([0-9]{1,8}(h|m|s)){1,4}$";
 
 /// The longest duration that is acted on. A longer one means the same: not in the life of this installation.
-pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Reads a duration of the accepted form, up to [`LONGEST`]; `None` for anything else.
 pub fn parse(text: &str) -> Option<Duration> {

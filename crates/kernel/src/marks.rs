@@ -220,9 +220,9 @@ mod tests {
         Mark { owner, origin }
     }
 
-    fn found(seal: Seal) -> Option<Found> {
+    fn found(seal: Seal) -> Found {
         let mark = mark(Origin::Created);
-        Some(Found { mark, seal })
+        Found { mark, seal }
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
         let marks = marks();
         let comment = marks.join("", &mark(Origin::Created), Bearer::Role("alice"));
         for bearer in [Bearer::Role("bob"), Bearer::Database("alice")] {
-            assert_eq!(marks.read(&comment, bearer).1, found(Seal::Forged));
+            assert_eq!(marks.read(&comment, bearer).1, Some(found(Seal::Forged)));
         }
         let other = comment.replace("ns/alice", "ns/mallory");
         let (_, read) = marks.read(&other, Bearer::Role("alice"));
@@ -259,9 +259,12 @@ mod tests {
     fn marks_of_earlier_versions_and_of_other_installations_are_unproven() {
         let old = "text [stanchion PostgresUser ns/alice u-1 created]";
         let bearer = Bearer::Role("alice");
-        assert_eq!(marks().read(old, bearer), ("text", found(Seal::Missing)));
+        assert_eq!(marks().read(old, bearer), ("text", Some(found(Seal::Missing))));
         let theirs = marks().join("text", &mark(Origin::Created), bearer);
-        assert_eq!(marks().read(&theirs, bearer), ("text", found(Seal::Foreign)));
+        assert_eq!(
+            marks().read(&theirs, bearer),
+            ("text", Some(found(Seal::Foreign)))
+        );
     }
 
     #[test]

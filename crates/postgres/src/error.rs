@@ -137,10 +137,10 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_statement(mut self, statement: FailedStatement) -> Self {
+    pub(crate) fn with_statement(mut self, mut statement: FailedStatement) -> Self {
         // Our own text, with names in it that are others'.
-        let text = plain(&statement.text.replace('\n', " "));
-        self.0.statement = Some(FailedStatement { text, ..statement });
+        statement.text = plain(&statement.text.replace('\n', " "));
+        self.0.statement = Some(statement);
         self
     }
 

@@ -103,10 +103,8 @@ fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => {
             let translated = match v6.segments() {
-                // NAT64's well-known prefix leads to the IPv4 address in its last 32 bits.
-                [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some((high, low)),
-                // 6to4 has it after its prefix.
-                [0x2002, high, low, ..] => Some((high, low)),
+                // NAT64's well-known prefix leads to the IPv4 address in its last 32 bits; 6to4 has it after its prefix.
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some((high, low)),
                 _ => None,
             };
             let embedded = translated.map(|(high, low)| {
@@ -117,7 +115,7 @@ fn unmapped(address: IpAddr) -> IpAddr {
                 .or(embedded)
                 .map_or(IpAddr::V6(v6), IpAddr::V4)
         }
-        v4 => v4,
+        IpAddr::V4(_) => address,
     }
 }
 

@@ -28,13 +28,17 @@ impl Session {
         queries: &[Query],
     ) -> Result<(Transaction<'_>, Vec<Vec<Row>>), Error> {
         let prologue = begin.prologue(self.timeouts(), false);
-        let mut begun = self.pipeline(&prologue, queries, None).await;
-        if begin.lock.is_some() && begun.as_ref().is_err_and(|error| error.kind() == Kind::Contended) {
+        let mut answer = self.pipeline(&prologue, queries, None).await;
+        if begin.lock.is_some()
+            && answer
+                .as_ref()
+                .is_err_and(|error| error.kind() == Kind::Contended)
+        {
             self.roll_back().await;
             let prologue = self.disregard(begin).prologue(self.timeouts(), false);
-            begun = self.pipeline(&prologue, queries, None).await;
+            answer = self.pipeline(&prologue, queries, None).await;
         }
-        match begun {
+        match answer {
             Ok(rows) => Ok((
                 Transaction {
                     session: self,

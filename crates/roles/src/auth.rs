@@ -165,8 +165,10 @@ impl AzureWorkloadIdentity {
                 status,
                 reason: answer
                     .and_then(|answer| answer.error_description.or(answer.error))
-                    .map(|text| plain(&text))
-                    .unwrap_or_else(|| "the answer has no access token".to_owned()),
+                    .map_or_else(
+                        || "the answer has no access token".to_owned(),
+                        |text| plain(&text),
+                    ),
             }),
         }
     }

@@ -318,7 +318,7 @@ fn each_obstacle_has_its_phase() {
             r#"{ "profile": "x" }"#,
             |seen| {
                 seen.profile =
-                    serde_json::from_str(r#"{ "release": { "serviceAccountName": "admin" } }"#).unwrap()
+                    serde_json::from_str(r#"{ "release": { "serviceAccountName": "admin" } }"#).unwrap();
             },
             Phase::Pending,
             "ServiceAccountMissing",

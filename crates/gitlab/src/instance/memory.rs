@@ -160,7 +160,7 @@ fn shape(secret: &Secret) -> Secret {
 fn sealed(value: &ByteString) -> ByteString {
     let stands_for: &[u8] = match std::str::from_utf8(&value.0) {
         Err(_) => b"\xff",
-        Ok(text) if text.is_empty() => b"",
+        Ok("") => b"",
         Ok(text) if text.trim().is_empty() => b" ",
         Ok(text) if text.trim().starts_with('$') || text.trim().chars().any(char::is_control) => b"$",
         Ok(_) => b"-",

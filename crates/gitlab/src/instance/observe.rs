@@ -260,8 +260,8 @@ async fn secrets(
     read: &Reader,
     wanted: &Wanted,
 ) -> Result<(Shapes, bool), Problem> {
-    let named = wanted.named_secrets();
-    let mut names: BTreeSet<String> = named
+    let mentioned = wanted.named_secrets();
+    let mut names: BTreeSet<String> = mentioned
         .iter()
         .flatten()
         .filter(|name| !name.is_empty())
@@ -280,7 +280,7 @@ async fn secrets(
         .filter(|name| !read.is_unchanged::<Secret>(name))
         .count();
     let kept = kept.and_then(|kept| kept.secrets.as_ref());
-    if let (Some(shapes), 0) = (kept.filter(|kept| kept.named == named), changed) {
+    if let (Some(shapes), 0) = (kept.filter(|kept| kept.named == mentioned), changed) {
         return Ok((shapes.clone(), true));
     }
     let found = try_join_all(names.into_iter().map(async |name| {
@@ -291,7 +291,7 @@ async fn secrets(
     let secrets = found.into_iter().flatten().collect();
     let checksums = marks::checksums(&setup.fingerprints, &read.subject().uid, wanted, &secrets);
     let read = Shapes {
-        named,
+        named: mentioned,
         secrets,
         checksums,
     };

@@ -216,8 +216,8 @@ mod tests {
         Line::new(Limits::of(places))
     }
 
-    fn join(line: &mut Line<()>, namespace: &str, name: &str, lane: Option<&str>) {
-        line.join(key(namespace, name), lane.map(Into::into), || ());
+    fn join(line: &mut Line<()>, namespace: &str, name: &str, server: Option<&str>) {
+        line.join(key(namespace, name), server.map(Into::into), || ());
     }
 
     fn taken(line: &mut Line<()>) -> Vec<String> {

@@ -166,6 +166,10 @@ impl Attempts {
 
     /// The value with nothing at this place, or with something neutral where something is required: the first that reads
     /// better. What is missing is found last, so a value that only lacks something has no other misfit.
+    #[allow(
+        clippy::option_option,
+        reason = "the outer one is the end of the budget, the inner one is that nothing became better"
+    )]
     fn replace<O: DeserializeOwned>(
         &mut self,
         value: &Value,

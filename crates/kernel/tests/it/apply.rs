@@ -74,7 +74,8 @@ async fn a_child_that_was_there_and_is_not_ours_is_refused() {
         .await;
     assert_eq!(
         widget.condition("Ready").unwrap().message,
-        "ConfigMap one exists and does not belong to Widget one; delete it or choose another name"
+        "ConfigMap one exists and does not belong to Widget one; delete it or choose another name, or let it be \
+         adopted: kubectl annotate ConfigMap one stanchion.dev/adopt-by=one"
     );
     bed.flush(&operator).await;
     assert_eq!(maps.get("one").await.unwrap(), foreign);

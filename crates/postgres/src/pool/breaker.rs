@@ -77,12 +77,11 @@ impl Breaker {
         if state.proven && state.failures == 0 {
             return Look::Try(false);
         }
-        match state.attempt {
-            Some(since) => Look::Wait(since),
-            None => {
-                state.attempt = Some(now);
-                Look::Try(true)
-            }
+        if let Some(since) = state.attempt {
+            Look::Wait(since)
+        } else {
+            state.attempt = Some(now);
+            Look::Try(true)
         }
     }
 

@@ -73,12 +73,12 @@ async fn serve(malice: Malice) -> (Target, Arc<AtomicUsize>) {
 }
 
 async fn attack(mut stream: TcpStream, malice: Malice, sent: Arc<AtomicUsize>) -> Option<()> {
-    let mut buffer = [0; 65536];
+    let mut buffer = vec![0; 65536];
     // No TLS here.
     let begun = stream.read(&mut buffer).await.ok()?;
     if begun == 8 {
         stream.write_all(b"N").await.ok()?;
-        stream.read(&mut buffer).await.ok()?;
+        let _ = stream.read(&mut buffer).await.ok()?;
     }
     let flood = match &malice {
         Malice::AtLogin(flood) => flood,
@@ -94,7 +94,7 @@ async fn attack(mut stream: TcpStream, malice: Malice, sent: Arc<AtomicUsize>) -
                 ready(),
             ];
             stream.write_all(&welcome.concat()).await.ok()?;
-            stream.read(&mut buffer).await.ok()?;
+            let _ = stream.read(&mut buffer).await.ok()?;
             let identity = [
                 columns(4),
                 row(&[system, "5", "d", "150004"]),
@@ -106,7 +106,7 @@ async fn attack(mut stream: TcpStream, malice: Malice, sent: Arc<AtomicUsize>) -
                 while stream.read(&mut buffer).await.ok()? > 0 {}
                 return None;
             };
-            stream.read(&mut buffer).await.ok()?;
+            let _ = stream.read(&mut buffer).await.ok()?;
             stream.write_all(first).await.ok()?;
             flood
         }

@@ -39,16 +39,16 @@ fn aggregated(whole: &Value, roles: &[&Value]) -> Option<Value> {
         .filter(|role| selectors.iter().any(|selector| selector.matches(role)))
         .collect();
     parts.sort_by_key(|role| role["metadata"]["name"].to_string());
-    let mut rules: Vec<Value> = Vec::new();
+    let mut gathered: Vec<Value> = Vec::new();
     for rule in parts.iter().filter_map(|role| role["rules"].as_array()).flatten() {
-        if !rules.contains(rule) {
-            rules.push(rule.clone());
+        if !gathered.contains(rule) {
+            gathered.push(rule.clone());
         }
     }
-    Some(if rules.is_empty() {
+    Some(if gathered.is_empty() {
         Value::Null
     } else {
-        json!(rules)
+        json!(gathered)
     })
 }
 

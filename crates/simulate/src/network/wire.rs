@@ -133,8 +133,8 @@ impl Wire {
         let request = request.map(Full::new);
         let answer = self.door.call(request).await.map_err(|never| match never {})?;
         let (status, path) = (answer.status(), &asked.path);
-        let line = format!("{} {} {path} -> {}", self.replica, asked.method, status.as_u16());
-        self.network.record().note(&line);
+        let note = format!("{} {} {path} -> {}", self.replica, asked.method, status.as_u16());
+        self.network.record().note(&note);
         if let Some(body) = claim.filter(|_| status.is_success()) {
             self.leased(&body);
         }

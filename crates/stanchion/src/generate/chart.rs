@@ -47,7 +47,7 @@ struct Parts {
     cluster: Vec<Value>,
     /// For resources in the namespaces that it watches.
     namespaced: Vec<Value>,
-    /// The ClusterRoles that it hands out to others, by name. The operator does not have their rights itself.
+    /// The `ClusterRoles` that it hands out to others, by name. The operator does not have their rights itself.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     roles: BTreeMap<String, Value>,
 }

@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let ended = runtime.block_on(async {
         let shutdown = shutdown()?;
         let telemetry = telemetry::start(arguments)?;
-        let ended = operate(arguments, None, shutdown).await;
+        let ended = Box::pin(operate(arguments, None, shutdown)).await;
         telemetry.finish().await;
         ended
     });

@@ -49,7 +49,7 @@ impl Operator {
         let shutdown = CancellationToken::new();
         let task = {
             let shutdown = shutdown.clone();
-            tokio::spawn(async move { run::operate(&arguments, Some(config), shutdown).await })
+            tokio::spawn(async move { Box::pin(run::operate(&arguments, Some(config), shutdown)).await })
         };
         Ok(Self {
             task,

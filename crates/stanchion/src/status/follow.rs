@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 
 use super::assess::Row;
 use super::kinds::{Kind, Subject, with_status};
-use super::{Format, StatusError, View, answer, is_terminal, overview, table};
+use super::{Format, StatusError, View, answer, is_terminal, overview, render, table};
 use crate::cluster::Cluster;
 use crate::output;
 
@@ -69,15 +69,15 @@ async fn show(
         let text = answer(cluster, subject, view).await?;
         return Ok(output::print(&format!("{CLEAR}{text}"))?);
     }
-    let Some(before) = shown.as_mut().filter(|_| is_table && !one) else {
-        output::print(&answer(cluster, subject, view).await?)?;
-        if is_table && !one {
-            let now = overview(cluster, subject.map(|subject| &subject.kind), Timestamp::now()).await;
-            *shown = Some(now.objects);
-        }
+    if one || !is_table {
+        return Ok(output::print(&answer(cluster, subject, view).await?)?);
+    }
+    let now = overview(cluster, subject.map(|subject| &subject.kind), Timestamp::now()).await;
+    let Some(before) = shown else {
+        output::print(&render(&now, cluster.namespace.is_none(), view)?)?;
+        *shown = Some(now.objects);
         return Ok(());
     };
-    let now = overview(cluster, subject.map(|subject| &subject.kind), Timestamp::now()).await;
     let changed: Vec<Row> = now
         .objects
         .iter()

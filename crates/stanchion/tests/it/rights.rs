@@ -116,8 +116,11 @@ fn a_controller_that_is_off_has_no_rights() {
     ];
     for (controller, own) in owned {
         let documents = documents(&stdout(["rbac", "--controllers", controller]));
+        // The role of GitLab's releases is the operator's to hand out, and not its own.
+        let is_own = |document: &&Value| document["metadata"]["name"] != "stanchion:gitlab-release";
         let granted: Vec<String> = documents
             .iter()
+            .filter(is_own)
             .flat_map(rules)
             .flat_map(|rule| rule.resources.unwrap_or_default())
             .collect();

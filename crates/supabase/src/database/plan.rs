@@ -123,7 +123,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
             of_step,
             of_session: &catalog.server.role,
         });
-        plan.push(step.statements(&seen, roles), Some(step));
+        plan.push(step.statements(&seen, roles.as_ref()), Some(step));
     }
     if makes {
         plan.push([made::after(&plan.names)], None);

@@ -95,13 +95,13 @@ impl Step {
 
     /// Sets what the step needs and forgets what one before it said; runs it, as another role if there is one, and looks
     /// again at what it found; records it.
-    pub(super) fn statements(&self, seen: &str, roles: Option<Roles<'_>>) -> Vec<Statement> {
+    pub(super) fn statements(&self, seen: &str, roles: Option<&Roles<'_>>) -> Vec<Statement> {
         let [settings, run, record] = self.parts(seen);
         let set = |role: &str| Statement::new("SET LOCAL ROLE ").ident(role);
         let mut all = vec![settings];
-        all.extend(roles.as_ref().map(|roles| set(roles.of_step)));
+        all.extend(roles.map(|roles| set(roles.of_step)));
         all.push(run);
-        all.extend(roles.as_ref().map(|roles| set(roles.of_session)));
+        all.extend(roles.map(|roles| set(roles.of_session)));
         all.extend(walls::look_again(self));
         all.push(record);
         all

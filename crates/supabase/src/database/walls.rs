@@ -146,11 +146,10 @@ pub(super) fn question() -> Query {
         let names: BTreeSet<&str> = all().filter_map(of).collect();
         names.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    let named = |kind| names_of_kind(kind);
     Query::new(QUESTION)
         .texts(names(|thing| Some(thing.schema)))
-        .texts(named(Kind::Table))
-        .texts(named(Kind::Routine))
+        .texts(names_of_kind(Kind::Table))
+        .texts(names_of_kind(Kind::Routine))
         .text(EXTENSIONS)
 }
 

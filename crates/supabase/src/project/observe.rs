@@ -166,8 +166,8 @@ async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<O
     let Some(next) = memory.first_look(&reader.subject().key) else {
         return Ok(None);
     };
-    let named = wanted.secret_names().into_iter().collect();
-    let fetch = secrets::fetch(reader, named, wanted.config_maps());
+    let secrets = wanted.secret_names().into_iter().collect();
+    let fetch = secrets::fetch(reader, secrets, wanted.config_maps());
     let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
     let read = secrets::read(&fetched, wanted)?;
     let stored = fetched.secret(&wanted.key_secret()).cloned();

@@ -64,14 +64,15 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
         return beginning(ran, target);
     };
     let steps = path(map, &running, &target).map_err(|error| {
-        let mut words = error.to_string();
-        if ran.is_none() && wanted.installed != Some(running) {
-            words.push_str(&format!(
+        let hint = if ran.is_none() && wanted.installed != Some(running) {
+            format!(
                 ". ConfigMap {} says that {running} ran last on this database; delete it only if the database is new",
                 record::name(&wanted.name)
-            ));
-        }
-        blocked(words)
+            )
+        } else {
+            String::new()
+        };
+        blocked(format!("{error}{hint}"))
     })?;
     let Some(next) = steps.first() else {
         return Ok(Course::arrived(target, Some(running)));

@@ -21,7 +21,7 @@ async fn changes_that_arrive_by_a_new_list_are_followed() {
     }
     let _operator = start(&server, Settings::default());
     for name in ["edited", "gone", "leaving", "zuletzt"] {
-        server.until(name, |widget| widget.is_ready()).await;
+        server.until(name, stanchion_toy::Widget::is_ready).await;
     }
     let lists = server.calls(&Method::GET, "/widgets");
 
@@ -45,7 +45,7 @@ async fn changes_that_arrive_by_a_new_list_are_followed() {
             widget.status.as_ref().and_then(|status| status.size) == Some(2)
         })
         .await;
-    server.until("made", |widget| widget.is_ready()).await;
+    server.until("made", stanchion_toy::Widget::is_ready).await;
     let is_released = |finalizers: &Option<Vec<String>>| {
         finalizers
             .iter()

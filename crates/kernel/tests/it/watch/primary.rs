@@ -166,7 +166,7 @@ fn a_list_that_broke_off_tells_nothing() {
     watch.list(&[widget("one", 1)]);
     watch.primary.hear::<Widget>(&Event::Init);
     watch.primary.hear(&Event::InitApply(changed(2, |one| {
-        one.metadata.generation = Some(2)
+        one.metadata.generation = Some(2);
     })));
     let news = watch.list(&[changed(3, |one| one.metadata.generation = Some(3))]);
     assert_eq!(news, [woken("one")]);

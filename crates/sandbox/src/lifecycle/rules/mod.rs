@@ -161,7 +161,7 @@ pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
         }
         "admissionregistration.k8s.io/validatingwebhookconfigurations"
         | "admissionregistration.k8s.io/mutatingwebhookconfigurations" => {
-            webhooks::check(object, &mut errors)
+            webhooks::check(object, &mut errors);
         }
         "/secrets" => objects::secret(object, &mut errors),
         "/configmaps" => objects::config_map(object, &mut errors),

@@ -146,17 +146,17 @@ pub(super) fn schedule(schedule: &str) -> Option<FieldError> {
 /// What is wrong with `5`, `1-5` or `1-5/2`; names of days and months, and `*`, are not looked at.
 fn out_of_range(part: &str, (least, most): (u32, u32)) -> Option<String> {
     let (range, _) = part.split_once('/').unwrap_or((part, ""));
-    let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-    if first < least {
+    let (from, to) = range.split_once('-').unwrap_or((range, range));
+    let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+    if from < least {
         Some(format!(
-            "beginning of range ({first}) below minimum ({least}): {part}"
+            "beginning of range ({from}) below minimum ({least}): {part}"
         ))
-    } else if last > most {
-        Some(format!("end of range ({last}) above maximum ({most}): {part}"))
-    } else if first > last {
+    } else if to > most {
+        Some(format!("end of range ({to}) above maximum ({most}): {part}"))
+    } else if from > to {
         Some(format!(
-            "beginning of range ({first}) beyond end of range ({last}): {part}"
+            "beginning of range ({from}) beyond end of range ({to}): {part}"
         ))
     } else {
         None

@@ -88,12 +88,11 @@ fn addresses(object: &Value, kind: &str, errors: &mut Vec<FieldError>) {
     const DETAIL: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
     let address = text(object, "/spec/clusterIP");
     match address {
-        "" => {}
         "None" if matches!(kind, "NodePort" | "LoadBalancer") => {
             let detail = format!("may not be set to 'None' for {kind} services");
             errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!(address), detail));
         }
-        "None" => {}
+        "" | "None" => {}
         given => match given.parse() {
             Err(_) => errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!(given), DETAIL)),
             Ok(IpAddr::V4(parsed)) if parsed.octets().starts_with(&[10, 96]) => {}

@@ -108,15 +108,12 @@ impl Removal<'_> {
             return Ok(());
         };
         let dropped = goodbye::drop_role(self.name);
-        let ended = match role.dependencies.get("") {
-            Some(shared) => {
-                let heir = (shared.owned > 0).then_some(shared.oid);
-                self.empty(&mut session, &role, heir, vec![dropped]).await
-            }
-            None => {
-                let batch = Batch::new(vec![dropped]).locked(ROLES);
-                session.apply(&batch).await.map(|_| ()).map_err(Failed::Sql)
-            }
+        let ended = if let Some(shared) = role.dependencies.get("") {
+            let heir = (shared.owned > 0).then_some(shared.oid);
+            self.empty(&mut session, &role, heir, vec![dropped]).await
+        } else {
+            let batch = Batch::new(vec![dropped]).locked(ROLES);
+            session.apply(&batch).await.map(|_| ()).map_err(Failed::Sql)
         };
         match ended {
             Err(Failed::Sql(error)) if error.sqlstate() == Some("2BP01") => Err(blocked(self.name, &error)),
