@@ -55,7 +55,7 @@ impl fmt::Display for AdvisoryKey {
 }
 
 /// Whoever has had the turn for so long is stuck, or busy for a while: the others do not stand and wait.
-const HURRY: Duration = Duration::from_secs(1);
+const HURRY: Duration = Duration::from_secs(5);
 
 struct Queue {
     turn: Arc<AsyncMutex<()>>,
@@ -87,8 +87,8 @@ pub struct Turn {
 }
 
 impl Locks {
-    /// Waits for our turn at a database. Not longer than `wait`, nor for somebody who has had it for a second: such
-    /// a one waits for a lock or for a server that does not answer, and everybody behind would wait with them.
+    /// Waits for our turn at a database. Not longer than `wait`, nor for somebody who has had it for longer than [`HURRY`]:
+    /// such a one waits for a lock or for a server that does not answer, and everybody behind would wait with them.
     pub async fn acquire(&self, place: &Place, target: &Target, wait: Duration) -> Result<Turn, Error> {
         let queue = self.queue(place);
         let begun = Instant::now();

@@ -1,5 +1,7 @@
 //! A database as text, object by object, the same text on every version of PostgreSQL.
 
+use stanchion_postgres::handover::PREFIX;
+
 use crate::bed::Bed;
 
 /// Each part: a heading, and a query whose first column is one line an object.
@@ -100,9 +102,19 @@ async fn parts(bed: &Bed, wanted: impl Fn(&str) -> bool) -> String {
         .column(&sql.join("; "))
         .await
         .iter()
-        .map(|line| sorted(line))
+        .map(|line| sorted(&without_numbers(line)))
         .collect();
     lines.join("\n")
+}
+
+/// The name of a keeper ends in the oid of its database and a digest of its namespace, which differ from run to run.
+fn without_numbers(line: &str) -> String {
+    let mut parts = line.split(PREFIX);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, part| {
+        let rest = part.trim_start_matches(|character: char| character.is_ascii_hexdigit() || character == '_');
+        line + PREFIX + rest
+    })
 }
 
 /// Privileges in the order of their holders, and without MAINTAIN, which came with 17.

@@ -91,8 +91,8 @@ fn a_test_that_hangs_is_named_and_the_others_run() {
 fn a_test_that_is_called_slow_is_ended_with_all_that_it_started() {
     let folder = script(
         "case \"$*\" in *--list*) echo 'a::hangs: test'; exit;; esac\n\
-         echo 'test a::hangs has been running for over 60 seconds'\n\
-         sleep 300 & echo $! > \"$(dirname \"$0\")/child\"; wait\n",
+         sleep 300 & echo $! > \"$(dirname \"$0\")/child\"\n\
+         echo 'test a::hangs has been running for over 60 seconds'; wait\n",
     );
     let (output, said) = watched(&folder.path().join("tests"), &[]);
     assert_eq!(output.status.code(), Some(101), "{said}");
