@@ -93,6 +93,8 @@ struct Inner {
     statement: Option<FailedStatement>,
     /// Whether the network led to somebody, whatever they then said; `None` where that was not found out.
     reached: Option<bool>,
+    /// The server's circuit breaker is open because of this failure.
+    left_alone: bool,
     /// It is the failure of an earlier attempt.
     not_tried: bool,
 }
@@ -108,6 +110,7 @@ impl Error {
             message: None,
             statement: None,
             reached: None,
+            left_alone: false,
             not_tried: false,
         }))
     }
@@ -120,6 +123,13 @@ impl Error {
     /// Whether somebody answered at the address before it failed, if that is known.
     pub(crate) fn reached(&self) -> Option<bool> {
         self.0.reached
+    }
+
+    /// It opened the server's circuit breaker. The text is the same for this failure and for those that follow from it
+    /// without an attempt: a condition that repeats it does not change.
+    pub(crate) fn left_alone(mut self) -> Self {
+        self.0.left_alone = true;
+        self
     }
 
     pub(crate) fn not_tried(mut self) -> Self {
@@ -238,7 +248,7 @@ impl fmt::Display for Error {
             cause,
             message,
             statement,
-            not_tried,
+            left_alone,
             ..
         } = &*self.0;
         write!(
@@ -267,7 +277,7 @@ impl fmt::Display for Error {
         if let Some(FailedStatement { text, .. }) = statement {
             write!(f, "; statement: {text}")?;
         }
-        if *not_tried {
+        if *left_alone {
             f.write_str("; the server is left alone for a few seconds after each failure")?;
         }
         Ok(())

@@ -105,10 +105,8 @@ impl Locks {
             }
             let now = Instant::now();
             if now >= begun + wait || taken() + HURRY <= now {
-                let cause = format!(
-                    "others are busy with it, for {} seconds now",
-                    taken().elapsed().as_secs()
-                );
+                // Without a number that changes: a condition repeats this text.
+                let cause = "others are busy with it";
                 return Err(Error::new(Kind::Contended, Doing::Locking, target, cause));
             }
         }

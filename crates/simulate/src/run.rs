@@ -137,11 +137,10 @@ async fn simulate<S: Story>(schedule: &Schedule) -> Outcome {
         }
     }
     bed.network.heal();
+    bed.story.heal();
     replicas.begin_all();
     drop(operations);
     let mut violations = acting.await.expect("users do not panic");
-    // What users did last may have been to break something outside.
-    bed.story.heal();
     violations.extend(come_to_rest(&record).await);
     record.note("at rest");
     let mut end = json!({ "objects": cluster::objects::<S>(&client).await, "world": bed.story.world() });

@@ -17,12 +17,7 @@ impl From<Error> for Problem {
         let reason = reason(&error);
         let message = if reason == CONNECTION_FAILED {
             // Host and port and no more: whoever reads the status may not know the database's names.
-            let pause = if error.was_not_tried() {
-                "; it is left alone for a few seconds after each failed attempt"
-            } else {
-                ""
-            };
-            format!("Cannot reach postgres at {}{pause}", error.server())
+            format!("Cannot reach postgres at {}", error.server())
         } else {
             error.to_string()
         };

@@ -60,8 +60,12 @@ impl Breaker {
                 Look::Wait(since) => since,
             };
             if timeout_at(since + HURRY, ended).await.is_err() {
+                let last = self.lock().last.clone();
                 let cause = "the server has not answered yet; another attempt is under way";
-                return Err(Error::new(Kind::Exhausted, Doing::Connecting, target, cause));
+                return Err(last.map_or_else(
+                    || Error::new(Kind::Exhausted, Doing::Connecting, target, cause),
+                    Error::not_tried,
+                ));
             }
         }
     }

@@ -170,6 +170,10 @@ impl Host {
         let network = self.network.enter(target).await?;
         let login = self.login.enter(target).await?;
         let opened = Session::connect_on(target, &self.terms, Arc::clone(&self.observer)).await;
+        let opened = opened.map_err(|error| match error.class() {
+            Class::Transient => error.left_alone(),
+            _ => error,
+        });
         match &opened {
             Ok(_) => {
                 network.succeeded();
@@ -227,7 +231,7 @@ impl Host {
         if !statements.succeeded && statements.elapsed > self.settings.timeouts.statement {
             let cause = "the server stopped answering";
             let error = Error::new(Kind::TimedOut, Doing::Reading, &self.target, cause);
-            self.login.trip(&error);
+            self.login.trip(&error.left_alone());
             return;
         }
         let mut state = self.lock();

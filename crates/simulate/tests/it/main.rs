@@ -6,6 +6,5 @@
     clippy::indexing_slicing
 )]
 
-mod determinism;
 mod kernel;
 mod schemas;

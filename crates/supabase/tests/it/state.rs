@@ -112,7 +112,8 @@ fn without_numbers(line: &str) -> String {
     let mut parts = line.split(PREFIX);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |line, part| {
-        let rest = part.trim_start_matches(|character: char| character.is_ascii_hexdigit() || character == '_');
+        let rest =
+            part.trim_start_matches(|character: char| character.is_ascii_hexdigit() || character == '_');
         line + PREFIX + rest
     })
 }
