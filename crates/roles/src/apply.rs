@@ -1,7 +1,7 @@
-//! Making it so: look, decide and do, under the database's lock and in one transaction.
+//! Inspects, plans and applies, under the database's lock and in one transaction.
 //!
-//! What was decided from is what is acted on: nobody of us can change anything in between, and what others change
-//! makes the transaction fail and start again.
+//! The plan is computed from the same snapshot that it changes: the lock keeps other writers of Stanchion out, and a
+//! concurrent change by others makes the transaction fail and start again.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::render;
 /// How to apply.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// How to compare.
+    /// Options of the comparison.
     pub diff: diff::Options,
     /// How long to wait for the database's lock.
     pub lock_wait: Duration,
-    /// How often to start again when others were in the way.
+    /// How often to start again after a conflict with others.
     pub retries: u32,
-    /// The identity that the plan must have: what somebody saw and agreed to.
+    /// The identity that the plan must have: that of the approved plan.
     pub expected: Option<String>,
-    /// Told the number of statements that are done, and of all.
+    /// Called with the number of executed statements and their total.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Send + Sync)>,
 }
 
@@ -41,25 +41,25 @@ impl Default for Options<'_> {
     }
 }
 
-/// Why nothing was changed.
+/// Why an apply changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// PostgreSQL said no, or nothing.
+    /// PostgreSQL returned an error, or did not answer.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    /// PostgreSQL said something new.
+    /// The catalog contains something that this version cannot read.
     #[error(transparent)]
     Unreadable(inspect::Unreadable),
     /// The manifest is for another database.
     #[error(transparent)]
     WrongDatabase(#[from] WrongDatabase),
-    /// No salt for a password verifier.
+    /// The system has no randomness for the salt of a password verifier.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
-    /// Something stands in the way.
+    /// The plan has blockers.
     #[error("refusing to apply: {}", .0.refusal())]
     Blocked(Box<Plan>),
-    /// The plan is no longer the one that was agreed to.
+    /// The plan is no longer the approved one.
     #[error(
         "the database has changed since the plan was made: it would now be another plan, of {} change(s) ({}); make and \
          review a new one",
@@ -78,7 +78,7 @@ impl From<inspect::Error> for Error {
     }
 }
 
-/// Applies what must hold; returns what was done.
+/// Applies the desired state; returns what was done.
 pub async fn apply(session: &mut Session, desired: &Desired, options: &Options<'_>) -> Result<Plan, Error> {
     let needs = Needs::of(desired);
     let mut attempt = 0;
@@ -94,11 +94,11 @@ pub async fn apply(session: &mut Session, desired: &Desired, options: &Options<'
     }
 }
 
-/// Somebody else changed the same catalog rows, or held them for too long in the other order.
+/// Whether somebody else changed the same catalog rows, or a deadlock occurred.
 fn is_worth_another(error: &PostgresError) -> bool {
     match error.sqlstate() {
         Some("40001" | "40P01") => true,
-        // PostgreSQL has no code of its own for it.
+        // PostgreSQL has no error code for this case.
         Some("XX000") => error
             .message()
             .is_some_and(|message| message.message.contains("tuple concurrently")),
@@ -106,7 +106,7 @@ fn is_worth_another(error: &PostgresError) -> bool {
     }
 }
 
-/// Longer each time, and never the same for two who collided.
+/// Grows with each attempt, with jitter so that two colliding writers separate.
 fn pause(attempt: u32) -> Duration {
     let base = 50u64 << attempt.min(6);
     Duration::from_millis(base / 2 + rand::random_range(0..base))
@@ -176,7 +176,8 @@ fn decide(
     Ok((plan, statements))
 }
 
-/// Few messages: each is a round trip. But not one of any size, which the server would have to hold as a whole.
+/// Splits the statements into few messages, because each is a round trip, but bounds their size, because the server
+/// holds each as a whole.
 fn chunks(statements: &[Statement]) -> Vec<&[Statement]> {
     const LEAST: usize = 4_000;
     const MOST_MESSAGES: usize = 6;

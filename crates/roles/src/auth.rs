@@ -1,8 +1,7 @@
-//! Passwords that last for an hour: a token of Microsoft Entra, for Azure Database for PostgreSQL.
+//! Short-lived passwords: Microsoft Entra tokens for Azure Database for PostgreSQL.
 //!
-//! A pod with a workload identity has a signed token of its service account in a file. Entra takes it as proof of the
-//! application that it belongs to, and returns a token which the database takes as the password of that application's
-//! role.
+//! A pod with a workload identity has a signed token of its ServiceAccount in a file. Entra accepts it as proof of the
+//! application, and returns a token that the database accepts as the password of that application's role.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,13 +19,13 @@ use serde::Deserialize;
 use stanchion_postgres::error::plain;
 
 const DEFAULT_AUTHORITY: &str = "https://login.microsoftonline.com/";
-/// Every Azure Database for PostgreSQL, as Entra names it.
+/// Entra's scope of all Azure Databases for PostgreSQL.
 const SCOPE: &str = "https://ossrdbms-aad.database.windows.net/.default";
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Why there is no token. Never holds one.
+/// Why there is no token. Never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The pod has no workload identity.
@@ -35,23 +34,23 @@ pub enum Error {
          azure.workload.identity/use: \"true\""
     )]
     Missing(&'static str),
-    /// Not something to send a credential to.
+    /// An environment variable has an invalid value; no credential is sent.
     #[error("{0} is not valid: {1}")]
     Invalid(&'static str, &'static str),
-    /// The file with the token of the service account.
+    /// The file with the ServiceAccount's token cannot be read.
     #[error("cannot read the federated token {0}: {1}")]
     File(PathBuf, std::io::Error),
-    /// No answer.
+    /// The endpoint does not answer.
     #[error("the token endpoint {0} does not answer: {1}")]
     Unreachable(Uri, String),
-    /// Entra said no.
+    /// Entra refused the request.
     #[error("the token endpoint {endpoint} refused with {status}: {reason}")]
     Refused {
-        /// Where.
+        /// The endpoint of the request.
         endpoint: Uri,
-        /// How.
+        /// The HTTP status.
         status: StatusCode,
-        /// Why, in its words.
+        /// Entra's reason.
         reason: String,
     },
 }
@@ -64,7 +63,7 @@ pub struct AzureWorkloadIdentity {
     token_file: PathBuf,
 }
 
-/// What Entra answers, either way.
+/// Entra's answer, for success and failure.
 #[derive(Deserialize)]
 struct Answer {
     access_token: Option<String>,
@@ -73,7 +72,7 @@ struct Answer {
 }
 
 impl AzureWorkloadIdentity {
-    /// The identity that the environment describes, as Azure's webhook writes it.
+    /// Reads the identity from the environment variables that Azure's webhook sets.
     pub fn from_env(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let required = |name: &'static str| {
             env(name)
@@ -117,7 +116,7 @@ impl AzureWorkloadIdentity {
     }
 
     async fn ask(&self) -> Result<SecretString, Error> {
-        // Read each time: the file is replaced every hour.
+        // The file is read each time, because it is replaced every hour.
         let proof = tokio::fs::read_to_string(&self.token_file)
             .await
             .map_err(|error| Error::File(self.token_file.clone(), error))?;
@@ -173,7 +172,7 @@ impl AzureWorkloadIdentity {
         }
     }
 
-    /// With every cause: the outermost only says that it did not work.
+    /// Includes every cause, because the outermost one says nothing useful.
     fn unreachable(&self, error: &dyn std::error::Error) -> Error {
         let mut reason = error.to_string();
         let mut cause = error.source();
@@ -232,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Answers one request; returns what was asked.
+    /// Answers one request; returns the result and the request.
     async fn asked(status: &str, body: &str) -> (Result<SecretString, Error>, String) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let folder = tempfile::tempdir().unwrap();

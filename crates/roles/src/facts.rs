@@ -1,6 +1,6 @@
-//! What is there: the database as one snapshot showed it.
+//! The state of the database, from one snapshot.
 //!
-//! Role names in ACLs are numbers here ([`RoleId`]): a large database has some hundred thousand ACL entries and
+//! Role names in ACLs are interned as numbers ([`RoleId`]): a large database has some hundred thousand ACL entries and
 //! a few thousand roles.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,16 +10,16 @@ use secrecy::SecretString;
 
 use crate::model::{ObjectType, PUBLIC, Privileges, RoleState};
 
-/// A role's name, as a number of [`Facts::names`].
+/// A role's name, as an index into [`Facts::names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoleId(u32);
 
 impl RoleId {
-    /// Everybody.
+    /// The pseudo-role PUBLIC.
     pub const PUBLIC: Self = Self(0);
 }
 
-/// Names of roles, each kept once.
+/// Interned role names.
 #[derive(Debug, Clone)]
 pub struct Names {
     names: Vec<Arc<str>>,
@@ -38,7 +38,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of a name, given to it now if it has none.
+    /// The id of a name, which is added if it is new.
     pub fn id(&mut self, name: &str) -> RoleId {
         if let Some(id) = self.ids.get(name) {
             return *id;
@@ -50,12 +50,12 @@ impl Names {
         id
     }
 
-    /// The number of a name that was seen.
+    /// The id of a known name.
     pub fn find(&self, name: &str) -> Option<RoleId> {
         self.ids.get(name).copied()
     }
 
-    /// The name of a number.
+    /// The name of an id.
     pub fn name(&self, id: RoleId) -> &str {
         self.names.get(id.0 as usize).map_or("", |name| name)
     }
@@ -64,41 +64,41 @@ impl Names {
 /// One entry of an ACL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AclEntry {
-    /// Who holds the privileges.
+    /// The role that holds the privileges.
     pub grantee: RoleId,
-    /// Who gave them.
+    /// The role that granted them.
     pub grantor: RoleId,
     /// The privileges.
     pub privileges: Privileges,
-    /// Those of them that can be passed on.
+    /// Those that the grantee may grant to others.
     pub grantable: Privileges,
 }
 
-/// The server, the database and who looked.
+/// The server, the database and the inspecting role.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerFacts {
-    /// 150004 is 15.4.
+    /// The version number, such as 150004 for 15.4.
     pub version: u32,
     /// The connected database.
     pub database: String,
-    /// The role that looked.
+    /// The inspecting role.
     pub user: String,
-    /// Whether it is a superuser.
+    /// Whether the inspecting role is a superuser.
     pub superuser: bool,
-    /// Whether it can read password verifiers.
+    /// Whether the inspecting role can read password verifiers.
     pub reads_passwords: bool,
-    /// The roles whose privileges it has by membership. Not looked up for a superuser, who has them all.
+    /// The roles whose privileges the inspecting role has by membership. Empty for a superuser, who has all.
     pub acts_as: BTreeSet<String>,
 }
 
 /// An existing role.
 #[derive(Debug, Clone)]
 pub struct RoleFacts {
-    /// Its oid: what its sessions are known by once it is gone.
+    /// Its oid, which identifies its sessions after the role is dropped.
     pub oid: u32,
     /// Its attributes.
     pub state: RoleState,
-    /// Its password verifier, if it was asked for and can be read.
+    /// Its password verifier, if it was requested and can be read.
     pub verifier: Option<SecretString>,
 }
 
@@ -110,15 +110,15 @@ pub struct Edge {
     pub role: String,
     /// The member.
     pub member: String,
-    /// Who made it so.
+    /// The role that granted the membership.
     pub grantor: String,
-    /// Made by the bootstrap superuser, which is the grantor that superusers act as.
+    /// Whether the bootstrap superuser granted it, which is the grantor for all superusers.
     pub by_bootstrap: bool,
-    /// May change the membership.
+    /// Whether the member may grant the membership to others.
     pub admin: bool,
-    /// Without SET ROLE.
+    /// Whether the member has the privileges without SET ROLE.
     pub inherit: bool,
-    /// May SET ROLE.
+    /// Whether the member may SET ROLE.
     pub set: bool,
 }
 
@@ -127,25 +127,25 @@ pub struct Edge {
 pub struct Object {
     /// Its kind.
     pub kind: ObjectType,
-    /// Its schema, if it lives in one.
+    /// Its schema, for kinds that are in a schema.
     pub schema: Option<Arc<str>>,
-    /// Its bare name.
+    /// Its name without schema and arguments.
     pub name: Box<str>,
-    /// A column of it.
+    /// The column, if the privileges are on a column.
     pub column: Option<Box<str>>,
     /// A routine's argument types.
     pub types: Box<[String]>,
     /// Its owner.
     pub owner: RoleId,
-    /// Its ACL; `None` is what new objects have.
+    /// Its ACL; `None` means the default privileges.
     pub acl: Option<Box<[AclEntry]>>,
-    /// Inside of what the manifest manages. Objects outside are here because a managed role holds something
-    /// on them.
+    /// Whether the manifest manages the object. Objects outside the scope are included if a managed role holds
+    /// privileges on them.
     pub in_scope: bool,
 }
 
 impl Object {
-    /// How a manifest names it: a routine with its argument types.
+    /// Its name in a manifest: a routine includes its argument types.
     pub fn display_name(&self) -> String {
         match self.kind {
             ObjectType::Function => format!("{}({})", self.name, self.types.join(", ")),
@@ -153,8 +153,8 @@ impl Object {
         }
     }
 
-    /// What a role holds on it, from whomever, and what of it can be passed on. An owner can always pass on, and
-    /// no ACL says so.
+    /// The privileges of a role on the object, from all grantors, and those that the role may grant to others. An owner
+    /// may always grant, although no ACL says so.
     pub fn held_by(&self, role: RoleId) -> (Privileges, Privileges) {
         let spec = self.kind.spec();
         let (held, grantable) = match &self.acl {
@@ -183,58 +183,58 @@ impl Object {
 /// Default privileges of one owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultAcl {
-    /// Whose new objects.
+    /// Owner of the future objects.
     pub owner: RoleId,
-    /// In which schema; `None` is everywhere.
+    /// Schema of the future objects; `None` means all schemas.
     pub schema: Option<String>,
-    /// Kind of new objects.
+    /// Kind of the future objects.
     pub kind: ObjectType,
-    /// Who gets what.
+    /// The grantees and their privileges.
     pub acl: Box<[AclEntry]>,
 }
 
-/// What stands in the way of dropping a role.
+/// What prevents dropping a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DropFacts {
-    /// What depends on it, by database.
+    /// Dependent objects, by database.
     pub dependencies: Vec<Dependency>,
     /// Its open sessions.
     pub sessions: i64,
 }
 
-/// Objects of one kind that depend on a role.
+/// Objects that depend on a role, owned or not, in one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
-    /// In which database; `None` is on shared objects.
+    /// The database; `None` means shared objects.
     pub database: Option<String>,
-    /// Owned, or only mentioned in an ACL or a policy.
+    /// Whether the role owns them; otherwise an ACL or a policy mentions the role.
     pub owned: bool,
     /// How many.
     pub count: i64,
-    /// One of them, where its name can be read from here.
+    /// One of them, if its name can be read from the connected database.
     pub example: Option<String>,
 }
 
-/// Everything that one snapshot showed.
+/// Everything that one snapshot contains.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The server, the database and who looked.
+    /// The server, the database and the inspecting role.
     pub server: ServerFacts,
     /// Names of roles.
     pub names: Names,
-    /// The roles that were asked for and exist.
+    /// The requested roles that exist.
     pub roles: BTreeMap<String, RoleFacts>,
     /// Memberships in and of managed roles.
     pub memberships: Vec<Edge>,
     /// Role and member of every membership above roles that get members.
     pub ancestry: Vec<(String, String)>,
-    /// The schemas that were asked for and exist, with their place in `objects`.
+    /// The requested schemas that exist, with their index in `objects`.
     pub schemas: BTreeMap<String, usize>,
-    /// Objects that carry privileges, schemas and the database among them.
+    /// Objects that carry privileges, including schemas and the database.
     pub objects: Vec<Object>,
     /// Default privileges.
     pub defaults: Vec<DefaultAcl>,
-    /// What is in the way of retirements.
+    /// What prevents retirements.
     pub drops: BTreeMap<String, DropFacts>,
 }
 

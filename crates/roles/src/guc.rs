@@ -1,7 +1,7 @@
 //! Values of ALTER ROLE … SET.
 //!
-//! Most settings are kept as they were written. A few are lists of names, which PostgreSQL takes apart and
-//! quotes one by one: `search_path` set to `'app, public'` would be a single schema of that odd name.
+//! PostgreSQL stores most settings as written. A few are lists of names, which PostgreSQL splits and quotes one by one:
+//! `search_path` set to `'app, public'` would be a single schema of that odd name.
 
 /// The settings whose value is a list of names (`GUC_LIST_QUOTE` in PostgreSQL's sources).
 const LISTS: [&str; 6] = [
@@ -13,7 +13,7 @@ const LISTS: [&str; 6] = [
     "unix_socket_directories",
 ];
 
-/// Name and value in the form in which PostgreSQL keeps them.
+/// Name and value in the form that PostgreSQL stores.
 pub fn canonical(parameter: &str, value: &str) -> (String, String) {
     let parameter = parameter.to_ascii_lowercase();
     let value = match list(&parameter, value) {
@@ -43,7 +43,7 @@ fn split(value: &str) -> Vec<String> {
     names
 }
 
-/// The first name of a list and what follows it.
+/// The first name of a list and the rest.
 fn next(list: &str) -> (String, &str) {
     if let Some(quoted) = list.strip_prefix('"') {
         let mut name = String::new();
@@ -63,7 +63,7 @@ fn next(list: &str) -> (String, &str) {
     (name.trim_end().to_ascii_lowercase(), after)
 }
 
-/// Quoted only where it has to be, as PostgreSQL prints it.
+/// Quotes a name only where necessary, as PostgreSQL prints it.
 fn as_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name

@@ -1,4 +1,4 @@
-//! The role engine: access control as code, without Kubernetes in it.
+//! The role engine: declarative roles and privileges of a PostgreSQL database, independent of Kubernetes.
 //!
 //! ```text
 //! manifest ─► expand ─► inspect ─► diff ─► plan ─► render ─► apply
@@ -7,18 +7,18 @@
 //!
 //! | module | subject | |
 //! |---|---|---|
-//! | [`manifest`] | what a user writes, and what is wrong with it, with line and column | pure |
-//! | [`expand`] | what must hold | pure |
-//! | [`inspect`], [`facts`] | what is there, from one snapshot | reads |
-//! | [`diff`] | what separates the two | pure |
-//! | [`plan`] | the changes in order, their number and their identity | pure |
+//! | [`manifest`] | the manifest format, and errors with line and column | pure |
+//! | [`expand`] | the desired state | pure |
+//! | [`inspect`], [`facts`] | the state of the database, from one snapshot | reads |
+//! | [`diff`] | the differences | pure |
+//! | [`plan`] | the changes in order, their summary and their identity | pure |
 //! | [`render`] | the changes as SQL, to read and to run | pure |
-//! | [`apply`] | looking, deciding and doing under one lock and in one transaction | writes |
+//! | [`apply`] | inspects, plans and applies under one lock and in one transaction | writes |
 //!
-//! Beside the line: [`generate`] writes the manifest of a live database, [`graph`] draws it, [`review`] is a plan to show
-//! around, [`auth`] gets passwords that do not last, and [`cli`] is the command.
+//! In addition, [`generate`] writes the manifest of a live database, [`graph`] draws it, [`review`] writes a plan for
+//! reviewers, [`auth`] gets short-lived passwords, and [`cli`] is the command.
 //!
-//! Convergence is the law: after an apply the diff is empty, for every manifest that is valid.
+//! The engine converges: after an apply the diff is empty, for every valid manifest.
 
 pub mod apply;
 pub mod auth;

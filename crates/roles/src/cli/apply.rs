@@ -96,7 +96,7 @@ pub(super) async fn run(
     Ok(OK)
 }
 
-/// What to apply: a manifest, a bundle, or what somebody saved and agreed to.
+/// The source of the changes: a manifest, a bundle, or a saved plan.
 fn intent(
     args: &ApplyArgs,
     strictness: Strictness,
@@ -117,7 +117,7 @@ fn intent(
     Ok((desired, options, Some(saved)))
 }
 
-/// A bar on the terminal, redrawn in place.
+/// A progress bar on the terminal, redrawn in place.
 fn bar(done: usize, total: usize) {
     const WIDTH: usize = 30;
     let filled = (done * WIDTH).checked_div(total).unwrap_or(WIDTH);

@@ -1,4 +1,4 @@
-//! The plan of a bundle: each change with the document that is behind it.
+//! The plan of a bundle: each change with the document that declares it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::manifest::{Facet, ManagedKey, SchemaFacet};
 use crate::model::ObjectType;
 use crate::plan::{Change, Grant, Plan, Revoke};
 
-/// pgroles' `pgroles.bundle_plan.v2`.
+/// pgroles' format `pgroles.bundle_plan.v2`.
 #[derive(Serialize)]
 pub(super) struct BundlePlan<'a> {
     schema_version: &'static str,
@@ -26,7 +26,7 @@ struct Annotated<'a> {
     change: &'a Change,
 }
 
-/// The document that manages something.
+/// The document that manages an item.
 #[derive(Serialize)]
 struct Owner {
     document: String,
@@ -34,7 +34,7 @@ struct Owner {
 }
 
 impl BundlePlan<'_> {
-    /// The document behind each change.
+    /// The document of each change.
     pub(super) fn documents(&self) -> Vec<String> {
         self.changes
             .iter()
@@ -42,7 +42,7 @@ impl BundlePlan<'_> {
             .collect()
     }
 
-    /// The document behind each change, and what it manages there.
+    /// The document of each change, and the managed item.
     pub(super) fn owners(&self) -> Vec<Value> {
         self.changes
             .iter()
@@ -51,7 +51,7 @@ impl BundlePlan<'_> {
     }
 }
 
-/// Each change with the document that manages what it changes.
+/// Each change with the document that manages the changed item.
 pub(super) fn annotated<'a>(plan: &'a Plan, bundle: &LoadedBundle) -> BundlePlan<'a> {
     let generated = generated_roles(bundle);
     let changes = plan
@@ -84,7 +84,7 @@ pub(super) fn annotated<'a>(plan: &'a Plan, bundle: &LoadedBundle) -> BundlePlan
     }
 }
 
-/// The schema from whose bindings a generated role comes.
+/// The schema whose bindings generate each role.
 fn generated_roles(bundle: &LoadedBundle) -> BTreeMap<String, String> {
     let manifest = &bundle.composed.manifest;
     let roles = manifest.schemas.iter().flat_map(|schema| {
@@ -99,7 +99,7 @@ fn generated_roles(bundle: &LoadedBundle) -> BTreeMap<String, String> {
     roles.collect()
 }
 
-/// What a change is about, from the most to the least specific.
+/// The items that a change concerns, from the most to the least specific.
 fn keys(change: &Change, generated: &BTreeMap<String, String>) -> (&'static str, Vec<ManagedKey>) {
     let facet = |schema: &str, facet| {
         ManagedKey::SchemaFacet(SchemaFacet {

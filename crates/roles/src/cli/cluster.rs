@@ -1,9 +1,9 @@
-//! What the command asks of a cluster. The engine knows none, so the binary brings it.
+//! The interface to a cluster. The role engine has no cluster client; the binary implements this trait.
 
 use super::args::ReconcileArgs;
 
-/// A cluster with the operator in it.
+/// A cluster that runs the operator.
 pub trait Cluster {
-    /// Asks the operator to look at a policy now; says what came of it.
+    /// Requests a reconcile of a policy and returns the result.
     fn reconcile(&self, request: &ReconcileArgs) -> impl Future<Output = Result<String, String>>;
 }

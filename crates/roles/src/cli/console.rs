@@ -1,4 +1,4 @@
-//! Where the command reads and writes.
+//! Streams and environment of the command.
 
 use std::io::{IsTerminal as _, Write};
 
@@ -15,7 +15,7 @@ pub struct Console<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// Any streams, as if in a pipe.
+    /// Uses the given streams, as if they were pipes.
     pub fn new(
         out: &'a mut (dyn Write + Send),
         err: &'a mut (dyn Write + Send),
@@ -30,7 +30,7 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Says that the streams are those of the process, which may be terminals.
+    /// Marks the streams as those of the process, which may be terminals.
     #[must_use]
     pub fn of_the_process(mut self) -> Self {
         self.out_is_terminal = std::io::stdout().is_terminal();
@@ -42,13 +42,13 @@ impl<'a> Console<'a> {
         (self.env)(name)
     }
 
-    /// Whether every statement is to be told, as others do it with `RUST_LOG`.
+    /// Whether to log every statement, as `RUST_LOG` requests.
     pub(super) fn is_verbose(&self) -> bool {
         self.variable("RUST_LOG")
             .is_some_and(|filter| filter.contains("debug") || filter.contains("trace"))
     }
 
-    /// Colours for stdout, if it is a terminal that wants them.
+    /// Colours for stdout, if it is a terminal that supports them.
     pub(super) fn paint(&self) -> Paint {
         Paint::new(self.out_is_terminal && self.variable("NO_COLOR").is_none())
     }
@@ -61,7 +61,7 @@ impl<'a> Console<'a> {
         self.err_is_terminal
     }
 
-    /// Results go to stdout. Who closes the pipe early does not want more.
+    /// Writes a result to stdout. A closed pipe is not an error: the reader has seen enough.
     pub(super) fn print(&mut self, text: &str) {
         let _ = self
             .out
@@ -69,7 +69,7 @@ impl<'a> Console<'a> {
             .and_then(|()| self.out.flush());
     }
 
-    /// Everything else goes to stderr, as a line.
+    /// Writes a line to stderr.
     pub(super) fn error(&mut self, text: &str) {
         let _ = writeln!(self.err, "{text}").and_then(|()| self.err.flush());
     }

@@ -1,4 +1,4 @@
-//! Connecting.
+//! Connects to the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::console::Console;
 use super::{Failure, While as _};
 use crate::auth::AzureWorkloadIdentity;
 
-/// How long a server may take to answer.
+/// Timeout of the connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Connects, or says at once why not.
+/// Connects, or fails at once with the cause.
 pub(super) async fn connect(args: &DatabaseArgs, console: &Console<'_>) -> Result<Session, Failure> {
     let mut target = Target::parse(&SecretString::from(args.database_url.as_str()))
         .doing("failed to connect: the database URL is not valid")?
@@ -28,7 +28,7 @@ pub(super) async fn connect(args: &DatabaseArgs, console: &Console<'_>) -> Resul
     let defaults = Timeouts::default();
     let terms = Terms {
         timeouts: Timeouts {
-            // The person who waits is the one who named the server.
+            // The user waits and has chosen the server, so the timeout of the URL applies.
             connect: target.connect_timeout().unwrap_or(defaults.connect.max(CONNECT)),
             statement: Duration::from_secs(args.statement_timeout),
             lock: Duration::from_secs(args.lock_timeout),

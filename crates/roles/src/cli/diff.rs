@@ -16,7 +16,7 @@ use crate::render;
 use crate::review::Subject;
 
 const IN_SYNC: &str = "No changes needed. Database is in sync with manifest.";
-/// So many remarks on what else roles hold are read; the rest is a number.
+/// How many warnings of other privileges are printed; the rest is counted.
 const SHOWN_HOLDINGS: usize = 20;
 
 pub(super) async fn run(
@@ -72,7 +72,7 @@ pub(super) async fn run(
     Ok(if drift && !args.no_exit_code { DRIFT } else { OK })
 }
 
-/// How to compare, with the passwords of the environment.
+/// Options of the comparison, with the passwords from the environment.
 pub(super) fn options(
     args: &ModeArgs,
     source: &Source,
@@ -86,7 +86,7 @@ pub(super) fn options(
     })
 }
 
-/// Says what should be known beside the changes.
+/// Prints warnings and blockers of the plan.
 pub(super) fn remark(plan: &Plan, console: &mut Console<'_>) {
     for warning in &plan.warnings {
         console.warn(warning);

@@ -34,7 +34,7 @@ pub(super) fn run(args: &FmtArgs, strictness: Strictness, console: &mut Console<
     Ok(OK)
 }
 
-/// A `#` at the beginning of a line or after a space, outside of quotes.
+/// Whether the text has a `#` at the beginning of a line or after a space, outside of quotes.
 fn has_comments(text: &str) -> bool {
     text.lines().any(|line| {
         let mut quote = None;

@@ -32,7 +32,7 @@ pub(super) async fn run(
     let facts = match &source {
         Some(source) => {
             let mut needs = Needs::of(&source.desired);
-            // Everybody's privileges are worth seeing where everybody is.
+            // The privileges of PUBLIC on the schema `public` are worth showing.
             needs.schemas.push("public".to_owned());
             inspect(&mut session, &needs).await
         }
@@ -49,7 +49,7 @@ pub(super) async fn run(
     Ok(OK)
 }
 
-/// What a bundle manages.
+/// The scope of a bundle.
 pub(super) fn scope_lines(scope: &ManagedScope) -> String {
     let mut text = format!(
         "Managed scope: {} role(s), {} schema(s)\n",
@@ -162,7 +162,7 @@ fn describe(manifest: &Manifest, text: &mut String) {
     }
 }
 
-/// What everybody holds on the database and its schemas: not managed unless a rule names PUBLIC.
+/// The privileges of PUBLIC on the database and its schemas, which are not managed unless a rule names PUBLIC.
 fn public(facts: &Facts, text: &mut String) {
     text.push_str("PUBLIC grants (managed only where a rule names PUBLIC):\n");
     for object in facts.objects.iter().filter(|object| object.column.is_none()) {

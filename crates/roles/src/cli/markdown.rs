@@ -1,4 +1,4 @@
-//! A plan as a Markdown table, for a review.
+//! A plan as a Markdown table, for reviews.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::render;
 use crate::review::{Priority, priority, redacted};
 
-/// The table; `sources` names the document behind each change, `fingerprint` the file that shows the same plan.
+/// The table; `sources` names the document of each change, `fingerprint` the review artifact of the same plan.
 pub(super) fn table(plan: &Plan, sources: Option<&[String]>, fingerprint: Option<&str>) -> String {
     let count = |wanted| {
         plan.changes
@@ -14,7 +14,7 @@ pub(super) fn table(plan: &Plan, sources: Option<&[String]>, fingerprint: Option
             .filter(|change| priority(change) == wanted)
             .count()
     };
-    // The heading is pgroles': scripts find the comment of the last run by it.
+    // The heading is pgroles': scripts use it to find the comment of the last run.
     let mut text = format!("## pgroles review\n\nPlan: {} change(s)", plan.summary().total());
     if plan.is_empty() {
         text.push_str(". No changes needed. Database is in sync with manifest.\n");
@@ -54,7 +54,7 @@ pub(super) fn table(plan: &Plan, sources: Option<&[String]>, fingerprint: Option
     text
 }
 
-/// A pipe would end the cell, a backtick the code.
+/// Escapes a table cell: a pipe would end the cell, a backtick the code.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('`', "ˋ").replace('\n', " ")
 }

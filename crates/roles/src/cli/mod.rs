@@ -1,7 +1,8 @@
-//! The command: `stanchion roles …`, and `pgroles …` when the program is called by that name.
+//! The command `stanchion roles …`, and `pgroles …` when the program is called by that name.
 //!
-//! Everything goes through a [`Console`], so the command is tested in the process, and the binary only mounts it.
-//! Exit codes: 0 in sync or done, 2 drift, 1 error, 64 wrong usage (so that CI can tell misuse from drift).
+//! All input and output goes through a [`Console`], so that tests run the command in their process; the binary only
+//! wires it up. Exit codes: 0 in sync or done, 2 drift, 1 error, 64 wrong usage (so that CI can distinguish misuse from
+//! drift).
 
 mod apply;
 pub mod args;
@@ -42,17 +43,17 @@ use crate::manifest::{Strictness, json_schema};
 pub const OK: u8 = 0;
 /// Something failed.
 pub const FAILED: u8 = 1;
-/// The database is not what the manifest says.
+/// The database differs from the manifest.
 pub const DRIFT: u8 = 2;
-/// The command line is wrong (`EX_USAGE`).
+/// The command line is invalid (`EX_USAGE`).
 pub const USAGE: u8 = 64;
 
-/// Under which name the command runs.
+/// The name under which the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// `stanchion roles`: strict unless told otherwise.
+    /// `stanchion roles`: strict by default.
     Stanchion,
-    /// `pgroles`: accepts what pgroles accepted.
+    /// `pgroles`: lenient by default.
     Pgroles,
 }
 
@@ -61,7 +62,7 @@ pub fn is_pgroles(program: &Path) -> bool {
     program.file_stem().is_some_and(|name| name == "pgroles")
 }
 
-/// Why a command stopped.
+/// The error message of a command.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Failure(String);
@@ -72,7 +73,7 @@ impl Failure {
     }
 }
 
-/// Says what was being done when an error came.
+/// Adds the current action to an error.
 trait While<T> {
     fn doing(self, what: impl std::fmt::Display) -> Result<T, Failure>;
 }
@@ -83,7 +84,7 @@ impl<T, E: std::fmt::Display> While<T> for Result<T, E> {
     }
 }
 
-/// Runs a command; the result is the exit code.
+/// Runs a command; returns the exit code.
 pub async fn run(args: Args, name: Name, console: &mut Console<'_>, cluster: &impl Cluster) -> u8 {
     let lenient = args.lenient || (name == Name::Pgroles && !args.strict);
     let strictness = if lenient {
@@ -110,7 +111,7 @@ pub async fn run(args: Args, name: Name, console: &mut Console<'_>, cluster: &im
     })
 }
 
-/// The whole program when it is called as `pgroles`.
+/// Runs the program as `pgroles`.
 pub async fn run_as_pgroles(
     argv: impl IntoIterator<Item = OsString>,
     console: &mut Console<'_>,
@@ -130,7 +131,7 @@ pub async fn run_as_pgroles(
     }
 }
 
-/// The exit code for what clap says of a command line.
+/// The exit code of a clap error.
 pub fn usage_code(error: &clap::Error) -> u8 {
     if error.use_stderr() { USAGE } else { OK }
 }
@@ -143,7 +144,7 @@ struct Pgroles {
     args: Args,
 }
 
-/// The command as a part of the program.
+/// The command as a subcommand of the program.
 #[derive(Debug, Parser)]
 #[command(name = "stanchion", version)]
 struct Stanchion {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::plan::Summary;
 
-/// Colours, or none.
+/// Whether to use colours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paint {
     on: bool,
@@ -28,7 +28,7 @@ impl Paint {
         }
     }
 
-    /// A script, each statement in the colour of what it does.
+    /// Colours each statement of a script by its effect.
     pub(super) fn script(self, script: String) -> String {
         if !self.on {
             return script;
@@ -43,7 +43,7 @@ impl Paint {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The numbers of a plan: lines as pgroles writes them, or a table on a terminal.
+    /// The summary of a plan: lines as pgroles writes them, or a table on a terminal.
     pub(super) fn summary(self, summary: &Summary, heading: &str) -> String {
         if !self.on {
             return summary.render(heading);

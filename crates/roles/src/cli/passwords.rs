@@ -8,16 +8,16 @@ use super::Failure;
 use super::console::Console;
 use crate::expand::Desired;
 
-/// What a variable that is not set means.
+/// How to handle a variable that is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unset {
-    /// Nothing can be done without it.
+    /// The command fails.
     Fails,
-    /// The plan is only looked at: it shows that the password would be set.
+    /// The plan is only displayed: it shows that the password would be set.
     Planned,
 }
 
-/// The password of each role that has one here. Those of Secrets are the operator's business.
+/// The password of each role that takes one from the environment. The operator resolves those from Secrets.
 pub(super) fn resolve(
     desired: &Desired,
     unset: Unset,

@@ -1,16 +1,16 @@
-//! The command as the process: its streams, its environment, a runtime of one thread.
+//! Runs the command with the streams and the environment of the process, on a single-threaded runtime.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use super::{Args, Cluster, Console, FAILED, Name, run, run_as_pgroles};
 
-/// What the binary does for `stanchion roles …`.
+/// Entry point of `stanchion roles …`.
 pub fn main(args: Args, name: Name, cluster: &impl Cluster) -> ExitCode {
     with_console(async |console| run(args, name, console, cluster).await)
 }
 
-/// What the binary does when it is called as `pgroles`.
+/// Entry point when the binary is called as `pgroles`.
 pub fn main_as_pgroles(arguments: impl IntoIterator<Item = OsString>, cluster: &impl Cluster) -> ExitCode {
     with_console(async |console| run_as_pgroles(arguments, console, cluster).await)
 }
@@ -19,7 +19,7 @@ fn with_console(work: impl AsyncFnOnce(&mut Console<'_>) -> u8) -> ExitCode {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let env = |name: &str| std::env::var(name).ok();
     let mut console = Console::new(&mut out, &mut err, &env).of_the_process();
-    // One connection needs one thread; more of them only cost memory.
+    // One connection needs one thread; more would only cost memory.
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => ExitCode::from(runtime.block_on(work(&mut console))),
         Err(error) => {

@@ -38,7 +38,7 @@ pub(super) fn run(
     Ok(OK)
 }
 
-/// The words of the header are the program's, and not what is checked: pgroles has others.
+/// Removes the header, which is not compared, because pgroles' header differs.
 fn without_header(text: &str) -> &str {
     let header = text
         .split_inclusive('\n')

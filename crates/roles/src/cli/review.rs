@@ -5,7 +5,7 @@ use super::bundle_plan::BundlePlan;
 use super::{Failure, While as _};
 use crate::review::{Artifact, MAX_BYTES, Subject};
 
-/// A label is for people. A URL may carry a password, so it is not even repeated.
+/// Refuses a label that is a URL, without repeating it: it may contain a password.
 pub(super) fn check(args: &ReviewArgs) -> Result<(), Failure> {
     if args
         .target_label
@@ -19,7 +19,7 @@ pub(super) fn check(args: &ReviewArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the file, if it is asked for; returns its fingerprint.
+/// Writes the file, if it is requested; returns its fingerprint.
 pub(super) fn write(
     args: &ReviewArgs,
     subject: &Subject<'_>,

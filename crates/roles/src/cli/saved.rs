@@ -1,7 +1,7 @@
-//! Plans in files: what was reviewed is what is applied.
+//! Saved plans, so that the applied plan is the reviewed one.
 //!
-//! A saved plan holds the desired state and the identity of the plan. Applying it makes the plan again, from the
-//! database as it is then, and stops unless it is the same plan. It holds no password.
+//! A saved plan contains the desired state and the identity of the plan, and no passwords. `apply` computes the plan
+//! again from the current database, and stops unless it is the same plan.
 
 use std::path::Path;
 
@@ -20,20 +20,20 @@ const VERSION: &str = "stanchion.roles_plan.v1";
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SavedPlan {
     schema_version: String,
-    /// Which database it is for.
+    /// The database of the plan.
     pub(super) database: String,
-    /// What it does.
+    /// The identity of its changes.
     pub(super) digest: String,
     mode: String,
     allow_schema_owner_transfers: bool,
     manifest: Manifest,
-    /// What a bundle manages; a manifest manages what it mentions.
+    /// The scope of a bundle; a manifest manages what it mentions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<Scope>,
-    /// For the reader.
+    /// Informative only.
     #[serde(default, skip_deserializing)]
     summary: Summary,
-    /// For the reader.
+    /// Informative only.
     #[serde(default, skip_deserializing)]
     sql: Vec<String>,
 }

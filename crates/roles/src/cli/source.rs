@@ -1,4 +1,4 @@
-//! Reading what is desired.
+//! Reads manifests and bundles.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use crate::manifest::{
     load_document,
 };
 
-/// A manifest, or a bundle as one.
+/// A manifest, or a bundle composed into one.
 pub(super) struct Source {
     pub(super) manifest: Manifest,
-    /// What was read: the text of the manifest, or the bundle as one.
+    /// The bytes that were read: the manifest, or the composed bundle.
     pub(super) policy: Vec<u8>,
     pub(super) desired: Desired,
     pub(super) bundle: Option<LoadedBundle>,
@@ -28,7 +28,7 @@ pub(super) struct LoadedBundle {
 }
 
 impl Source {
-    /// Reads the file or the bundle that the arguments name.
+    /// Reads the manifest or the bundle that the arguments name.
     pub(super) fn read(
         args: &SourceArgs,
         strictness: Strictness,
@@ -91,7 +91,7 @@ impl LoadedBundle {
     }
 }
 
-/// `pgroles.yaml:3:5: …`, one line a finding.
+/// `pgroles.yaml:3:5: …`, one line for each finding.
 fn at(path: &Path, invalid: &Invalid) -> Failure {
     Failure::new(
         invalid

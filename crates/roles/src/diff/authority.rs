@@ -1,7 +1,7 @@
-//! Whether the one who applies may do what the plan says.
+//! Checks whether the executor may apply the plan.
 //!
-//! PostgreSQL answers a GRANT of somebody who holds the privilege but not the right to pass it on with a warning
-//! and success. Nothing was granted, the next diff finds the same again, and nobody is told why.
+//! If the grantor holds a privilege without the grant option, PostgreSQL answers a GRANT with a warning and success.
+//! Nothing is granted, and the next diff finds the same difference again, without any error.
 
 use super::view::View;
 use crate::facts::{Facts, Object};
@@ -77,7 +77,7 @@ fn acts_as(role: &str, facts: &Facts) -> bool {
     role == facts.server.user || facts.server.acts_as.contains(role)
 }
 
-/// The object, named with its owner, if the executor has no right to its privileges.
+/// The object and its owner, if the executor may not change its privileges.
 fn refused(
     target: &Target,
     kind: ObjectType,

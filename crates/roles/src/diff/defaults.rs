@@ -1,4 +1,4 @@
-//! Default privileges.
+//! Compares default privileges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
         let option = grantable(key, row, facts).intersection(rule.present);
         let role = desired.roles.get(&key.grantee);
         if option.is_empty() || key.grantee == key.owner {
-            // Nothing can be passed on.
+            // Default privileges have no grant option here.
         } else if mode == Mode::Authoritative && role.is_some_and(|role| !role.preserve_undeclared_grants) {
             let taken = DefaultPrivilege {
                 grant_option_only: true,
@@ -79,14 +79,14 @@ fn held(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privileges
                 .fold(Privileges::NONE, |all, entry| all.union(entry.privileges)),
             None => Privileges::NONE,
         },
-        // Without a row everywhere, new objects get what PostgreSQL builds in.
+        // Without a global row, future objects get PostgreSQL's built-in privileges.
         None if key.schema.is_none() && key.grantee == PUBLIC => spec.public,
         None if key.schema.is_none() && key.grantee == key.owner => spec.privileges,
         None => Privileges::NONE,
     }
 }
 
-/// What the grantee may pass on, by default.
+/// The default privileges that the grantee may grant to others.
 fn grantable(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privileges {
     let id = facts.names.find(&key.grantee);
     let entries = row.into_iter().flat_map(|row| &row.acl);
@@ -95,7 +95,7 @@ fn grantable(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privi
         .fold(Privileges::NONE, |all, entry| all.union(entry.grantable))
 }
 
-/// A schema's defaults add to those that hold everywhere and cannot take from them.
+/// A schema's default privileges add to the global ones and cannot revoke them.
 fn unsatisfiable(
     key: &DefaultKey,
     rule: Rule,
@@ -124,8 +124,8 @@ fn unsatisfiable(
     }
 }
 
-/// What managed roles get by default in managed schemas and should not. Defaults that hold everywhere are managed
-/// for owners that are, and for those of whom the manifest says anything of that sort.
+/// Default privileges of managed roles in managed schemas that the manifest does not declare. Global ones are managed
+/// for managed owners, and for owners that the manifest mentions in global default privileges.
 fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
     let owners: BTreeSet<&str> = desired
         .default_privileges

@@ -1,4 +1,4 @@
-//! Memberships.
+//! Compares memberships.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ pub(super) struct Members {
     pub(super) added: Vec<Change>,
 }
 
-/// The first version in which a membership has options of its own, and a grantor that matters.
+/// The first version in which a membership has its own options, and in which the grantor matters.
 const WITH_OPTIONS: u32 = 160_000;
 
 pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan) -> Members {
@@ -35,7 +35,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
             match edges.get(&(role.as_str(), member.as_str())) {
                 None => members.added.push(add(role, member, *options, options_matter)),
                 Some(found) => {
-                    // Additive mode takes nothing.
+                    // Additive mode revokes nothing.
                     let administers = |edge: &&&Edge| edge.admin && !is_creators(edge, facts);
                     if mode == Mode::Additive && !options.admin && found.iter().any(|edge| administers(&edge))
                     {
@@ -81,7 +81,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
     members
 }
 
-/// A membership that leads back to itself, through one that the plan does not remove, is refused by PostgreSQL.
+/// Blocks a membership that would be circular, because of one that the plan does not remove: PostgreSQL refuses it.
 pub(super) fn block_circles(facts: &Facts, plan: &mut Plan) {
     let mut removed = BTreeSet::new();
     let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -170,14 +170,14 @@ fn update(edge: &Edge, options: MemberOptions, facts: &Facts, options_matter: bo
     })
 }
 
-/// Who must be named to change the membership: nobody, if it is who acts anyway.
+/// The grantor to name in the statement; `None` if it is the executor.
 fn grantor(edge: &Edge, facts: &Facts) -> Option<String> {
     (!edge.by_bootstrap && edge.grantor != facts.server.user && !edge.grantor.is_empty())
         .then(|| edge.grantor.clone())
 }
 
-/// From PostgreSQL 16 on, whoever creates a role without being superuser becomes its administrator, and cannot
-/// change that: it is how they may manage the role at all.
+/// From PostgreSQL 16 on, a role that creates a role without being superuser becomes its administrator, and cannot
+/// change that: the membership is what allows it to manage the role.
 fn is_creators(edge: &Edge, facts: &Facts) -> bool {
     !facts.server.superuser
         && facts.server.version >= WITH_OPTIONS

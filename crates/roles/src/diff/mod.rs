@@ -1,4 +1,4 @@
-//! What separates what is there from what must hold. Pure.
+//! Compares the database with the desired state. Pure.
 
 mod authority;
 mod defaults;
@@ -19,14 +19,14 @@ use crate::model::{ObjectType, Privilege};
 use crate::plan::{Blocker, Change, Check, Mode, Plan};
 use view::View;
 
-/// How to compare.
+/// Options of the comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How far the plan may go.
+    /// The mode, which limits the plan.
     pub mode: Mode,
-    /// Adopt mode may give existing schemas to their declared owners.
+    /// Whether adopt mode may change the owner of existing schemas.
     pub allow_schema_owner_transfers: bool,
-    /// Clear passwords, by role.
+    /// Clear-text passwords, by role.
     pub passwords: BTreeMap<String, SecretString>,
 }
 
@@ -41,7 +41,7 @@ pub struct WrongDatabase {
     connected: String,
 }
 
-/// The changes that make what must hold hold.
+/// The changes that bring the database to the desired state.
 pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan, WrongDatabase> {
     let wrong = desired
         .grants
@@ -92,7 +92,7 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
     Ok(plan)
 }
 
-/// Additive mode takes nothing, also where the manifest says so.
+/// Warns that additive mode revokes nothing, even if the manifest declares an absence.
 fn warn_of_absence(options: &Options, desired: &Desired, plan: &mut Plan) {
     let mut rules = desired.grants.values().chain(desired.default_privileges.values());
     if options.mode == Mode::Additive && rules.any(|rule| !rule.absent.is_empty()) {
@@ -102,7 +102,7 @@ fn warn_of_absence(options: &Options, desired: &Desired, plan: &mut Plan) {
     }
 }
 
-/// Older servers do not know MAINTAIN, and would only say that the syntax is wrong.
+/// Blocks MAINTAIN on older servers, which would only report a syntax error.
 fn block_unknown(plan: &mut Plan) {
     let needs = |change: &Change| match change {
         Change::Grant(grant) => grant.privileges.contains(Privilege::Maintain),
@@ -119,7 +119,7 @@ fn block_unknown(plan: &mut Plan) {
     }
 }
 
-/// Taking a schema from its owner is more than adopting it.
+/// Blocks transfers of schema ownership, which go beyond adopting.
 fn block_transfers(options: &Options, desired: &Desired, plan: &mut Plan) {
     if options.mode != Mode::Adopt
         || options.allow_schema_owner_transfers

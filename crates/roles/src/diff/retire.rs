@@ -1,4 +1,4 @@
-//! Roles to drop, and what stands in the way.
+//! Plans roles to drop, and what prevents it.
 
 use crate::expand::{Desired, Retirement};
 use crate::facts::{Dependency, Facts};

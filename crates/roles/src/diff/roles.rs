@@ -1,4 +1,4 @@
-//! Roles, their attributes, comments and passwords.
+//! Compares roles, their attributes, comments and passwords.
 
 use std::collections::BTreeMap;
 
@@ -72,18 +72,18 @@ pub(super) fn diff(
     roles
 }
 
-/// Whether the role has this password already, as far as that can be known.
+/// Whether the role already has this password, as far as the stored verifier shows.
 fn has(role: &RoleFacts, wanted: &SecretString) -> bool {
     role.verifier
         .as_ref()
         .is_some_and(|stored| match scram::encoding(wanted) {
             scram::Encoding::Clear => scram::matches(wanted, stored.expose_secret()) == Some(true),
-            // A verifier is stored as it is given.
+            // A verifier is stored unchanged.
             _ => stored.expose_secret() == wanted.expose_secret(),
         })
 }
 
-/// Nobody saws off the branch that the plan sits on.
+/// Blocks changes that would take the executor's own permissions away.
 fn protect(name: &str, attributes: &[Attribute], facts: &Facts, plan: &mut Plan) {
     let lost = attributes.iter().find_map(|attribute| match attribute {
         Attribute::Superuser(false) => Some("SUPERUSER"),

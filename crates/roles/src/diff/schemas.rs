@@ -1,4 +1,4 @@
-//! Schemas and their owners.
+//! Compares schemas and their owners.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::plan::Change;
 
 pub(super) struct Schemas {
     pub(super) changes: Vec<Change>,
-    /// Schemas that change hands, with the new owner.
+    /// Schemas whose owner changes, with the new owner.
     pub(super) transfers: BTreeSet<(String, String)>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts) -> Schemas {
     schemas
 }
 
-/// An owner from whom the schema's privileges were taken gets them back: without them its tables are dead.
+/// Restores the privileges of a schema's owner on the schema: without them its tables are unusable.
 pub(super) fn repair(desired: &Desired, view: &View<'_>) -> Vec<Change> {
     let mut repairs = vec![];
     for (name, owner) in &desired.schemas {

@@ -1,7 +1,7 @@
-//! The database as it will be once roles and schemas are right: what grants are compared with.
+//! The state after roles and schemas are changed, which grants are compared with.
 //!
-//! A schema that changes hands takes its ACL along in the new owner's name, and one that is created has none.
-//! Comparing with the state before would grant what the transfer gives, or miss what it takes.
+//! When the owner of a schema changes, its ACL changes to the new owner, and a new schema has no ACL. A comparison with
+//! the state before would grant what the transfer gives, or miss what it revokes.
 
 use std::collections::HashMap;
 
@@ -14,16 +14,16 @@ use crate::plan::{Mode, Target};
 type Schema = Option<Box<str>>;
 
 pub(super) struct View<'a> {
-    /// Objects whose state changes before grants are made, by their place in the facts, and new ones after them.
+    /// Objects that change before grants are made, by their index in the facts, followed by new ones.
     changed: HashMap<usize, Object>,
     facts: &'a Facts,
     count: usize,
     pub(super) names: Names,
-    /// Objects of a kind in a schema.
+    /// Objects by schema and kind.
     by_kind: HashMap<(Schema, ObjectType), Vec<usize>>,
     /// Objects by name; routines and relations can share one.
     by_name: HashMap<(Schema, Box<str>), Vec<usize>>,
-    /// Columns on which anybody holds something, by the relation's name.
+    /// Columns with privileges, by the relation's name.
     columns: HashMap<(Schema, Box<str>), Vec<usize>>,
 }
 
@@ -98,12 +98,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// An object by its place.
+    /// The object at an index.
     pub(super) fn object(&self, place: usize) -> Option<&Object> {
         self.changed.get(&place).or_else(|| self.facts.objects.get(place))
     }
 
-    /// Every object and its place.
+    /// Every object with its index.
     pub(super) fn objects(&self) -> impl Iterator<Item = (usize, &Object)> {
         (0..self.count).filter_map(|place| self.object(place).map(|object| (place, object)))
     }
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
             .find(|object| object.kind == ObjectType::Schema)
     }
 
-    /// The existing objects that a rule means.
+    /// The existing objects that a rule matches.
     pub(super) fn meant_by(&self, key: &GrantKey) -> Vec<usize> {
         let schema: Schema = key.schema.as_deref().map(Into::into);
         let Some(name) = &key.name else {
@@ -145,7 +145,7 @@ impl<'a> View<'a> {
             .flatten();
         let bare = match (&signature, key.kind) {
             (Some(signature), _) => signature.name.clone(),
-            // Settings are known in lower case.
+            // Names of settings are lower case.
             (None, ObjectType::Parameter) => name.to_ascii_lowercase(),
             _ => name.clone(),
         };
@@ -168,7 +168,7 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// The existing object that a statement is about.
+    /// The existing object of a statement.
     pub(super) fn find(&self, target: &Target, kind: ObjectType) -> Option<&Object> {
         let schema: Schema = target.schema.as_deref().map(Into::into);
         let places = self.by_name.get(&(schema, target.name.clone()))?;
@@ -181,7 +181,7 @@ impl<'a> View<'a> {
             })
     }
 
-    /// A column of an object, if anybody holds something on it.
+    /// A column of an object, if it has privileges.
     pub(super) fn column(&self, of: &Object, column: &str) -> Option<&Object> {
         let schema: Schema = of.schema.as_deref().map(Into::into);
         let places = self.columns.get(&(schema, of.name.clone()))?;
@@ -192,7 +192,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A routine can be excepted by any spelling of its signature.
+/// Whether the rule excludes the object; a routine matches any spelling of its signature.
 fn excepted(key: &GrantKey, object: &Object) -> bool {
     is_excepted(&key.except, &object.display_name())
         || (object.kind == ObjectType::Function
@@ -205,7 +205,7 @@ fn excepted(key: &GrantKey, object: &Object) -> bool {
                 }))
 }
 
-/// What ALTER … OWNER TO makes of an ACL: the new owner takes the old one's place in it.
+/// The ACL after ALTER … OWNER TO: the new owner replaces the old one.
 fn handed_over(object: &Object, owner: RoleId) -> Object {
     let replace = |role: RoleId| if role == object.owner { owner } else { role };
     let acl = object.acl.as_ref().map(|acl| {

@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use crate::manifest::{Password, Retirement};
 use crate::model::{ObjectType, Privileges, RoleState};
 
-/// What must hold.
+/// The desired state of a database.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Desired {
     /// Declared and generated roles.
     pub roles: BTreeMap<String, DesiredRole>,
-    /// Declared schemas and, where one is said, their owners.
+    /// Declared schemas and their owners, if declared.
     pub schemas: BTreeMap<String, Option<String>>,
     /// Privileges on objects.
     pub grants: BTreeMap<GrantKey, Rule>,
-    /// Privileges on objects to come.
+    /// Privileges on future objects.
     pub default_privileges: BTreeMap<DefaultKey, Rule>,
     /// Members, by role.
     pub memberships: BTreeMap<String, Membership>,
     /// Roles to drop.
     pub retirements: Vec<Retirement>,
-    /// Adopt mode may give schemas to their owners.
+    /// Whether adopt mode may change the owner of schemas.
     pub allow_schema_owner_transfers: bool,
-    /// What is looked at, and thereby revoked where it is not desired.
+    /// What is inspected, and revoked if it is not desired.
     pub scope: Scope,
-    /// How much the manifest says, for people.
+    /// Counts of the manifest, for summaries.
     pub counts: Counts,
 }
 
@@ -35,54 +35,54 @@ pub struct Desired {
 pub struct DesiredRole {
     /// Its attributes.
     pub state: RoleState,
-    /// Where its password comes from.
+    /// The source of its password.
     pub password: Option<Password>,
-    /// Neither created nor altered.
+    /// Whether the role is neither created nor altered.
     pub external: bool,
-    /// Holds nothing but what is desired, anywhere in the database.
+    /// Whether the role holds nothing beyond the desired state, anywhere in the database.
     pub exclusive: bool,
-    /// Keeps privileges that are not desired.
+    /// Whether the role keeps undeclared privileges.
     pub preserve_undeclared_grants: bool,
 }
 
-/// Which privileges a rule is about: a role's, on an object or on all of a kind.
+/// The subject of a grant rule: a role's privileges on an object or on all objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GrantKey {
     /// The role, or `PUBLIC`.
     pub grantee: String,
     /// Kind of object.
     pub kind: ObjectType,
-    /// Its schema, if it lives in one.
+    /// Its schema, for kinds that are in a schema.
     pub schema: Option<String>,
     /// Its name or `*`; `None` is the connected database.
     pub name: Option<String>,
-    /// Only these columns; empty is the whole relation.
+    /// Restricts the rule to these columns; empty means the whole relation.
     pub columns: BTreeSet<String>,
-    /// Of `*`, not these.
+    /// Exceptions from `*`.
     pub except: BTreeSet<String>,
 }
 
 impl GrantKey {
-    /// Whether all objects of the kind are meant.
+    /// Whether the rule matches all objects of the kind.
     pub fn is_wildcard(&self) -> bool {
         self.name.as_deref() == Some("*")
     }
 }
 
-/// Which default privileges a rule is about.
+/// The subject of a default privilege rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DefaultKey {
-    /// Whose new objects.
+    /// Owner of the future objects.
     pub owner: String,
-    /// In which schema; `None` is everywhere.
+    /// Schema of the future objects; `None` means all schemas.
     pub schema: Option<String>,
-    /// Kind of new objects.
+    /// Kind of the future objects.
     pub kind: ObjectType,
     /// The role, or `PUBLIC`.
     pub grantee: String,
 }
 
-/// What a rule says of the privileges it is about.
+/// What a rule requires of the privileges of its subject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Must be held.
@@ -98,26 +98,26 @@ pub struct Rule {
 /// The members of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// Other members are removed.
+    /// Whether other members are removed.
     pub exhaustive: bool,
-    /// These are removed.
+    /// Members to remove.
     pub absent: BTreeSet<String>,
     /// The members.
     pub members: BTreeMap<String, MemberOptions>,
 }
 
-/// How a member is one.
+/// The options of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberOptions {
-    /// Without SET ROLE.
+    /// Whether the member has the privileges without SET ROLE.
     pub inherit: bool,
-    /// May change the membership.
+    /// Whether the member may grant the membership to others.
     pub admin: bool,
-    /// May SET ROLE; `None` is not looked at.
+    /// Whether the member may SET ROLE; `None` is not compared.
     pub set: Option<bool>,
 }
 
-/// How much a manifest says.
+/// Counts of a manifest's items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Counts {
@@ -128,18 +128,18 @@ pub struct Counts {
     pub memberships: usize,
 }
 
-/// What is managed: inside of it, what is not desired is revoked; outside, nothing is touched.
+/// The managed scope: within it, undeclared items are revoked; outside of it, nothing is changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     /// Roles whose privileges are managed.
     pub roles: BTreeSet<String>,
-    /// Schemas, and what of them is managed.
+    /// Schemas, and which part of each is managed.
     pub schemas: BTreeMap<String, ScopedSchema>,
     /// Whether privileges on the database are managed.
     pub database: bool,
 }
 
-/// What of a schema is managed.
+/// The managed part of a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopedSchema {
     /// Its existence and owner.
@@ -149,7 +149,7 @@ pub struct ScopedSchema {
 }
 
 impl Scope {
-    /// The scope of a single manifest: all that it mentions.
+    /// The scope of a single manifest: everything that it mentions.
     pub fn of(desired: &Desired) -> Self {
         let mut scope = Self {
             roles: desired.roles.keys().cloned().collect(),

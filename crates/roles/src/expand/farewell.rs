@@ -1,13 +1,13 @@
-//! Taking back what a manifest gave.
+//! Revokes what a manifest granted, for `deletionPolicy: Revoke`.
 //!
-//! Roles and schemas stay, and so does everything that the manifest did not give: only its own grants, default
-//! privileges and memberships are denied. Nothing is managed any more, so nothing else is looked at.
+//! Roles, schemas and everything that the manifest did not grant stay: only its own grants, default privileges and
+//! memberships become absent. The scope is empty, so nothing else is inspected.
 
 use std::collections::BTreeMap;
 
 use super::{Desired, DesiredRole, Membership, Rule, Scope};
 
-/// What must hold once the manifest is taken back. What `others` also give stays.
+/// The desired state after the manifest is revoked. What `others` also grant stays.
 pub fn farewell(given: &Desired, others: &[&Desired]) -> Desired {
     let mut desired = Desired::default();
     for (key, rule) in &given.grants {
@@ -42,7 +42,7 @@ pub fn farewell(given: &Desired, others: &[&Desired]) -> Desired {
             desired.memberships.insert(group.clone(), membership);
         }
     }
-    // They are looked up, and neither made nor altered.
+    // The roles are looked up, but neither created nor altered.
     desired.roles = given
         .roles
         .keys()

@@ -1,7 +1,6 @@
-//! From a manifest to what must hold: profiles multiplied out, defaults filled in, equal rules merged.
+//! Expands a manifest into the desired state: multiplies out profiles, fills in defaults, merges equal rules.
 //!
-//! Pure, and total: it expects a manifest that [`crate::manifest::check`] let pass, and what that does not
-//! forbid has a meaning here.
+//! Pure and total: every manifest that passes [`crate::manifest::check`] has a defined result.
 
 mod desired;
 mod farewell;
@@ -24,7 +23,7 @@ use crate::manifest::{
 };
 use crate::model::{ObjectType, RoleState};
 
-/// What must hold once the manifest is applied.
+/// The desired state of a manifest.
 pub fn expand(manifest: &Manifest) -> Desired {
     let mut desired = Desired {
         allow_schema_owner_transfers: manifest.allow_schema_owner_transfers,
@@ -68,7 +67,7 @@ fn counts(manifest: &Manifest, desired: &Desired, grants: usize) -> Counts {
     }
 }
 
-/// Each profile of each schema.
+/// Each pair of a schema and one of its profiles.
 fn bindings(manifest: &Manifest) -> impl Iterator<Item = (&Schema, &str, &Profile)> {
     manifest.schemas.iter().flat_map(move |schema| {
         schema.profiles.iter().filter_map(move |name| {
@@ -97,7 +96,7 @@ pub(crate) fn all_grants(manifest: &Manifest) -> Vec<Grant> {
     grants
 }
 
-/// A profile's object in the schema to which the profile is bound.
+/// A profile's object, in the schema that the profile is bound to.
 pub(crate) fn object_in(schema: &str, object: &ProfileObject) -> Object {
     let (schema, name) = match object.kind {
         ObjectType::Schema => (None, Some(schema.to_owned())),
@@ -168,7 +167,7 @@ fn declared_role(role: &Role) -> DesiredRole {
 
 fn add_grant(desired: &mut Desired, grant: Grant) {
     let kind = grant.object.kind;
-    // pgroles reads a relation without a schema as one of `public`; only a lenient check lets it come here.
+    // pgroles reads a relation without a schema as one of `public`; only the lenient check accepts it.
     let schema = kind
         .spec()
         .in_schema
@@ -241,7 +240,7 @@ fn default_privileges(manifest: &Manifest, desired: &mut Desired) {
 }
 
 fn memberships(manifest: &Manifest, desired: &mut Desired) {
-    // A declared role has the declared members and no others, none included.
+    // A declared role has exactly the declared members, even if there are none.
     for (name, role) in &desired.roles {
         if !role.external {
             desired.memberships.insert(
@@ -267,5 +266,5 @@ fn memberships(manifest: &Manifest, desired: &mut Desired) {
     }
 }
 
-/// Re-exported for the types that carry it.
+/// Re-exported for the types that contain it.
 pub use manifest::Retirement;

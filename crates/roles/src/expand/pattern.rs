@@ -1,8 +1,8 @@
-//! Names that are made from names.
+//! Name patterns of generated roles.
 
 use crate::manifest::{Manifest, Schema};
 
-/// How the roles of a schema's profiles are named.
+/// The name pattern for the roles of a schema's profiles.
 pub fn pattern_of<'a>(manifest: &'a Manifest, schema: &'a Schema) -> &'a str {
     schema
         .role_pattern
@@ -11,9 +11,9 @@ pub fn pattern_of<'a>(manifest: &'a Manifest, schema: &'a Schema) -> &'a str {
         .unwrap_or("{schema}-{profile}")
 }
 
-/// The role of a profile in a schema.
+/// The name of a profile's role in a schema.
 pub fn generated_name(pattern: &str, schema: &str, profile: &str) -> String {
-    // In one pass, so that a schema called `{profile}` stays what it is.
+    // In one pass, so that a schema named `{profile}` is not replaced again.
     let mut name = String::with_capacity(pattern.len() + schema.len() + profile.len());
     let mut rest = pattern;
     while let Some(at) = rest.find('{') {
@@ -34,7 +34,7 @@ pub fn generated_name(pattern: &str, schema: &str, profile: &str) -> String {
     name
 }
 
-/// Whether a name is among exceptions, each a name or a pattern with `*`. A routine is also meant by its name
+/// Whether a name matches an exception, which is a name or a pattern with `*`. A routine also matches by its name
 /// without arguments.
 pub fn is_excepted<'a>(except: impl IntoIterator<Item = &'a String>, name: &str) -> bool {
     let bare = name.split_once('(').map_or(name, |(bare, _)| bare);

@@ -1,30 +1,30 @@
-//! How large a manifest becomes when its profiles are multiplied out, computed without doing so.
+//! Computes the size of an expanded manifest without expanding it.
 //!
-//! A profile is a template: sixty of them, bound to six hundred schemas, are thirty-six thousand roles, and a few
-//! hundred kilobytes of text become gigabytes. So the product is computed first, and a manifest beyond the bounds is
-//! refused with the number and the bound.
+//! A profile is a template: 60 profiles in 600 schemas are 36,000 roles, and a few hundred kilobytes of text become
+//! gigabytes. So the product is computed first, and a manifest beyond the bounds is refused with its size and the
+//! bound.
 
 use std::fmt;
 
 use super::bindings;
 use crate::manifest::{Grant, Manifest, ProfileGrant};
 
-/// What one entry needs beside its names.
+/// Bytes of one entry in addition to its names.
 const ENTRY: usize = 256;
 
-/// What a manifest expands to.
+/// The size of an expanded manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
     /// Roles, generated and declared.
     pub roles: usize,
     /// Grants, default privileges and memberships.
     pub grants: usize,
-    /// Memory for all of it, estimated.
+    /// Estimated memory in bytes.
     pub bytes: usize,
 }
 
 impl Size {
-    /// Computes it. Takes time in proportion to the manifest's text.
+    /// Computes the size. Takes time in proportion to the manifest's text.
     pub fn of(manifest: &Manifest) -> Self {
         let mut size = Self::default();
         size.add_roles(manifest.roles.len() + manifest.retirements.len());
@@ -43,7 +43,7 @@ impl Size {
         }
         for (schema, name, profile) in bindings(manifest) {
             let pattern = schema.role_pattern.as_ref().or(manifest.role_pattern.as_ref());
-            // A pattern can repeat the schema's name as often as it is long.
+            // A pattern can repeat the schema's name many times.
             let role = pattern.map_or(0, |pattern| {
                 pattern.len().saturating_mul(schema.name.len().max(name.len()))
             });
@@ -100,7 +100,7 @@ fn list(names: &[String]) -> usize {
     names.iter().map(|name| name.len() + 48).sum()
 }
 
-/// How large a manifest may become.
+/// The largest size that is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Roles.
@@ -112,21 +112,21 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For one policy of many that an operator looks after.
+    /// Bounds for one policy among many in an operator.
     pub const SHARED: Self = Self {
         roles: 10_000,
         grants: 50_000,
         bytes: 32 << 20,
     };
 
-    /// For a person's own command, with one manifest and the whole machine.
+    /// Bounds for the command line, with one manifest and the whole machine.
     pub const ALONE: Self = Self {
         roles: 500_000,
         grants: 5_000_000,
         bytes: 8 << 30,
     };
 
-    /// Refuses what is larger.
+    /// Refuses a larger size.
     pub fn admit(&self, size: Size) -> Result<(), TooLarge> {
         let of = |what, number, bound| TooLarge { what, number, bound };
         if size.roles > self.roles {
@@ -145,7 +145,7 @@ impl Bounds {
     }
 }
 
-/// A manifest that becomes too large.
+/// A manifest that expands beyond the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct TooLarge {
     what: &'static str,
@@ -183,7 +183,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The attack: 438 KB of text that expanded to 1.44 million grants, and took the process with it.
+    /// The attack: 438 KB of text that expanded to 1.44 million grants and exhausted the memory.
     #[test]
     fn a_product_is_known_before_it_is_made() {
         let attack = manifest(60, 600, 40);

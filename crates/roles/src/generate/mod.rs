@@ -1,4 +1,4 @@
-//! From a live database to the manifest that describes it, and whose diff is therefore empty.
+//! Generates a manifest from a live database, so that its diff is empty.
 
 mod suggest;
 
@@ -13,7 +13,7 @@ use crate::manifest::{
 };
 use crate::model::{Privileges, RoleState};
 
-/// The manifest of everything that was seen. PUBLIC's privileges are left out: they are not managed unless a rule
+/// The manifest of everything in the facts. The privileges of PUBLIC are left out: they are not managed unless a rule
 /// names them.
 pub fn generate(facts: &Facts) -> Manifest {
     let mut manifest = Manifest {
@@ -64,7 +64,7 @@ fn role(name: &str, state: &RoleState) -> Role {
     }
 }
 
-/// Who holds what where, as the diff compares it: an owner's own entry is no grant.
+/// The privileges of roles as the diff compares them: an owner's own entry is not a grant.
 fn grants(facts: &Facts) -> Vec<Grant> {
     let mut found: BTreeMap<_, (Privileges, Privileges, &ObjectFacts)> = BTreeMap::new();
     for object in &facts.objects {
@@ -160,7 +160,7 @@ fn memberships(facts: &Facts) -> Vec<Membership> {
     let options_matter = facts.server.version >= 160_000;
     let mut groups: BTreeMap<&str, BTreeMap<&str, (bool, bool, bool)>> = BTreeMap::new();
     for edge in &facts.memberships {
-        // The members that PostgreSQL gives its own roles are nobody's business.
+        // Memberships of predefined roles in each other are PostgreSQL's own.
         if is_predefined(&edge.member)
             || !(facts.roles.contains_key(&edge.member) || facts.roles.contains_key(&edge.role))
         {

@@ -1,4 +1,4 @@
-//! From a state to a graph.
+//! Builds a graph from a state.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::facts::Facts;
 use crate::generate::generate;
 use crate::model::PUBLIC;
 
-/// The graph of what must hold.
+/// The graph of the desired state.
 pub fn desired(state: &Desired) -> Graph {
     build(state, Source::Desired)
 }
 
-/// The graph of what is there: drawn as the manifest that would say so.
+/// The graph of the current state, built from its generated manifest.
 pub fn current(facts: &Facts) -> Graph {
     build(&expand(&generate(facts)), Source::Current)
 }

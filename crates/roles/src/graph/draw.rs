@@ -1,4 +1,4 @@
-//! From a graph to text.
+//! Renders a graph as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,11 +7,11 @@ use super::{Edge, EdgeKind, Graph, Node, NodeKind};
 
 /// As JSON.
 pub fn json(graph: &Graph) -> String {
-    // The graph is made of strings, numbers and bools.
+    // Serialization cannot fail: the graph consists of strings, numbers and bools.
     serde_json::to_string_pretty(graph).unwrap_or_default() + "\n"
 }
 
-/// As an indented list: each role with what it may do and what it is a member of.
+/// As an indented list: each role with its privileges and memberships.
 pub fn tree(graph: &Graph) -> String {
     let labels: BTreeMap<&str, &str> = graph
         .nodes
@@ -136,7 +136,7 @@ pub fn mermaid(graph: &Graph) -> String {
     text
 }
 
-/// Mermaid takes entities for the characters that it reads itself.
+/// Escapes the characters that Mermaid interprets.
 fn escaped(text: &str) -> String {
     text.replace('#', "#35;")
         .replace('"', "#quot;")

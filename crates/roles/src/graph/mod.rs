@@ -1,6 +1,6 @@
-//! Roles, memberships and privileges as a picture.
+//! Roles, memberships and privileges as a graph.
 //!
-//! The JSON is pgroles' `pgroles.visual_graph.v1`; the other formats are for eyes.
+//! The JSON is pgroles' `pgroles.visual_graph.v1`; the other formats are for people.
 
 mod build;
 mod draw;
@@ -15,15 +15,15 @@ use serde::Serialize;
 pub struct Graph {
     /// `pgroles.visual_graph.v1`.
     pub schema_version: &'static str,
-    /// Where it comes from and how large it is.
+    /// Source and size of the graph.
     pub meta: Meta,
-    /// Roles and what they hold privileges on.
+    /// Roles, and the objects that they hold privileges on.
     pub nodes: Vec<Node>,
-    /// Who is what and may do what.
+    /// Memberships and privileges.
     pub edges: Vec<Edge>,
 }
 
-/// Where a graph comes from and how large it is.
+/// Source and size of a graph.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Meta {
@@ -37,7 +37,7 @@ pub struct Meta {
     pub managed_scope: Option<ManagedScope>,
 }
 
-/// What a bundle manages.
+/// The scope of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct ManagedScope {
@@ -45,7 +45,7 @@ pub struct ManagedScope {
     pub schemas: Vec<ManagedSchema>,
 }
 
-/// What a bundle manages of a schema.
+/// The managed part of a schema.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct ManagedSchema {
@@ -68,7 +68,7 @@ impl From<&crate::expand::Scope> for ManagedScope {
     }
 }
 
-/// Where a graph comes from.
+/// Source of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -77,7 +77,7 @@ pub enum Source {
     Current,
 }
 
-/// A thing in a graph.
+/// A node of a graph.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Node {
@@ -94,7 +94,7 @@ pub struct Node {
     pub comment: Option<String>,
 }
 
-/// Kinds of things.
+/// Kinds of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -105,7 +105,7 @@ pub enum NodeKind {
     DefaultPrivilegeTarget,
 }
 
-/// A relation between things.
+/// An edge between nodes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Edge {
@@ -115,7 +115,7 @@ pub struct Edge {
     pub label: String,
 }
 
-/// Kinds of relations.
+/// Kinds of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]

@@ -1,12 +1,12 @@
-//! Reading `grantee=privileges/grantor`, PostgreSQL's text of an ACL entry.
+//! Parses `grantee=privileges/grantor`, PostgreSQL's text of an ACL entry.
 //!
-//! The text is the cheapest form to fetch: a tenth of the rows that `aclexplode` makes, and names instead of
-//! numbers that would have to be looked up.
+//! The text is the cheapest form to fetch: a tenth of the rows of `aclexplode`, and names instead of oids that need a
+//! lookup.
 
 use crate::facts::{AclEntry, Names};
 use crate::model::{Privilege, Privileges};
 
-/// Reads one entry. `None` for what no known PostgreSQL writes.
+/// Parses one entry. `None` for text that no known PostgreSQL writes.
 pub(super) fn parse(text: &str, names: &mut Names) -> Option<AclEntry> {
     let (grantee, rest) = name(text)?;
     let rest = rest.strip_prefix('=')?;
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str, names: &mut Names) -> Option<AclEntry> {
         if letter == '*' {
             grantable.insert(last?);
         } else {
-            // A privilege of a future version is nothing that a manifest could mention.
+            // A manifest cannot mention a privilege of a future version.
             last = Privilege::from_letter(letter);
             privileges.add(last.into_iter().collect());
         }
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str, names: &mut Names) -> Option<AclEntry> {
     })
 }
 
-/// A name, quoted if PostgreSQL thought it necessary, and what follows it.
+/// A name, possibly quoted, and the rest.
 fn name(text: &str) -> Option<(std::borrow::Cow<'_, str>, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(['=', '/']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Looking at a whole database, for those who have no manifest yet.
+//! Inspects a whole database, for users without a manifest.
 
 use stanchion_postgres::{Query, Session};
 
@@ -6,7 +6,7 @@ use super::{Error, Needs, Unreadable, inspect};
 use crate::facts::Facts;
 use crate::model::ObjectType;
 
-/// Roles and schemas that are neither PostgreSQL's own nor somebody's session's.
+/// Roles and schemas, without those of PostgreSQL and temporary ones.
 const NAMES: &str = "\
 SELECT true, rolname::text FROM pg_roles WHERE rolname !~ '^pg_' AND oid <> 10
 UNION ALL SELECT false, nspname::text FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
@@ -34,7 +34,7 @@ impl Needs {
     }
 }
 
-/// Looks at all roles and schemas but the system's.
+/// Inspects all roles and schemas except the system's.
 pub async fn inspect_everything(session: &mut Session) -> Result<Facts, Error> {
     let names = session.snapshot(&[Query::new(NAMES), Query::new(GROUPS)]).await?;
     let [names, groups] = names.as_slice() else {

@@ -1,4 +1,4 @@
-//! Looking at the database: one snapshot, one round trip (and a second one for password verifiers).
+//! Inspects the database: one snapshot, one round trip (and a second one for password verifiers).
 
 mod acl;
 mod decode;
@@ -17,18 +17,18 @@ use crate::facts::Facts;
 use decode::Decoder;
 use queries::{Subject, queries, verifiers};
 
-/// Why nothing could be seen.
+/// Why an inspection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// PostgreSQL said no, or nothing.
+    /// PostgreSQL returned an error, or did not answer.
     #[error(transparent)]
     Postgres(#[from] stanchion_postgres::Error),
-    /// PostgreSQL said something new.
+    /// PostgreSQL returned something that this version cannot read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
 }
 
-/// Looks, and leaves no trace.
+/// Inspects in a read-only transaction.
 pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Error> {
     if needs.passwords.is_empty() {
         let (subjects, queries): (Vec<Subject>, Vec<Query>) =
@@ -45,7 +45,7 @@ pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Erro
     Ok(facts)
 }
 
-/// Begins a transaction and looks in it, so that what is decided can be done in the same one.
+/// Begins a transaction and inspects in it, so that the changes can use the same one.
 pub async fn begin_and_inspect<'s>(
     session: &'s mut Session,
     begin: &Begin,
@@ -63,15 +63,15 @@ pub async fn begin_and_inspect<'s>(
     Ok((transaction, decoder.finish()))
 }
 
-/// By what it is recognised that a database is still as an inspection found it.
+/// A digest that shows whether a database is unchanged since an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     text: String,
-    /// Whether the verifiers of passwords are part of it.
+    /// Whether the digest includes password verifiers.
     verifiers: bool,
 }
 
-/// Looks, and marks what was seen, in one snapshot.
+/// Inspects and computes the digest, in one snapshot.
 pub async fn inspect_and_mark(session: &mut Session, needs: &Needs) -> Result<(Facts, Mark), Error> {
     let begin = Begin {
         isolation: Isolation::RepeatableRead,
@@ -87,7 +87,7 @@ pub async fn inspect_and_mark(session: &mut Session, needs: &Needs) -> Result<(F
     Ok((facts, Mark { text, verifiers }))
 }
 
-/// Whether everything that the inspection looked at is as it was then. One statement.
+/// Whether everything that the inspection read is unchanged. One statement.
 pub async fn is_unchanged(session: &Session, needs: &Needs, mark: &Mark) -> Result<bool, Error> {
     let query = digest(needs, session.version(), mark.verifiers);
     Ok(text_of(&session.query(&query).await?)? == mark.text)

@@ -1,4 +1,4 @@
-//! What has to be looked at, for a given desired state. Nothing else is fetched.
+//! Determines what to inspect for a desired state. Nothing else is fetched.
 
 use std::collections::BTreeSet;
 
@@ -14,30 +14,30 @@ pub struct Needs {
     pub passwords: Vec<String>,
     /// Roles whose members are needed.
     pub groups: Vec<String>,
-    /// Roles that get members: those that they are in turn members of are needed, however far away.
+    /// Roles that get members: all roles above them are needed, at any distance.
     pub joined: Vec<String>,
-    /// Roles whose memberships and holdings elsewhere are needed.
+    /// Roles whose memberships and other privileges are needed.
     pub managed: Vec<String>,
     /// Schemas whose existence and owner are needed.
     pub schemas: Vec<String>,
     /// Those of them whose contents are needed.
     pub contents: Vec<String>,
-    /// Kinds of which every object is needed, because a wildcard means them all.
+    /// Kinds of which every object is needed, because of a wildcard.
     pub inventory: BTreeSet<ObjectType>,
-    /// Objects in schemas that are meant by name.
+    /// Objects in schemas that a rule names.
     pub named: BTreeSet<(ObjectType, String)>,
-    /// Relations some of whose columns are meant by name.
+    /// Relations with columns that a rule names.
     pub columns: BTreeSet<(String, String)>,
-    /// Objects outside of schemas that are meant by name.
+    /// Objects outside of schemas that a rule names.
     pub global: BTreeSet<(ObjectType, String)>,
-    /// Privileges on the database are managed, not only looked up.
+    /// Whether privileges on the database are managed, not only looked up.
     pub database: bool,
-    /// Roles that are to be dropped.
+    /// Roles to drop.
     pub retired: Vec<String>,
 }
 
 impl Needs {
-    /// What the diff of this desired state needs.
+    /// What the diff of a desired state needs.
     pub fn of(desired: &Desired) -> Self {
         let mut roles: BTreeSet<&str> = desired.roles.keys().map(String::as_str).collect();
         roles.extend(
@@ -93,7 +93,7 @@ impl Needs {
                         };
                         needs.named.insert((kind, bare));
                     }
-                    // pg_shdepend would not tell of PUBLIC and of the owner.
+                    // pg_shdepend does not record PUBLIC and the owner.
                     if !key.columns.is_empty() {
                         needs.columns.insert((schema.clone(), name.clone()));
                     }
@@ -122,7 +122,7 @@ impl Needs {
         self.inventory.contains(&kind)
     }
 
-    /// Names of objects of these kinds that are meant by name.
+    /// Names of objects of these kinds that a rule names.
     pub(super) fn names_of(&self, is_kind: impl Fn(ObjectType) -> bool) -> Vec<String> {
         self.named
             .iter()

@@ -1,4 +1,4 @@
-//! The catalog queries. Each is prepared by its types alone, so all of them travel in one round trip.
+//! The catalog queries. Their parameter types are known in advance, so all of them take one round trip.
 
 use stanchion_postgres::Query;
 use stanchion_postgres::types::Type;
@@ -7,10 +7,10 @@ use super::needs::Needs;
 use super::sql;
 use crate::model::ObjectType;
 
-/// What the rows of a query are about; tells how they are read.
+/// The subject of a query's rows, which determines how they are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// Settings for the queries after it: nothing to read.
+    /// Settings for the following queries, without rows.
     Planner,
     Server,
     ActsAs,
@@ -29,7 +29,7 @@ pub(super) enum Subject {
     Sessions,
 }
 
-/// The queries for these needs, each with what its rows are about.
+/// The queries for these needs, each with the subject of its rows.
 pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
     let contents = || needs.contents.clone();
     let planner = |nested_loops: bool| {
@@ -100,7 +100,7 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
                 .texts(contents()),
         ));
     }
-    // What follows is about few objects, each found by an index.
+    // The following queries concern few objects, each found by an index.
     queries.push(planner(true));
     if !needs.columns.is_empty() {
         let (schemas, relations) = needs.columns.iter().cloned().unzip();
@@ -122,7 +122,7 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
     queries
 }
 
-/// The verifiers of roles that have a password. Only those who may read them can ask.
+/// The verifiers of roles with a password. Needs the privilege to read them.
 pub(super) fn verifiers(needs: &Needs) -> Query {
     Query::new(sql::VERIFIERS).texts(needs.passwords.clone())
 }

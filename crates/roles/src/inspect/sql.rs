@@ -1,7 +1,8 @@
-//! The texts of the catalog queries.
+//! The SQL of the catalog queries.
 
-/// For the rest of the transaction. Right after a large apply the statistics still tell of a small catalog, and the
-/// planner would compare every role with every row; a hash is never much worse, and nothing here is worth compiling.
+/// Planner settings for the rest of the transaction. Right after a large apply the statistics still describe a small
+/// catalog, and the planner would compare every role with every row; a hash join is never much worse, and no query is
+/// worth JIT compilation.
 pub(super) const PLANNER: &str =
     "SELECT set_config('enable_nestloop', $1, true), set_config('jit', 'off', true)";
 
@@ -12,7 +13,7 @@ SELECT current_setting('server_version_num')::int4, d.datname::text, current_use
        pg_get_userbyid(d.datdba)::text, d.datacl::text[]
 FROM pg_database d WHERE d.datname = current_database()";
 
-/// Superusers need no membership, and would have them all.
+/// Not used for superusers, who need no membership.
 pub(super) const ACTS_AS: &str = "\
 SELECT r.rolname::text FROM pg_roles r
 WHERE pg_has_role(current_user, r.oid, 'USAGE')
@@ -30,7 +31,7 @@ WHERE r.rolname = ANY ($1)";
 pub(super) const VERIFIERS: &str =
     "SELECT rolname::text, rolpassword FROM pg_authid WHERE rolname = ANY ($1)";
 
-/// The names are looked up once, in subqueries: a list in the condition would be searched for every row.
+/// Subqueries look the names up once: a list in the condition would be searched for every row.
 pub(super) const MEMBERS: &str = "\
 SELECT g.rolname::text, m.rolname::text, coalesce(b.rolname, '')::text, a.grantor = 10, a.admin_option,
        a.inherit_option, a.set_option
@@ -47,7 +48,7 @@ JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member
 WHERE a.roleid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($1))
    OR a.member IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))";
 
-/// Who belongs to whom above some roles, also where nobody is managed: a circle can close anywhere.
+/// Memberships above some roles, also of unmanaged ones: a circle can close anywhere.
 pub(super) const ANCESTRY: &str = "\
 WITH RECURSIVE above AS (
   SELECT oid FROM pg_roles WHERE rolname = ANY ($1)
@@ -60,7 +61,7 @@ pub(super) const SCHEMAS: &str = "\
 SELECT n.oid, n.nspname::text, pg_get_userbyid(n.nspowner)::text, n.nspacl::text[]
 FROM pg_namespace n WHERE n.nspname = ANY ($1)";
 
-/// Objects without an ACL are fetched only where their existence matters.
+/// Objects without an ACL are fetched only if their existence matters.
 pub(super) const RELATIONS: &str = "\
 SELECT c.relnamespace, c.relname::text, c.relkind::text, pg_get_userbyid(c.relowner)::text, c.relacl::text[]
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -110,8 +111,9 @@ FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace
 WHERE d.defaclnamespace = 0
    OR d.defaclnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1))";
 
-/// What managed roles hold outside of the managed schemas, and on columns anywhere. `pg_shdepend` knows every object
-/// whose ACL mentions a role (the owner's own entry aside); most of them are inside and are not looked at again.
+/// Privileges of managed roles outside of the managed schemas, and on columns anywhere. `pg_shdepend` records every
+/// object whose ACL mentions a role (except the owner's own entry); most of them are in scope and are not fetched
+/// again.
 pub(super) const ELSEWHERE: &str = "\
 WITH held AS MATERIALIZED (
   SELECT d.classid, d.objid, d.objsubid
@@ -159,7 +161,7 @@ UNION ALL SELECT 'large_object', NULL, oid::text, NULL, NULL, pg_get_userbyid(lo
 UNION ALL SELECT 'parameter', NULL, parname, NULL, NULL, pg_get_userbyid(10)::text, paracl::text[]
   FROM pg_parameter_acl WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_parameter_acl'::regclass)";
 
-/// Objects of other databases can be counted from here, but not named.
+/// Objects of other databases can be counted, but not named.
 pub(super) const DEPENDENCIES: &str = "\
 SELECT r.rolname::text, b.datname::text, d.deptype = 'o', count(*),
        min(CASE WHEN d.dbid = 0 OR b.datname = current_database()

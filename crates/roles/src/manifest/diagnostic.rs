@@ -1,4 +1,4 @@
-//! What is wrong with a manifest, and where.
+//! Findings in a manifest, with their path and location.
 
 use std::fmt;
 
@@ -46,18 +46,18 @@ impl fmt::Display for Path {
     }
 }
 
-/// How much of a mistake it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Does not stop.
     Warning,
-    /// pgroles let it pass, we do so when asked to.
+    /// pgroles accepts it; Stanchion accepts it in lenient mode.
     Strict,
-    /// Never valid.
+    /// Always invalid.
     Error,
 }
 
-/// Whether mistakes that pgroles let pass are errors.
+/// Whether findings that pgroles accepts are errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub enum Strictness {
@@ -66,18 +66,18 @@ pub enum Strictness {
     Lenient,
 }
 
-/// One finding.
+/// One finding in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad.
+    /// Its severity.
     pub severity: Severity,
-    /// Where in the manifest.
+    /// The path in the manifest.
     pub path: Path,
-    /// Where in the file, if it came from one.
+    /// The location in the file, if the manifest came from one.
     pub location: Option<Location>,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// What to do about it.
     pub help: Option<String>,
 }
 
@@ -100,14 +100,14 @@ impl Diagnostic {
         self
     }
 
-    /// Finds the place in the file.
+    /// Sets the location from the parsed file.
     pub(super) fn locate(&mut self, document: &Node) {
         if self.location.is_none() {
             self.location = Some(document.locate(&self.path.0));
         }
     }
 
-    /// Whether it keeps the manifest from being used.
+    /// Whether the finding makes the manifest unusable.
     pub fn is_fatal(&self, strictness: Strictness) -> bool {
         match self.severity {
             Severity::Warning => false,
@@ -134,7 +134,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A manifest that cannot be used, and every reason.
+/// A manifest that cannot be used, with every reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Invalid {
     /// The reasons, in the order of the file.
@@ -161,7 +161,7 @@ impl From<Diagnostic> for Invalid {
     }
 }
 
-/// Splits findings into what stops (an error) and what is only said (warnings).
+/// Splits findings into an error, if any is fatal, and warnings.
 pub(crate) fn judge(
     mut diagnostics: Vec<Diagnostic>,
     strictness: Strictness,

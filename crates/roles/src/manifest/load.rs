@@ -1,4 +1,4 @@
-//! From text to a manifest that can be used.
+//! Parses and checks manifests.
 
 use serde::de::DeserializeOwned;
 
@@ -11,16 +11,16 @@ use crate::expand::{Bounds, Size, TooLarge};
 use crate::model::Privilege;
 use crate::yaml::{self, Node};
 
-/// What was read, and what is worth saying about it.
+/// A parsed value and its warnings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded<T = Manifest> {
-    /// The value.
+    /// The parsed value.
     pub value: T,
     /// Findings that do not stop.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Fields of a `PostgresPolicy` that are the operator's and not the engine's.
+/// Fields of a `PostgresPolicy` that belong to the operator, not to the role engine.
 const OPERATOR_FIELDS: [&str; 6] = [
     "approval",
     "connection",
@@ -30,7 +30,7 @@ const OPERATOR_FIELDS: [&str; 6] = [
     "suspend",
 ];
 
-/// Reads and checks a manifest, or the `spec` of a Kubernetes object that carries one.
+/// Parses and checks a manifest, or the `spec` of a Kubernetes object that contains one.
 pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
     let document = parse(text)?;
     let (node, wrapped) = match document.get("spec") {
@@ -56,12 +56,12 @@ pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
     })
 }
 
-/// Reads the root of a bundle.
+/// Parses the root of a bundle.
 pub fn load_bundle(text: &str, strictness: Strictness) -> Result<Loaded<Bundle>, Invalid> {
     load_plain(text, strictness)
 }
 
-/// Reads one document of a bundle. Its rules are checked once it is composed with the others.
+/// Parses one document of a bundle. Its rules are checked after it is composed with the others.
 pub fn load_document(text: &str, strictness: Strictness) -> Result<Loaded<Document>, Invalid> {
     load_plain(text, strictness)
 }
@@ -79,7 +79,7 @@ fn parse(text: &str) -> Result<Node, Invalid> {
     yaml::parse(text).map_err(|error| unreadable(&error))
 }
 
-/// The value, and its unknown keys as findings.
+/// Deserializes a value and reports its unknown keys as findings.
 fn read<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<(Diagnostic, String)>), Invalid> {
     let (value, unknown) = yaml::from_node(node).map_err(|error| unreadable(&error))?;
     let findings = unknown
@@ -118,7 +118,7 @@ fn unreadable(error: &yaml::Error) -> Invalid {
     .into()
 }
 
-/// `unknown variant `TEMP`, expected one of …`: the word that was meant.
+/// Suggests the intended word for `unknown variant `TEMP`, expected one of …`.
 fn misspelt_word(message: &str) -> Option<String> {
     let rest = message.strip_prefix("unknown variant `")?;
     let (written, rest) = rest.split_once('`')?;

@@ -1,8 +1,8 @@
-//! The manifest: what a user writes.
+//! The manifest format, its parser and its checks.
 //!
-//! The types are the format. They accept every manifest of pgroles from 0.7.0 to 0.15.0, and what we add is
-//! optional. The same types read a file (with places, see [`crate::yaml`]), the `spec` of a `PostgresPolicy`,
-//! and write what `generate` and `render-bundle` print.
+//! The types are the format. They accept every manifest of pgroles from 0.7.0 to 0.15.0; additions are optional. The
+//! same types read a file (with locations, see [`crate::yaml`]) and the `spec` of a `PostgresPolicy`, and write the
+//! output of `generate` and `render-bundle`.
 
 mod bundle;
 mod check;
@@ -26,7 +26,7 @@ pub use schema::json_schema;
 pub use types::*;
 pub use valid_until::canonical_timestamp;
 
-/// Predefined roles belong to PostgreSQL: they can have members, and nothing else about them can be managed.
+/// Predefined roles belong to PostgreSQL: only their members can be managed.
 pub fn is_predefined(role: &str) -> bool {
     role.starts_with("pg_")
 }

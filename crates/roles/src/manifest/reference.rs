@@ -1,4 +1,4 @@
-//! The manifest's reference, made from its types: what the documentation says is what is read.
+//! Generates the manifest reference from the types, so that the documentation matches the parser.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::schema::json_schema;
 pub fn reference() -> String {
     let schema = json_schema();
     let mut text = String::from(
-        "# Manifest reference\n\n<!-- Made from the types in crates/roles/src/manifest/types.rs; do not edit. -->\n\n\
+        "# Manifest reference\n\n<!-- Made from the types in crates/roles/src/manifest/types; do not edit. -->\n\n\
          A manifest is one YAML document. Everything is optional unless it says *required*. Keys that are not listed here \
          are errors; `--lenient` turns them into warnings.\n",
     );
@@ -71,7 +71,7 @@ fn sentence(schema: &Value) -> String {
         .replace('|', "\\|")
 }
 
-/// The words of an enum, however schemars wrote it.
+/// The values of an enum, in any of the forms that schemars writes.
 fn words(schema: &Value) -> Option<String> {
     let plain = schema["enum"]
         .as_array()

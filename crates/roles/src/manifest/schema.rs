@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 
 use super::types::Manifest;
 
-/// A JSON schema (draft 2020-12) of the manifest. Unknown keys are errors in it, as they are for us.
+/// A JSON schema (draft 2020-12) of the manifest. Unknown keys are errors, as in strict mode.
 pub fn json_schema() -> serde_json::Value {
     let mut schema = SchemaGenerator::new(SchemaSettings::draft2020_12())
         .into_root_schema_for::<Manifest>()
@@ -14,7 +14,7 @@ pub fn json_schema() -> serde_json::Value {
     schema
 }
 
-/// Closes every object that has fixed properties.
+/// Disallows additional properties in every object that has fixed properties.
 fn close(schema: &mut serde_json::Value) {
     match schema {
         serde_json::Value::Object(object) => {

@@ -1,6 +1,6 @@
-//! "Did you mean …?"
+//! "Did you mean …?" suggestions.
 
-/// The known word nearest to what was written, if it is near enough to have been meant.
+/// The known word nearest to the written one, if it is near enough.
 pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = written.to_lowercase();
     known
@@ -13,12 +13,12 @@ pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str
         .map(|(_, word)| word)
 }
 
-/// The help that goes with it.
+/// The help text with that suggestion.
 pub(super) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(written, known).map(|word| format!("did you mean `{word}`?"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+/// The edit distance of two words: insertions, deletions, replacements and swaps of neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let width = b.len() + 1;

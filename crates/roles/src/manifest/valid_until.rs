@@ -1,12 +1,12 @@
-//! The moment at which a password expires.
+//! Canonical form of password expiry timestamps.
 //!
-//! A moment is the same moment with any offset and any number of zeros behind the point. Both sides of the
-//! diff are brought into one form, UTC and at most microseconds (what PostgreSQL keeps), so that
-//! `2030-01-01T00:00:00+02:00` is not altered for ever.
+//! The same point in time can be written with any offset and any number of trailing zeros. Both sides of the diff use
+//! one form, UTC with at most microseconds (PostgreSQL's precision), so that `2030-01-01T00:00:00+02:00` does not cause
+//! an ALTER on every run.
 
 use jiff::{Timestamp, Unit};
 
-/// The one form of a timestamp, or why it is none.
+/// The canonical form of a timestamp, or why the text is not a timestamp.
 pub fn canonical_timestamp(text: &str) -> Result<String, String> {
     let shape =
         "expected an ISO 8601 timestamp such as \"2030-12-31T00:00:00Z\" or \"2030-12-31T00:00:00+02:00\"";

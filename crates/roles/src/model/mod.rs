@@ -1,7 +1,7 @@
-//! The vocabulary that the manifest, the database and the plan share.
+//! The types that the manifest, the database and the plan share.
 //!
-//! Nothing here reads or writes anything. A privilege, an object type and a role's attributes mean the same
-//! thing on both sides of the diff, so they are the same type on both sides.
+//! Nothing here does I/O. A privilege, an object type and a role's attributes mean the same on both sides of the diff,
+//! so both sides use the same types.
 
 mod object;
 mod privilege;
@@ -13,5 +13,5 @@ pub use privilege::{Privilege, Privileges};
 pub use role::{Attribute, RoleState};
 pub use signature::Signature;
 
-/// The name by which a manifest means every role, now and later.
+/// The name in a manifest for all roles, present and future.
 pub const PUBLIC: &str = "PUBLIC";

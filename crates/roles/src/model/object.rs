@@ -1,4 +1,4 @@
-//! The kinds of object that carry privileges, and what PostgreSQL says about each.
+//! The kinds of objects that carry privileges, and PostgreSQL's rules for each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub enum ObjectType {
     View,
 }
 
-/// What is known of one kind of object.
+/// Properties of a kind of object.
 #[derive(Debug)]
 pub struct KindSpec {
     /// The name in a manifest.
@@ -50,11 +50,11 @@ pub struct KindSpec {
     pub keyword: &'static str,
     /// The privileges that such an object can carry.
     pub privileges: Privileges,
-    /// Whether such an object lives in a schema (and can therefore be meant by `*`).
+    /// Whether such an object is in a schema, and `*` can therefore match it.
     pub in_schema: bool,
-    /// What PUBLIC holds on a new object, as long as nobody said otherwise.
+    /// Privileges of PUBLIC on a new object by default.
     pub public: Privileges,
-    /// The keyword of ALTER DEFAULT PRIVILEGES, where there is one.
+    /// The keyword of ALTER DEFAULT PRIVILEGES, if it supports the kind.
     pub defaults: Option<&'static str>,
 }
 
@@ -179,7 +179,7 @@ impl ObjectType {
         Privilege::Update,
     ]);
 
-    /// What is known of this kind.
+    /// Properties of this kind.
     pub fn spec(self) -> &'static KindSpec {
         match self {
             Self::Database => &DATABASE,
@@ -205,13 +205,13 @@ impl ObjectType {
         self.spec().name
     }
 
-    /// Whether the kinds share one namespace, so that a name means the same object under either.
-    /// PostgreSQL takes `GRANT … ON TABLE` for every relation.
+    /// Whether the kinds share one namespace, so that a name means the same object under either. PostgreSQL accepts
+    /// `GRANT … ON TABLE` for every relation.
     pub fn same_namespace(self, other: Self) -> bool {
         self == other || (self.is_relation() && other.is_relation())
     }
 
-    /// Tables, views, sequences: what `pg_class` holds.
+    /// Tables, views, sequences: the contents of `pg_class`.
     pub fn is_relation(self) -> bool {
         matches!(
             self,
@@ -219,8 +219,8 @@ impl ObjectType {
         )
     }
 
-    /// The kind to which default privileges for this one belong: PostgreSQL knows only TABLES for all that
-    /// is selected from.
+    /// The kind that default privileges for this one belong to: PostgreSQL has only TABLES for tables and all kinds of
+    /// views.
     #[must_use]
     pub fn default_kind(self) -> Self {
         match self {

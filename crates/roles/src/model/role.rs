@@ -34,7 +34,7 @@ pub struct RoleState {
     pub config: BTreeMap<String, String>,
 }
 
-/// What CREATE ROLE makes when nothing is said.
+/// The defaults of CREATE ROLE.
 impl Default for RoleState {
     fn default() -> Self {
         Self {
@@ -65,14 +65,14 @@ pub enum Attribute {
     Replication(bool),
     Bypassrls(bool),
     ConnectionLimit(i32),
-    /// `None` lets the password live for ever.
+    /// `None` means that the password never expires.
     ValidUntil(Option<String>),
     SetConfig(String, String),
     ResetConfig(String),
 }
 
 impl RoleState {
-    /// The bool attributes, in the order in which SQL lists them.
+    /// The boolean attributes, in the order of the SQL syntax.
     pub fn flags(&self) -> [Attribute; 7] {
         [
             Attribute::Login(self.login),
@@ -85,7 +85,7 @@ impl RoleState {
         ]
     }
 
-    /// What turns this state into the other (comments aside: they are a statement of their own).
+    /// The attributes to change (without the comment, which is a separate statement).
     pub fn changes_to(&self, desired: &Self) -> Vec<Attribute> {
         let mut changes: Vec<_> = self
             .flags()

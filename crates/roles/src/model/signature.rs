@@ -1,17 +1,17 @@
-//! Naming a routine: `name(argument types)`.
+//! Names of routines: `name(argument types)`.
 //!
-//! People write a signature with or without argument names, with `int4` or `integer`, with or without the
-//! schema of a type. All of these mean the same routine, so the comparison is by meaning: comparing the text
-//! granted and revoked the same function for ever.
+//! People write a signature with or without argument names, with `int4` or `integer`, with or without the schema of a
+//! type. All of these mean the same routine, so signatures are compared by meaning: a comparison of the text would
+//! grant and revoke the same function on every run.
 
 use std::borrow::Cow;
 
 /// A routine as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// The bare name, unquoted.
+    /// The name without schema, unquoted.
     pub name: String,
-    /// The argument list, argument by argument; `None` when the manifest gives the name alone.
+    /// The arguments; `None` if the manifest gives only the name.
     pub arguments: Option<Vec<String>>,
 }
 
@@ -37,8 +37,8 @@ const ALIASES: [(&str, &str); 15] = [
 const MODES: [&str; 4] = ["in ", "inout ", "out ", "variadic "];
 
 impl Signature {
-    /// Reads `name(args)` or `name`. Fails on what could not be a list of types: the list goes into SQL as
-    /// it stands.
+    /// Parses `name(args)` or `name`. Refuses text that cannot be a list of types, because the list becomes part of
+    /// SQL.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((name, rest)) = text.split_once('(') else {
             return Ok(Self {
@@ -57,8 +57,7 @@ impl Signature {
         })
     }
 
-    /// Whether this means the routine of that name whose input arguments have these types, as PostgreSQL
-    /// prints them.
+    /// Whether this matches the routine of that name with these input argument types, as PostgreSQL prints them.
     pub fn means(&self, name: &str, types: &[impl AsRef<str>]) -> bool {
         if self.name != name {
             return false;
@@ -78,7 +77,7 @@ impl Signature {
     }
 }
 
-/// Splits at the commas outside of quotes; the error is the character that does not belong.
+/// Splits at commas outside of quotes; the error is the invalid character.
 fn split(list: &str) -> Result<Vec<String>, char> {
     let mut arguments = vec![];
     let mut current = String::new();

@@ -1,31 +1,31 @@
-//! Why a plan cannot be applied.
+//! Reasons why a plan cannot be applied.
 
 use serde::Serialize;
 
-/// Which precaution found it.
+/// The check that found a blocker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// Whether the one who applies may do it, and still can afterwards.
+    /// Whether the executor may apply the plan, and keeps the permission to.
     ExecutorAuthority,
     /// Whether a role can be dropped.
     RoleDropSafety,
-    /// Whether a schema may change hands.
+    /// Whether a schema's owner may change.
     SchemaOwnerTransfer,
-    /// Whether the server can do it at all.
+    /// Whether the server supports the change.
     ServerCompatibility,
 }
 
-/// Something that stands in the way of a plan.
+/// A reason why a plan cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
-    /// Which precaution found it.
+    /// The check that found it.
     pub check: Check,
-    /// A word for programs.
+    /// A code for programs.
     pub code: &'static str,
-    /// The role that it is about.
+    /// The role that it concerns.
     pub role: Option<String>,
-    /// What is in the way and what to do about it.
+    /// What blocks the plan and what to do about it.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! One change. Its JSON is pgroles' JSON; what we add is left out where it says nothing.
+//! One change. Its JSON is pgroles' format; additional fields are omitted if they are empty.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::facts::Object;
 use crate::model::{Attribute, ObjectType, Privileges, RoleState};
 
-/// Something to do to the database.
+/// A change to the database.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub enum Change {
@@ -81,7 +81,7 @@ pub enum Change {
     DropRole {
         name: String,
     },
-    /// Runs after the commit: the role is gone, so nobody can come back.
+    /// Runs after the commit, when the role is gone and cannot log in again.
     TerminateSessions {
         role: String,
         #[serde(skip)]
@@ -89,12 +89,12 @@ pub enum Change {
     },
 }
 
-/// Privileges to give, on one object or on all of a kind that lack them.
+/// Privileges to grant, on one object or on all objects of a kind that lack them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Grant {
     /// The role, or `PUBLIC`.
     pub role: String,
-    /// Which.
+    /// The privileges to grant.
     pub privileges: Privileges,
     /// Kind of object.
     pub object_type: ObjectType,
@@ -102,23 +102,23 @@ pub struct Grant {
     pub schema: Option<String>,
     /// Its name, or `*`.
     pub name: Option<String>,
-    /// Only these columns.
+    /// Restricts the grant to these columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// May be passed on.
+    /// Whether to grant WITH GRANT OPTION.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub with_grant_option: bool,
-    /// The objects that this is about.
+    /// The objects that the grant concerns.
     #[serde(skip)]
     pub targets: Vec<Target>,
 }
 
-/// Privileges to take, on one object.
+/// Privileges to revoke on one object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Revoke {
     /// The role, or `PUBLIC`.
     pub role: String,
-    /// Which.
+    /// The privileges to revoke.
     pub privileges: Privileges,
     /// Kind of object.
     pub object_type: ObjectType,
@@ -126,16 +126,17 @@ pub struct Revoke {
     pub schema: Option<String>,
     /// Its name.
     pub name: Option<String>,
-    /// Only these columns.
+    /// Restricts the revocation to these columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// Who gave them, if it was not the owner: nobody else can take them.
+    /// The grantor, if it is not the owner: only the grantor can revoke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grantor: Option<String>,
-    /// Only the right to pass them on.
+    /// Whether to revoke only the grant option.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub grant_option_only: bool,
-    /// They were passed on. Who got them that way and keeps them is given them by the owner first.
+    /// Whether the privileges were granted on. Roles that received them that way and keep them get them from the owner
+    /// first.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cascade: bool,
     /// The object.
@@ -154,14 +155,14 @@ pub struct DefaultPrivilege {
     pub on_type: ObjectType,
     /// The role, or `PUBLIC`.
     pub grantee: String,
-    /// Which.
+    /// The privileges.
     pub privileges: Privileges,
-    /// Only the right to pass them on.
+    /// Whether to revoke only the grant option.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub grant_option_only: bool,
 }
 
-/// Where default privileges hold.
+/// Scope of default privileges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -171,7 +172,7 @@ pub enum DefaultScope {
 }
 
 impl DefaultScope {
-    /// The schema, if it is one.
+    /// The schema, if the scope is one.
     pub fn schema(&self) -> Option<&str> {
         match self {
             Self::Global => None,
@@ -188,19 +189,19 @@ impl From<Option<&str>> for DefaultScope {
     }
 }
 
-/// An object as SQL names it.
+/// An object as named in SQL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Target {
     /// Its schema.
     pub schema: Option<Arc<str>>,
-    /// Its bare name.
+    /// Its name without schema.
     pub name: Box<str>,
-    /// A routine's argument types; `None` when the manifest did not give them and no such routine exists.
+    /// A routine's argument types; `None` if the manifest omits them and no such routine exists.
     pub types: Option<Box<[String]>>,
 }
 
 impl Target {
-    /// An object that exists.
+    /// The target for an existing object.
     pub fn of(object: &Object) -> Self {
         Self {
             schema: object.schema.clone(),
@@ -209,7 +210,7 @@ impl Target {
         }
     }
 
-    /// One name, in no schema.
+    /// A target without a schema.
     pub fn named(name: &str) -> Self {
         Self {
             schema: None,
@@ -219,7 +220,7 @@ impl Target {
     }
 }
 
-/// A clear password, which nothing shows.
+/// A clear-text password, which Debug and JSON redact.
 #[derive(Clone)]
 pub struct Password(pub SecretString);
 
@@ -235,7 +236,7 @@ impl Serialize for Password {
     }
 }
 
-/// Two plans that set a password do the same: which one it is, is not part of a plan's identity.
+/// Two plans that set a password are equal: the password itself is not part of a plan's identity.
 impl PartialEq for Password {
     fn eq(&self, _: &Self) -> bool {
         true

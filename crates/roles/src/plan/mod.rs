@@ -1,4 +1,4 @@
-//! What is to be done, in an order that works from any starting state.
+//! The plan: ordered changes, blockers and warnings.
 
 mod blocker;
 mod change;
@@ -12,25 +12,25 @@ pub use summary::Summary;
 
 use sha2::{Digest, Sha256};
 
-/// What is to be done, what stands in the way, and what else was seen.
+/// The changes, what blocks them, and warnings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// The changes, in the order in which they are made.
+    /// The changes, in an order that works from any starting state.
     pub changes: Vec<Change>,
-    /// Why it cannot be applied.
+    /// Reasons why the plan cannot be applied.
     pub blockers: Vec<Blocker>,
-    /// What should be known.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What managed roles hold outside of what the manifest manages.
+    /// What managed roles hold outside of the manifest's scope.
     pub holdings: Vec<String>,
-    /// The role that looked, and that statements go back to after acting as another.
+    /// The inspecting role, which statements reset to after acting as another.
     pub executor: String,
-    /// The server's version: some statements are written differently for older ones.
+    /// The server's version: some statements differ for older servers.
     pub version: u32,
 }
 
 impl Plan {
-    /// How much it does.
+    /// The number of changes by kind.
     pub fn summary(&self) -> Summary {
         Summary::of(&self.changes)
     }
@@ -40,14 +40,14 @@ impl Plan {
         self.changes.is_empty()
     }
 
-    /// Why it cannot be applied, a line each.
+    /// The reasons why the plan cannot be applied, one line each.
     pub fn refusal(&self) -> String {
         let lines: Vec<_> = self.blockers.iter().map(ToString::to_string).collect();
         lines.join("\n")
     }
 
-    /// The plan's identity: what it does, statement by statement, and not when or from which text it was made.
-    /// A password counts as being set; which one, and with which salt, does not.
+    /// The plan's identity: its statements, independent of the time and the text of the manifest. Setting a password
+    /// counts; the password and its salt do not.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for change in &self.changes {

@@ -1,18 +1,18 @@
-//! How far a plan may go.
+//! Modes, which limit a plan.
 
 use std::collections::BTreeSet;
 
 use super::{Change, DefaultPrivilege};
 
-/// How far a plan may go.
+/// A mode, which limits a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// What is managed becomes exactly what is declared.
+    /// The managed scope becomes exactly what is declared.
     #[default]
     Authoritative,
-    /// Only gives, never takes.
+    /// Only grants, never revokes.
     Additive,
-    /// As authoritative, but drops no role.
+    /// Like authoritative, but drops no role.
     Adopt,
 }
 
@@ -27,12 +27,12 @@ impl Mode {
         }
     }
 
-    /// Whether existing schemas are given to their declared owners.
+    /// Whether existing schemas change to their declared owner.
     pub(crate) fn transfers_schemas(self) -> bool {
         self != Self::Additive
     }
 
-    /// Leaves out what the mode forbids.
+    /// Removes the changes that the mode forbids.
     pub(crate) fn filter(
         self,
         changes: Vec<Change>,
@@ -44,8 +44,8 @@ impl Mode {
             .collect()
     }
 
-    /// `kept_owners` are pairs of a schema and the owner that it does not get: what presumes that owner would
-    /// fail, or would be of no use.
+    /// `kept_owners` are pairs of a schema and the declared owner that it does not get: changes that assume that owner
+    /// would fail or have no effect.
     fn allows(self, change: &Change, kept_owners: &BTreeSet<(String, String)>) -> bool {
         let presumes =
             |schema: &str, owner: &str| kept_owners.contains(&(schema.to_owned(), owner.to_owned()));

@@ -1,4 +1,4 @@
-//! How much a plan does, in numbers.
+//! Counts the changes of a plan.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ macro_rules! summary {
         }
 
         impl Summary {
-            /// Label and number of each kind, in the order in which they are shown.
+            /// Label and count of each kind, in display order.
             pub fn lines(&self) -> impl Iterator<Item = (&'static str, usize)> {
                 [$(($label, self.$field)),*].into_iter()
             }
@@ -38,7 +38,7 @@ summary! {
     roles_dropped: "role(s) to drop",
     /// COMMENT ON ROLE.
     comments_changed: "comment(s) to change",
-    /// Roles whose sessions are ended.
+    /// Roles whose sessions are terminated.
     sessions_terminated: "role(s) whose sessions are terminated",
     /// REASSIGN OWNED.
     ownerships_reassigned: "role(s) whose objects are reassigned",
@@ -104,12 +104,12 @@ impl Summary {
         }
     }
 
-    /// All changes.
+    /// The number of all changes.
     pub fn total(&self) -> usize {
         self.lines().map(|(_, count)| count).sum()
     }
 
-    /// Whether there is drift. A password that cannot be read back may be the one that is set already.
+    /// Whether there is drift. A password that cannot be compared may already be set, so it does not count.
     pub fn has_drift(&self) -> bool {
         self.total() > self.passwords_set
     }

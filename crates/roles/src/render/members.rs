@@ -1,4 +1,4 @@
-//! Memberships. Before PostgreSQL 16 they have no options but ADMIN.
+//! Renders memberships. Before PostgreSQL 16 their only option is ADMIN.
 
 use stanchion_postgres::Statement;
 

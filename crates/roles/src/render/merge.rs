@@ -1,7 +1,7 @@
-//! Merging what can be one statement.
+//! Merges changes into fewer statements.
 //!
-//! Each GRANT rewrites the rows of its objects once for all of its grantees, and costs parsing and planning of its
-//! own: 30,000 single ones take five times as long as the same in 12,000.
+//! Each GRANT rewrites the rows of its objects once for all of its grantees, and is parsed and planned separately:
+//! 30,000 single statements take five times as long as the same changes in 12,000.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::privileges::{About, default_privilege, grant_on, revoke_on};
 use crate::model::{ObjectType, Privileges};
 use crate::plan::{Change, DefaultPrivilege, Plan, Target};
 
-/// More objects than this in one statement make an error message that nobody reads.
+/// The most objects in one statement, so that error messages stay readable.
 const MAX_TARGETS: usize = 500;
 
-/// The statements to run, in order. `after` are those that run once the others are committed.
+/// The statements to run, in order. `after` are those that run after the commit.
 pub struct Statements {
-    /// In one transaction.
+    /// Statements of one transaction.
     pub transaction: Vec<Statement>,
-    /// After its commit.
+    /// Statements after its commit.
     pub after: Vec<Statement>,
 }
 
@@ -30,7 +30,7 @@ pub struct Statements {
 pub fn statements(plan: &Plan) -> Result<Statements, NoRandomness> {
     let verifier = |clear: &SecretString| match scram::encoding(clear) {
         scram::Encoding::Clear => scram::verifier(clear),
-        // Somebody keeps verifiers instead of passwords; the server takes them as they are.
+        // The password is already a verifier, which the server accepts unchanged.
         _ => Ok(clear.clone()),
     };
     let secrets = Secrets {
@@ -72,7 +72,7 @@ pub fn statements(plan: &Plan) -> Result<Statements, NoRandomness> {
     Ok(statements)
 }
 
-/// Changes whose order among themselves does not matter.
+/// Changes that can be reordered among each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mergeable {
     Grant,
@@ -99,10 +99,10 @@ impl Mergeable {
     }
 }
 
-/// What must be equal for statements to be one: keyword, privileges, columns, grant option.
+/// What must be equal for statements to merge: keyword, privileges, columns, grant option.
 type Shape<'a> = (&'static str, ObjectType, Privileges, &'a [String], bool);
 
-/// First the objects of one role, then the roles of the same objects.
+/// Merges the objects of one role first, then the roles with the same objects.
 #[derive(Default)]
 struct Merger<'a> {
     by_role: BTreeMap<(Shape<'a>, &'a str), Vec<&'a Target>>,
@@ -113,13 +113,12 @@ impl<'a> Merger<'a> {
         self.by_role.entry((shape, role)).or_default().extend(targets);
     }
 
-    /// By object first: statements about the same rows of the catalog are next to each other, which saves the server
-    /// a tenth of its time.
+    /// Orders by object: statements for the same catalog rows are adjacent, which saves the server a tenth of its time.
     fn finish(self, mut emit: impl FnMut(&About<'_>, bool, &[&Target], &[&str])) {
         let mut by_targets: BTreeMap<(Vec<&'a Target>, Shape<'a>), Vec<&'a str>> = BTreeMap::new();
         for ((shape, role), mut targets) in self.by_role {
             targets.sort_unstable();
-            // One object twice in one statement is updated twice at once, which PostgreSQL refuses.
+            // PostgreSQL refuses an object that appears twice in one statement.
             targets.dedup();
             by_targets.entry((targets, shape)).or_default().push(role);
         }
@@ -136,7 +135,7 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// Relations of all kinds are TABLE to GRANT.
+/// GRANT treats relations of all kinds as TABLE.
 fn shape(kind: ObjectType, privileges: Privileges, columns: &[String], option: bool) -> Shape<'_> {
     let keyword = kind.spec().keyword;
     let kind = if keyword == ObjectType::Table.spec().keyword {
@@ -194,7 +193,7 @@ fn defaults(run: &[Change], grant: bool, statements: &mut Vec<Statement>) {
                 .push(&default.grantee);
         }
     }
-    // The first word does not say what it is.
+    // The first keyword does not show which of the two it is.
     let doing = if grant { Doing::Granting } else { Doing::Revoking };
     statements.extend(
         merged

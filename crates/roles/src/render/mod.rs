@@ -1,7 +1,7 @@
-//! From changes to SQL.
+//! Renders changes as SQL.
 //!
-//! [`display`] is one statement a change and object, for people to read and to run. [`statements`] is what we run:
-//! the same, with GRANTs and REVOKEs merged where PostgreSQL lets them be, and passwords as SCRAM verifiers.
+//! [`display`] writes one statement for each change and object, for people to read and to run. [`statements`] writes
+//! what `apply` runs: the same, with GRANTs and REVOKEs merged where possible, and passwords as SCRAM verifiers.
 
 mod members;
 mod merge;
@@ -15,7 +15,7 @@ pub use merge::{Statements, statements};
 use crate::plan::{Change, Plan};
 use stanchion_postgres::scram::NoRandomness;
 
-/// The plan as a script, passwords blanked out. No newline at the end.
+/// The plan as a script, with passwords redacted. No newline at the end.
 pub fn script(plan: &Plan) -> String {
     let mut script = String::new();
     for line in plan.changes.iter().flat_map(|change| display(change, plan)) {
@@ -28,7 +28,7 @@ pub fn script(plan: &Plan) -> String {
     script
 }
 
-/// The statements of one change, passwords blanked out, without semicolons.
+/// The statements of one change, with passwords redacted, without semicolons.
 pub fn display(change: &Change, plan: &Plan) -> Vec<String> {
     let blank = |_: &secrecy::SecretString| -> Result<_, NoRandomness> { Ok("[REDACTED]".to_owned().into()) };
     one::render(

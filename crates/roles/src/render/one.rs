@@ -1,4 +1,4 @@
-//! One change at a time.
+//! Renders single changes.
 
 use secrecy::SecretString;
 use stanchion_postgres::Statement;
@@ -10,10 +10,10 @@ use super::privileges::{About, default_privilege, grant_on, list, revoke};
 use super::roles::{alter_role, comment_on, create_role};
 use crate::plan::{Change, Plan};
 
-/// How passwords go into statements.
+/// How statements include passwords.
 pub(super) struct Secrets<'a> {
     pub(super) verifier: &'a dyn Fn(&SecretString) -> Result<SecretString, NoRandomness>,
-    /// The verifier is a blank, and is shown.
+    /// Whether the verifier is a placeholder for display.
     pub(super) shown: bool,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn render(
             grantor.as_deref(),
         )],
         Change::ReassignOwned { from_role, to_role } => {
-            // What runs with its owner's rights must not run with those of the heir.
+            // Code that runs with its owner's privileges must not run with those of the new owner.
             let mut statements = handover::disarm(from_role);
             statements.push(handover::reassign(from_role, to_role));
             statements

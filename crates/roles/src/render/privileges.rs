@@ -1,4 +1,4 @@
-//! GRANT, REVOKE and default privileges.
+//! Renders GRANT, REVOKE and default privileges.
 
 use stanchion_postgres::Statement;
 
@@ -7,7 +7,7 @@ use super::types;
 use crate::model::{ObjectType, PUBLIC, Privileges};
 use crate::plan::{DefaultPrivilege, Revoke, Target};
 
-/// What a GRANT or REVOKE is about.
+/// The subject of a GRANT or REVOKE.
 pub(super) struct About<'a> {
     pub(super) privileges: Privileges,
     pub(super) kind: ObjectType,
@@ -28,7 +28,7 @@ pub(super) fn revoke_on(about: &About<'_>, targets: &[&Target], roles: &[&str]) 
     grantees(on(Statement::new("REVOKE "), about, targets).sql(" FROM "), roles)
 }
 
-/// Only who gave a privilege can take it, so we act as them for one statement.
+/// Only the grantor can revoke a privilege, so the executor acts as the grantor for one statement.
 pub(super) fn revoke(revoke: &Revoke, executor: &str) -> Vec<Statement> {
     let about = About {
         privileges: revoke.privileges,
@@ -74,7 +74,7 @@ fn on(statement: Statement, about: &About<'_>, targets: &[&Target]) -> Statement
 
 fn target(statement: Statement, kind: ObjectType, target: &Target) -> Statement {
     let statement = match (kind, &target.schema) {
-        // A number, checked to be one when the manifest was.
+        // The manifest check ensures that it is a number.
         (ObjectType::LargeObject, _) => {
             return statement.number(target.name.parse().unwrap_or_default());
         }

@@ -1,4 +1,4 @@
-//! Roles: their attributes, settings and comments.
+//! Renders roles: their attributes, settings and comments.
 
 use stanchion_postgres::{Doing, Statement};
 
@@ -31,7 +31,7 @@ pub(super) fn create_role(name: &str, state: &RoleState) -> Vec<Statement> {
     [create].into_iter().chain(comment).chain(settings).collect()
 }
 
-/// Attributes are one statement; each setting is one of its own.
+/// All attributes are one statement; each setting is a separate one.
 pub(super) fn alter_role(name: &str, attributes: &[Attribute]) -> Vec<Statement> {
     let (settings, plain): (Vec<_>, Vec<_>) = attributes
         .iter()
@@ -83,7 +83,7 @@ fn set(role: &str, parameter: &str, value: &str) -> Statement {
     )
 }
 
-/// `app.tenant` is two names.
+/// A name such as `app.tenant` consists of two identifiers.
 pub(super) fn parameter_name(statement: Statement, parameter: &str) -> Statement {
     statement.qualified(&parameter.split('.').collect::<Vec<_>>())
 }

@@ -1,7 +1,7 @@
-//! Argument types in a statement.
+//! Renders argument types.
 //!
-//! A type's text comes from the catalog or from a manifest, so it is not program text: the well-known spellings
-//! are taken from a table, and everything else is taken apart into names, which are quoted.
+//! A type's text comes from the catalog or from a manifest, so it is not trusted: the well-known spellings come from a
+//! table, and everything else is split into names, which are quoted.
 
 use stanchion_postgres::Statement;
 

@@ -1,4 +1,4 @@
-//! One change as others may see it.
+//! Changes as they appear in a review artifact.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use crate::plan::{Change, DefaultPrivilege};
 
 const BLANK: &str = "[REDACTED]";
 
-/// How closely a change should be looked at, by its sort alone.
+/// The review priority of a change, by its kind alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Priority {
-    /// It takes something, or gives much.
+    /// Revokes something, or grants much.
     High,
-    /// It gives something.
+    /// Grants something.
     Review,
-    /// It changes nothing that anybody may do.
+    /// Changes no privilege.
     Informational,
 }
 
-/// How closely a change should be looked at.
+/// The review priority of a change.
 pub fn priority(change: &Change) -> Priority {
     let mighty = |state: &RoleState| {
         state.superuser || state.createrole || state.createdb || state.replication || state.bypassrls
@@ -40,7 +40,7 @@ pub fn priority(change: &Change) -> Priority {
     }
 }
 
-/// The sort of a change, in the order in which a plan has them.
+/// The phase of a change, in the order of a plan.
 pub(super) fn phase(change: &Change) -> &'static str {
     match change {
         Change::CreateRole { .. } | Change::CreateSchema { .. } => "create",
@@ -66,7 +66,7 @@ pub(super) fn phase(change: &Change) -> &'static str {
     }
 }
 
-/// The same change with blanks for what is not for everybody.
+/// The same change with sensitive values redacted.
 pub fn redacted(change: &Change) -> Change {
     let mut change = change.clone();
     match &mut change {
@@ -90,7 +90,7 @@ pub fn redacted(change: &Change) -> Change {
     change
 }
 
-/// The fields of a change that are left out.
+/// The fields of a change that are redacted.
 pub(super) fn hidden(change: &Change) -> Vec<&'static str> {
     let fields = match change {
         Change::CreateRole { state, .. } => vec![
@@ -116,7 +116,7 @@ pub(super) fn hidden(change: &Change) -> Vec<&'static str> {
         .collect()
 }
 
-/// A change field by field. Each is named: one that is added later is hidden until somebody decides.
+/// The fields of a change. Each is listed explicitly: a field that is added later stays hidden until it is listed here.
 pub(super) fn shown(change: &Change) -> Value {
     match change {
         Change::CreateRole { name, state } => {
@@ -208,7 +208,7 @@ pub(super) fn shown(change: &Change) -> Value {
     }
 }
 
-/// What pgroles does not know is there only where it says something.
+/// Adds fields that pgroles does not have, only if they are set.
 fn with<const N: usize>(mut value: Value, extra: [(bool, &str, Value); N]) -> Value {
     if let Value::Object(fields) = &mut value {
         for (_, name, value) in extra.into_iter().filter(|(said, ..)| *said) {

@@ -1,4 +1,4 @@
-//! What was checked, on which changes, with which result.
+//! The checks of a plan, with their coverage and result.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Evidence {
     coverage: Coverage,
 }
 
-/// `Unknown` is no promise: nothing was found in what was looked at.
+/// `Unknown` promises nothing: the check found nothing in what it covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -48,7 +48,7 @@ struct Coverage {
 }
 
 impl Coverage {
-    /// The changes that a check looked at; `looks` names what it looked for.
+    /// The changes that a check covers; `looks` names the subject of each.
     fn of(changes: &[Change], looks: impl Fn(&Change) -> Option<&'static str>) -> Self {
         let mut coverage = Self {
             kind: "targeted",
@@ -70,11 +70,11 @@ impl Coverage {
     }
 }
 
-/// Every check, and how it went.
+/// Every check and its result.
 pub(super) fn preflight(subject: &Subject<'_>) -> Vec<Evidence> {
     let changes = &subject.plan.changes;
     let inspector = &subject.server.user;
-    // A superuser may do everything, and nothing is looked up.
+    // A superuser may do everything, so nothing is looked up.
     let authority = Coverage::of(changes, |change| match change {
         _ if subject.server.superuser => None,
         Change::Grant(_) => Some("grantor_reachability"),
@@ -168,7 +168,7 @@ fn evidence(
     }
 }
 
-/// Whose default privileges somebody would have to change of whom nothing is known.
+/// Default privileges of owners whose relation to the executor is unknown.
 pub(super) fn findings(subject: &Subject<'_>) -> Vec<Value> {
     let Some(executor) = subject.executor.filter(|name| *name != subject.server.user) else {
         return vec![];

@@ -1,8 +1,7 @@
-//! A plan in a file that anybody may see: who would do what to which roles, without the values that are not for
-//! everybody (passwords, comments, settings).
+//! A plan in a file for reviewers: the changes of roles, without sensitive values (passwords, comments, settings).
 //!
-//! The file is pgroles' `pgroles.review-artifact.v3`. It is evidence and approves nothing: what `apply` takes is a
-//! saved plan. It claims only what was looked at; the rest is `unknown`.
+//! The file is pgroles' `pgroles.review-artifact.v3`. It is evidence and approves nothing: `apply` takes a saved plan.
+//! It claims only what was checked; the rest is `unknown`.
 
 mod change;
 mod evidence;
@@ -22,35 +21,35 @@ use evidence::Evidence;
 
 const VERSION: &str = "pgroles.review-artifact.v3";
 
-/// Readers refuse larger files.
+/// The largest file that readers accept.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// What a review is of.
+/// The input of a review.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// What would be done.
+    /// The plan under review.
     pub plan: &'a Plan,
-    /// What must hold.
+    /// The desired state.
     pub desired: &'a Desired,
-    /// How far the plan goes.
+    /// The mode of the plan.
     pub mode: Mode,
-    /// Who looked at what.
+    /// The server, the database and the inspecting role.
     pub server: &'a ServerFacts,
-    /// The manifest as it was read.
+    /// The manifest's text.
     pub policy: &'a [u8],
     /// Its revision.
     pub commit: Option<&'a str>,
-    /// What people call the database.
+    /// A label of the database for people.
     pub target_label: Option<&'a str>,
-    /// Who is to apply it, if it is not who looked.
+    /// The role that will apply the plan, if it is not the inspecting one.
     pub executor: Option<&'a str>,
-    /// When, in RFC 3339.
+    /// Time of the inspection, in RFC 3339.
     pub captured_at: &'a str,
-    /// Which document of a bundle is behind each change.
+    /// The document of a bundle for each change.
     pub sources: Option<&'a [Value]>,
 }
 
-/// The file.
+/// The review artifact.
 #[derive(Debug, Serialize)]
 pub struct Artifact<'a> {
     schema_version: &'static str,
@@ -131,7 +130,7 @@ impl Omission {
     }
 }
 
-/// Changes of one sort that follow each other. Which roles the executor could act as in between is not followed.
+/// Consecutive changes of one kind. Which roles the executor could act as in between is not tracked.
 #[derive(Debug, Serialize)]
 struct Phase {
     #[serde(rename = "phase")]
@@ -160,7 +159,7 @@ enum SqlPreview {
 }
 
 impl<'a> Artifact<'a> {
-    /// The file about a plan.
+    /// The review artifact of a plan.
     pub fn of(subject: &Subject<'a>) -> Self {
         let mut artifact = Self {
             schema_version: VERSION,
@@ -183,7 +182,7 @@ impl<'a> Artifact<'a> {
         artifact
     }
 
-    /// Identifies what is shown, but not when and with which version of the program it was made.
+    /// Identifies the content, independent of the time and the version of the program.
     pub fn fingerprint(&self) -> &str {
         &self.recorded.review_fingerprint
     }

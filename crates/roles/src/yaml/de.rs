@@ -1,4 +1,4 @@
-//! Reading a type from the tree.
+//! Deserializes a type from the tree.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -16,13 +16,13 @@ use super::node::{Location, Node, Value};
 pub struct UnknownKey {
     /// The key.
     pub key: String,
-    /// Where it stood.
+    /// Its location.
     pub location: Location,
-    /// What would have been known there.
+    /// The keys that are known there.
     pub known: &'static [&'static str],
 }
 
-/// Reads a type, and reports the keys that it does not have.
+/// Deserializes a type, and reports unknown keys.
 pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<UnknownKey>), Error> {
     let unknown = RefCell::new(vec![]);
     let value = T::deserialize(Reader {
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         Self { node, ..self }
     }
 
-    /// An error that has no place yet happened here.
+    /// Adds this location to an error that has none.
     fn place(self, mut error: Error) -> Error {
         error.location.get_or_insert(self.node.location);
         error
@@ -134,7 +134,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A list may be left out by writing its key and nothing more.
+    /// A key without a value is an empty list.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.node.value {
             Value::Null => visitor.visit_seq(Items {
@@ -174,7 +174,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 struct Entries<'a> {
     reader: Reader<'a>,
     rest: std::slice::Iter<'a, (String, Location, Node)>,
-    /// The fields of the struct that is read; `None` for a map, whose keys are free.
+    /// The fields of the struct; `None` for a map, whose keys are free.
     known: Option<&'static [&'static str]>,
     value: Option<&'a Node>,
 }
@@ -226,7 +226,7 @@ impl<'de> EnumAccess<'de> for Variant<'_> {
     }
 }
 
-/// The enums of a manifest are plain words.
+/// The enums of a manifest are plain strings.
 struct Unit;
 
 impl<'de> VariantAccess<'de> for Unit {

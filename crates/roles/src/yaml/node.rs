@@ -1,4 +1,4 @@
-//! The tree.
+//! The tree of a parsed document.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 
 use super::Error;
 
-/// A place in a document, counted from 1.
+/// A location in a document, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// Line.
@@ -32,12 +32,12 @@ impl From<serde_saphyr::Location> for Location {
     }
 }
 
-/// A value and where it stood.
+/// A value and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where it begins.
+    /// Location of its beginning.
     pub location: Location,
 }
 
@@ -51,7 +51,7 @@ pub enum Value {
     Float(f64),
     String(String),
     Sequence(Vec<Node>),
-    /// In the order of the document. Keys that are not strings are kept by their text.
+    /// In the order of the document. Keys that are not strings are kept as text.
     Mapping(Vec<(String, Location, Node)>),
 }
 
@@ -67,8 +67,8 @@ impl Node {
         }
     }
 
-    /// The nearest node on the way to a path such as `grants[3].object.name`: what is missing is reported at
-    /// the thing in which it is missing.
+    /// The location of the nearest existing node on a path such as `grants[3].object.name`: something that is missing
+    /// is reported at its parent.
     pub fn locate(&self, path: &[Segment]) -> Location {
         let mut node = self;
         for segment in path {
@@ -85,7 +85,7 @@ impl Node {
         node.location
     }
 
-    /// How an error names the kind of the value.
+    /// The name of the value's kind in errors.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -111,10 +111,10 @@ pub enum Segment {
 /// Reads one document. An empty one is an empty mapping.
 pub fn parse(text: &str) -> Result<Node, Error> {
     let options = serde_saphyr::options! {
-        // A manifest of some thousand schemas is ordinary input, and it comes from a file that the user chose.
+        // A manifest of some thousand schemas is ordinary input, and comes from a file that the user chose.
         budget: serde_saphyr::budget! { max_nodes: 50_000_000, max_events: 100_000_000 },
         with_snippet: false,
-        // `on:` is a key of the format, and no boolean.
+        // `on:` is a key of the format, not a boolean.
         strict_booleans: true,
     };
     let node: Option<Node> = serde_saphyr::from_str_with_options(text, options).map_err(|error| Error {
@@ -130,7 +130,7 @@ pub fn parse(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// The parser's message without the location, which is shown once and by us.
+/// The parser's message without the location, which the caller adds.
 fn brief(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     match text.rsplit_once(" at line ") {

@@ -1,8 +1,8 @@
-//! The numbered black-box checks: a manifest and a database in, text, exit code and privileges out.
+//! The numbered black-box checks: manifest and database as input; text, exit code and privileges as output.
 
 use crate::on_every_version;
 
-/// What the profile example of pgroles does, statement by statement.
+/// The profile example of pgroles, statement by statement.
 const MINIMAL: &str = "
 default_owner: P_migrator
 profiles:
@@ -64,9 +64,9 @@ GRANT "P_app-viewer" TO "P_reporting"{inherit};"#));
         assert_eq!(plan[2]["Grant"]["name"], "*");
         assert_eq!(plan[2]["Grant"]["privileges"][0], "SELECT");
         lab.run_as(&url, "apply", manifest, &[], &env).await.exits(0).hides("json_secret_value");
-        // A superuser can see that it is the right one already.
+        // A superuser sees that the password is already set.
         lab.run_as(&url, "diff", manifest, &[], &env).await.exits(0).says("No changes needed");
-        // Another one alone is no drift, for who cannot read it must set it every time.
+        // Another password alone is not drift, because a role that cannot read it must set it every time.
         lab.run_as(&url, "diff", manifest, &[], &[("PW", "another")]).await.exits(0).says("ALTER ROLE \"P_r\" PASSWORD '[REDACTED]'");
         lab.run_as(&url, "apply", manifest, &[], &[("PW", "another")]).await.exits(0).says("1 password(s) to set");
         assert!(lab.database.connect(&lab.text("P_r"), "another").await.is_ok());

@@ -1,4 +1,4 @@
-//! The known loops: what made pgroles grant and revoke, or alter, the same thing for ever.
+//! Known loops: manifests for which pgroles granted and revoked, or altered, the same thing on every run.
 
 use stanchion_roles::plan::Mode;
 
@@ -89,7 +89,7 @@ on_every_version! {
         let manifest = "roles: [{name: P_a}, {name: P_d}]\nmemberships: [{role: P_a, members: [{name: P_d}]}]";
         let additive = ["--mode", "additive"];
         lab.run("apply", manifest, &additive).await.exits(1).says("\"P_d\" cannot become a member of \"P_a\"");
-        // The other way round, and without the link that is in the way, it is none.
+        // The other way round, and without the conflicting membership, it is not circular.
         lab.run("apply", "roles: [{name: P_a}, {name: P_d}]\nmemberships: [{role: P_d, members: [{name: P_a}]}]", &additive).await.exits(0);
         lab.converge(manifest).await;
     }

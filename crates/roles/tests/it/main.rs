@@ -1,4 +1,4 @@
-//! The engine against real servers of every version.
+//! The role engine against real servers of every version.
 
 #![allow(
     clippy::unwrap_used,

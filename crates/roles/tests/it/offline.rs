@@ -124,7 +124,7 @@ async fn what_is_wrong_is_said_with_its_place() {
     }
 }
 
-/// Each is an error by default, and a warning to those who ask for pgroles' own leniency.
+/// Each is an error by default, and a warning in pgroles' lenient mode.
 #[tokio::test]
 async fn what_pgroles_let_pass() {
     let cases = [

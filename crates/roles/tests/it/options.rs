@@ -1,4 +1,4 @@
-//! What a role may pass on without the manifest saying so.
+//! Grant options that the manifest does not declare.
 
 use stanchion_roles::plan::{Change, Mode};
 
@@ -40,22 +40,22 @@ fn takes_an_option(change: &Change) -> bool {
 on_every_version! {
     async fn what_may_be_passed_on_is_compared(lab) {
         lab.sql(HELD).await;
-        // Additive mode takes nothing, and says what it leaves.
+        // Additive mode revokes nothing, and reports what it leaves.
         let plan = lab.plan(MANIFEST, Mode::Additive).await;
         assert!(plan.changes.is_empty(), "{:?}", plan.changes);
         let warned = plan.warnings.iter().filter(|line| line.contains("OPTION")).count();
         assert_eq!(warned, 5, "{:#?}", plan.warnings);
-        // Adopt mode takes what it always took, the right to administer a group, and no more.
+        // Adopt mode revokes only the ADMIN option of a group, as before.
         let plan = lab.plan(MANIFEST, Mode::Adopt).await;
         assert_eq!(plan.changes.len(), 1, "{:#?}", plan.changes);
         let warned = plan.warnings.iter().filter(|line| line.contains("OPTION")).count();
         assert_eq!(warned, 4, "{:#?}", plan.warnings);
-        // Authoritative mode takes it, once.
+        // Authoritative mode revokes it, once.
         let plan = lab.apply_as(MANIFEST, Mode::Authoritative).await.unwrap();
         let options = plan.changes.iter().filter(|change| takes_an_option(change)).count();
         assert_eq!((options, plan.changes.len()), (5, 5), "{:#?}", plan.changes);
         assert!(lab.plan(MANIFEST, Mode::Authoritative).await.changes.is_empty());
-        // What was given is still there.
+        // The privilege itself is still there.
         let held = "SELECT has_table_privilege('P_r', 'P_s.t', 'SELECT') \
                     AND has_column_privilege('P_r', 'P_s.t', 'x', 'UPDATE') AND pg_has_role('P_r', 'P_group', 'MEMBER')";
         assert_eq!(lab.value(held).await, "t");

@@ -1,6 +1,6 @@
-//! The documentation says what the types say.
+//! The manifest reference matches the types, and the examples of the documentation are valid.
 
-/// Run with `UPDATE_DOCS=1` to write it.
+/// Run with `UPDATE_DOCS=1` to write the reference.
 #[test]
 fn the_manifest_reference_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/roles/manifest.md");
@@ -25,7 +25,7 @@ fn the_examples_of_the_documentation_are_valid() {
         let text = std::fs::read_to_string(&path).unwrap();
         for block in text.split("```yaml\n").skip(1) {
             let example = block.split("```").next().unwrap();
-            // Workflows of CI systems are YAML too.
+            // Workflows of CI systems are YAML, too.
             if example.contains("jobs:") || example.contains("sources:") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Plans that are shown around, and what is asked of others: reviews, tokens, a cluster.
+//! Review artifacts, tokens and requests to a cluster.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -75,7 +75,7 @@ on_every_version! {
         assert_eq!(status("schema_owner_transfer"), ("failed".to_owned(), Some("adopt_schema_owner_transfer".to_owned())));
         lab.run("diff", manifest, &[&adopt[..], &["--allow-schema-owner-transfers"]].concat()).await.exits(2);
         assert_eq!(status("schema_owner_transfer"), ("passed".to_owned(), None));
-        // What nobody looked at is not said to be right.
+        // A check without coverage does not claim success.
         assert_eq!(status("executor_authority"), ("unknown".to_owned(), None));
         let url = lab.database.url_of(&lab.text("P_e"), "pw-of-e");
         let defaults = "roles: [{name: P_r}]\ndefault_privileges: [{owner: P_old, schema: s, grant: [{role: P_r, privileges: [SELECT], on_type: table}]}]";

@@ -1,4 +1,4 @@
-//! Locks, retries, saved plans, round trips, rights.
+//! Locks, retries, saved plans, round trips, permissions.
 
 use std::time::Duration;
 
@@ -82,13 +82,13 @@ on_every_version! {
         lab.run_as(&url, "apply", manifest, &[], &[]).await.exits(0);
         lab.run_as(&url, "diff", manifest, &[], &[]).await.exits(0).says("No changes needed");
         assert_eq!(lab.value("SELECT has_table_privilege('P_r', 's.t', 'SELECT')").await, "t");
-        // As creator it administers the role, which is nobody's declared member and stays so.
+        // As creator it administers the role; that membership is not declared and stays.
         lab.run_as(&url, "diff", "roles: [{name: P_r}]", &[], &[]).await.exits(0);
         lab.run_as(&url, "apply", "roles: [{name: P_e, login: true}]", &[], &[]).await.exits(1).says("would take CREATEROLE");
     }
 
     async fn generated_manifests_describe_what_is_there(lab) {
-        // Roles are the server's: a server with nobody else on it makes the manifest this test's own.
+        // Roles belong to the server: on a server of its own the manifest of this test is complete.
         let server = stanchion_testkit::postgres::Postgres::start(lab.database.server().version()).await;
         let database = server.database().await;
         database.execute("
@@ -116,7 +116,7 @@ on_every_version! {
     }
 }
 
-/// Every login can hold the lock: it holds nobody up.
+/// Every login can hold the lock, so it must not block an apply.
 #[tokio::test]
 async fn a_lock_that_somebody_keeps_holds_up_nobody() {
     let version = *stanchion_testkit::postgres::versions().first().unwrap();
@@ -137,7 +137,7 @@ async fn a_lock_that_somebody_keeps_holds_up_nobody() {
 }
 
 on_every_version! {
-    // A function that runs with its owner's rights would run with those of the heir.
+    // A SECURITY DEFINER function would otherwise run with the new owner's privileges.
     async fn what_a_retired_role_owned_never_runs_as_its_heir(lab) {
         lab.sql("CREATE ROLE P_heir SUPERUSER; CREATE ROLE P_mole; CREATE SCHEMA P_s AUTHORIZATION P_mole; SET ROLE P_mole; \
                  CREATE FUNCTION P_s.pwn() RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT current_user::text'; RESET ROLE").await;

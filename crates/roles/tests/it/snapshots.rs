@@ -1,4 +1,4 @@
-//! What people and machines read, word for word. No database.
+//! Snapshots of the output for people and machines. No database.
 
 use stanchion_roles::diff::{Options, diff};
 use stanchion_roles::expand::expand;

@@ -1,4 +1,4 @@
-//! A database of one's own, with role names of one's own.
+//! A database and role names for one test.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use stanchion_roles::render;
 use stanchion_testkit::postgres::{Database, Version};
 use stanchion_testkit::unique;
 
-/// Roles belong to the whole server, so `P_` in SQL and manifests stands for a prefix that no other test has.
+/// Roles belong to the whole server, so `P_` in SQL and manifests stands for a prefix that no other test uses.
 pub(crate) struct Lab {
     pub(crate) database: Database<'static>,
     prefix: String,
@@ -37,7 +37,7 @@ impl Lab {
             .replace("DATABASE_NAME", self.database.name())
     }
 
-    /// The other way round, for comparing.
+    /// Replaces the prefix by `P_` again, for comparisons.
     pub(crate) fn generic(&self, text: &str) -> String {
         text.replace(&self.prefix, "P_")
             .replace(self.database.name(), "DATABASE_NAME")
@@ -99,7 +99,7 @@ impl Lab {
         apply(&mut self.session().await, &self.desired(manifest), &options).await
     }
 
-    /// Applies, and insists that nothing is left to do.
+    /// Applies, and asserts that the diff is empty afterwards.
     pub(crate) async fn converge(&self, manifest: &str) -> Plan {
         let plan = self
             .apply_as(manifest, Mode::Authoritative)
@@ -128,7 +128,7 @@ macro_rules! on_every_version {
     )*};
 }
 
-/// What a run of the command left behind.
+/// The result of a run of the command.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: u8,
@@ -137,7 +137,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Insists on the exit code.
+    /// Asserts the exit code.
     pub(crate) fn exits(self, code: u8) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
@@ -160,7 +160,7 @@ impl Run {
     }
 }
 
-/// Says what it was asked.
+/// A cluster that reports its request.
 struct Operator;
 
 impl Cluster for Operator {
@@ -197,7 +197,7 @@ pub(crate) async fn pgroles(args: &[&str], env: &[(&str, &str)]) -> Run {
 }
 
 impl Lab {
-    /// A file of the test's own.
+    /// Writes a file of the test.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, self.text(text)).unwrap();
@@ -250,7 +250,7 @@ impl Lab {
         run
     }
 
-    /// Applies and insists that it converged.
+    /// Applies and asserts that it converged.
     pub(crate) async fn apply(&self, manifest: &str) -> Run {
         let run = self.run("apply", manifest, &[]).await.exits(0);
         self.run("diff", manifest, &[])

@@ -1,4 +1,4 @@
-//! `reconcile`, which asks a cluster. The engine knows none; the binary does.
+//! `reconcile`, which needs a cluster. The role engine has no cluster client; the binary provides one.
 
 use std::str::FromStr;
 use std::time::Duration;

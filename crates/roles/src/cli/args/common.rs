@@ -1,4 +1,4 @@
-//! What several commands take: a manifest, a database, a mode.
+//! Arguments that several commands share: a manifest, a database, a mode.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::plan::Mode;
 
-/// Where the desired state is written.
+/// The source of the desired state.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
     /// Path to the policy manifest YAML file [default: pgroles.yaml]
@@ -17,7 +17,7 @@ pub struct SourceArgs {
     pub(in crate::cli) bundle: Option<PathBuf>,
 }
 
-/// Which database, and how patient to be with it.
+/// The database, and the timeouts for it.
 #[derive(Debug, clap::Args)]
 pub struct DatabaseArgs {
     /// PostgreSQL connection string (or set DATABASE_URL)
@@ -34,25 +34,25 @@ pub struct DatabaseArgs {
     pub(in crate::cli) lock_timeout: u64,
 }
 
-/// Who vouches for us to the database.
+/// The token provider for the database login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Auth {
     /// Azure Database for PostgreSQL, by the workload identity of this pod
     AzureWorkloadIdentity,
 }
 
-/// How far to go.
+/// The mode of a comparison.
 #[derive(Debug, clap::Args)]
 pub struct ModeArgs {
     /// Reconciliation mode: how aggressively to converge the database.
     ///
-    /// - authoritative: full convergence: what is managed and not in the manifest is revoked (default).
+    /// - authoritative: full convergence: revokes what is managed and not in the manifest (default).
     /// - additive: only grant, never revoke: safe for incremental adoption.
     /// - adopt: manage declared roles fully, but never drop roles.
     #[arg(long, value_enum, default_value_t = ModeName::Authoritative)]
     pub(in crate::cli) mode: ModeName,
     /// Allow adopt mode to transfer schema ownership to the declared owner. Without it, apply refuses such a plan, and
-    /// diff says so
+    /// diff reports it
     #[arg(long)]
     pub(in crate::cli) allow_schema_owner_transfers: bool,
 }

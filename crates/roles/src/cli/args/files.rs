@@ -1,4 +1,4 @@
-//! What reads and writes files only: `render-bundle`, `fmt`.
+//! Arguments of the commands that use files only: `render-bundle`, `fmt`.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct FmtArgs {
     /// Path to the policy manifest YAML file
     #[arg(short, long, default_value = "pgroles.yaml")]
     pub(in crate::cli) file: PathBuf,
-    /// Only tell whether the file is in the canonical form: exit with code 2 if not
+    /// Only check whether the file is in the canonical form: exit with code 2 if not
     #[arg(long)]
     pub(in crate::cli) check: bool,
     /// Rewrite a file that has comments, which are lost

@@ -1,4 +1,4 @@
-//! What looks at a database: `inspect`, `generate`, `graph`.
+//! Arguments of the commands that read a database: `inspect`, `generate`, `graph`.
 
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub struct GraphArgs {
     pub(in crate::cli) what: GraphCommand,
 }
 
-/// What to draw.
+/// The source of the graph.
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs)] // A comment on flattened arguments would replace the help text.
 pub enum GraphCommand {
@@ -69,7 +69,7 @@ pub enum GraphCommand {
     },
 }
 
-/// Which roles to draw.
+/// The roles to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs)]
 pub enum GraphScope {
@@ -77,7 +77,7 @@ pub enum GraphScope {
     All,
 }
 
-/// How and where to draw.
+/// Format and destination of a graph.
 #[derive(Debug, clap::Args)]
 pub struct GraphOutput {
     /// Output format

@@ -1,6 +1,6 @@
-//! The command line.
+//! The command line arguments.
 //!
-//! The doc comments are the help texts, which are no Markdown.
+//! The doc comments are the help texts; clap does not render Markdown.
 #![allow(clippy::doc_markdown)]
 
 mod cluster;
@@ -35,7 +35,7 @@ pub struct Args {
     pub(in crate::cli) command: Command,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Validate a manifest or bundle file. No database connection required
@@ -53,7 +53,7 @@ pub enum Command {
     Graph(GraphArgs),
     /// Render a bundle as one manifest
     RenderBundle(RenderBundleArgs),
-    /// Ask the operator to look at a PostgresPolicy now, and wait for the result
+    /// Request a reconcile of a PostgresPolicy from the operator, and wait for the result
     Reconcile(ReconcileArgs),
     /// Rewrite a manifest in the canonical form
     Fmt(FmtArgs),

@@ -1,4 +1,4 @@
-//! `diff` and `apply`.
+//! Arguments of `diff` and `apply`.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub struct DiffArgs {
     pub(in crate::cli) review: ReviewArgs,
 }
 
-/// The plan as a file that anybody may see.
+/// The plan as a file without secrets.
 #[derive(Debug, clap::Args)]
 pub struct ReviewArgs {
     /// Write a sanitized, review-only plan artifact to this file
@@ -44,7 +44,7 @@ pub struct ReviewArgs {
     /// Policy source revision recorded in the review artifact
     #[arg(long, requires = "review_out")]
     pub(in crate::cli) policy_commit: Option<String>,
-    /// Intended executor role recorded in the review artifact; what is checked is the authority of the connected role
+    /// Intended executor role recorded in the review artifact; the checks use the authority of the connected role
     #[arg(long, requires = "review_out")]
     pub(in crate::cli) executor_role: Option<String>,
 }
@@ -71,7 +71,7 @@ pub struct ApplyArgs {
     pub(in crate::cli) dry_run: bool,
     #[command(flatten)]
     pub(in crate::cli) mode: ModeArgs,
-    /// Apply a plan that `diff --save-plan` wrote, if it is still the plan
+    /// Apply a plan that `diff --save-plan` wrote, if it still matches the database
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "bundle", "mode", "allow_schema_owner_transfers"])]
     pub(in crate::cli) plan: Option<PathBuf>,
 }

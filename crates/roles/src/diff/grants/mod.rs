@@ -1,8 +1,7 @@
-//! Privileges on objects.
+//! Compares privileges on objects.
 //!
-//! Rules are compared object by object, whatever selector they came from, so a wildcard and a named grant of the
-//! same privilege do not fight. What is granted is reported by rule (a wildcard stays one change), what is
-//! revoked by object.
+//! Rules are resolved to objects before they are compared, so a wildcard and a named grant of the same privilege do not
+//! conflict. Grants are reported by rule (a wildcard stays one change), revocations by object.
 
 mod surplus;
 
@@ -17,11 +16,11 @@ use crate::plan::{Change, Grant, Mode, Plan, Revoke, Target};
 pub(super) struct Grants {
     pub(super) granted: Vec<Change>,
     pub(super) revoked: Vec<Change>,
-    /// After the revocations: taking a privilege on a table takes it on all of its columns too.
+    /// Runs after the revocations: revoking a privilege on a table revokes it on all of its columns, too.
     pub(super) columns: Vec<Change>,
 }
 
-/// What all rules together say of a role on an object.
+/// The combined rules for a role on an object.
 type Wants = HashMap<(usize, RoleId), Rule>;
 
 pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode, plan: &mut Plan) -> Grants {
@@ -59,7 +58,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
             differ.column_rule(key, *rule);
         }
     }
-    // Who takes nothing has nothing to give back.
+    // A mode that revokes nothing has nothing to restore.
     if mode == Mode::Additive {
         differ.warn_of_options();
     } else {
@@ -67,7 +66,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         differ.restore_columns();
     }
     differ.revoked.sort_by(|a, b| order(a).cmp(&order(b)));
-    // A column can be found twice: beside its table, and among what a role holds elsewhere.
+    // A column can be found twice: with its table, and among the role's other privileges.
     differ.revoked.dedup();
     Grants {
         granted: differ.granted.into_iter().map(Change::Grant).collect(),
@@ -76,7 +75,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
     }
 }
 
-/// By role, kind, schema and name. What was passed on is taken before what it was passed on from.
+/// By role, kind, schema and name. Dependent grants are revoked before the grant that they depend on.
 fn order(revoke: &Revoke) -> impl Ord + '_ {
     (
         revoke.cascade,
@@ -92,7 +91,7 @@ struct Differ<'a> {
     desired: &'a Desired,
     view: &'a View<'a>,
     mode: Mode,
-    /// Grantees that appear in an ACL.
+    /// Ids of grantees that appear in an ACL.
     ids: HashMap<&'a str, RoleId>,
     /// Managed roles that appear in an ACL.
     managed: HashMap<RoleId, (&'a str, &'a DesiredRole)>,
@@ -115,7 +114,7 @@ impl<'a> Differ<'a> {
                 continue;
             };
             let (held, grantable) = id.map_or_else(Default::default, |id| object.held_by(id));
-            // What an earlier rule has already asked for is on its way.
+            // An earlier rule has already planned these.
             let asked = id
                 .and_then(|id| self.wants.get(&(*place, id)))
                 .copied()
@@ -159,7 +158,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// A routine is shown as PostgreSQL knows it, whatever spelling the manifest uses.
+    /// The name of a routine as PostgreSQL prints it, independent of the manifest's spelling.
     fn shown_name(key: &GrantKey, targets: &[Target]) -> Option<String> {
         match (key.kind, targets) {
             (
@@ -177,7 +176,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// The object does not exist, or is a setting on which nobody holds anything yet.
+    /// The object does not exist, or is a setting without privileges.
     fn unresolved(
         &mut self,
         key: &GrantKey,

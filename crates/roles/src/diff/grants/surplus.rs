@@ -1,4 +1,4 @@
-//! What is held and not wanted.
+//! Finds privileges that roles hold beyond the manifest.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,12 +8,12 @@ use crate::facts::{AclEntry, Object, RoleId};
 use crate::model::{ObjectType, PUBLIC, Privileges};
 use crate::plan::{Grant, Mode, Revoke, Target};
 
-/// What a role holds beyond the rules.
+/// Privileges of a role beyond the rules.
 #[derive(Default)]
 struct Beyond {
-    /// To be taken.
+    /// Privileges to revoke.
     unwanted: Privileges,
-    /// Not ours to take, but worth saying.
+    /// Unmanaged privileges, which are only reported.
     unmanaged: Privileges,
 }
 
@@ -44,7 +44,7 @@ impl Differ<'_> {
         }
     }
 
-    /// In additive mode nothing is taken, and what could be passed on is only said.
+    /// Warns of undeclared grant options, which additive mode does not revoke.
     pub(super) fn warn_of_options(&mut self) {
         let view = self.view;
         for (place, object) in view.objects() {
@@ -55,7 +55,7 @@ impl Differ<'_> {
         }
     }
 
-    /// What the rules give, and the role may also pass on, of which they say nothing.
+    /// Declared privileges whose grant option the role holds, although the rules do not mention it.
     fn undeclared_option(&self, place: usize, object: &Object, entry: &AclEntry) -> Privileges {
         if entry.grantee == object.owner || entry.grantable.is_empty() {
             return Privileges::NONE;
@@ -65,7 +65,8 @@ impl Differ<'_> {
         given.without(want.grantable).without(want.not_grantable)
     }
 
-    /// What of it is taken, and what is only said: authoritative mode takes it from the roles that it manages.
+    /// Splits grant options into those to revoke and those to report: authoritative mode revokes them from managed
+    /// roles.
     fn split_options(&self, entry: &AclEntry, undeclared: Privileges) -> (Privileges, Privileges) {
         let managed = self.managed.get(&entry.grantee);
         let strict = self.mode == Mode::Authoritative
@@ -92,7 +93,7 @@ impl Differ<'_> {
         }
     }
 
-    /// What a role keeps on columns of a table goes with what it loses on the table, and is given back.
+    /// Restores column privileges that are lost when a privilege on the table is revoked.
     pub(super) fn restore_columns(&mut self) {
         let on_tables = self.revoked.iter().filter(|revoke| {
             revoke.object_type.is_relation() && revoke.columns.is_empty() && !revoke.grant_option_only
@@ -157,7 +158,7 @@ impl Differ<'_> {
         }
     }
 
-    /// Everybody's privileges on a new object are in no ACL, and can be taken all the same.
+    /// Revokes the implicit privileges of PUBLIC on an object that has no ACL.
     fn implicit(&mut self, place: usize, object: &Object) {
         let want = self.want(place, object, RoleId::PUBLIC);
         let privileges = object.held_by(RoleId::PUBLIC).0.intersection(want.absent);
@@ -191,12 +192,12 @@ impl Differ<'_> {
             (ObjectType::Database, _) => scope.database,
             (ObjectType::Schema, _) => bindings(&object.name),
             (_, Some(schema)) => bindings(schema),
-            // Objects outside of schemas are managed for the roles that a rule names, which the rules see to.
+            // Objects outside of schemas are managed only for the roles that a rule names.
             (_, None) => false,
         }
     }
 
-    /// With one column of a relation under management, all of its columns are.
+    /// If one column of a relation is managed, all of its columns are.
     fn has_column_rule(&self, object: &Object, role: &str) -> bool {
         let has = |schema: &str| self.columns.contains_key(&(schema, &*object.name, role));
         object.column.is_some() && object.schema.as_deref().is_some_and(has)
@@ -246,7 +247,7 @@ impl Differ<'_> {
         });
     }
 
-    /// Whoever got a privilege from the one who loses it, and is not to lose it too, gets it from the owner.
+    /// A role that received a privilege from the one that loses it, and must keep it, gets it from the owner.
     fn keep_heirs(
         &mut self,
         place: usize,
@@ -304,7 +305,7 @@ fn grant_back(object: &Object, role: &str, privileges: Privileges, with_grant_op
     }
 }
 
-/// Everybody who has one of the privileges from this role, directly or through others.
+/// Every role that has one of the privileges from this role, directly or through others.
 fn heirs(object: &Object, from: RoleId, privileges: Privileges) -> Vec<&AclEntry> {
     let mut givers = HashSet::from([from]);
     let mut heirs: Vec<&AclEntry> = vec![];

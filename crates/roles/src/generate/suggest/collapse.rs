@@ -1,4 +1,4 @@
-//! One wildcard in the place of a grant on each object.
+//! Replaces grants on each object by one wildcard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use crate::facts::Facts;
 use crate::manifest::Manifest;
 use crate::model::{ObjectType, Privilege};
 
-/// Role, schema, kind, privileges and grant option: what grants must share to be one wildcard.
+/// Role, schema, kind, privileges and grant option: what grants must share to become one wildcard.
 type SameGrant = (String, String, ObjectType, Vec<Privilege>, Option<bool>);
 
-/// Same privileges on every object of a kind in a schema: `*`.
+/// Writes `*` if a role has the same privileges on every object of a kind in a schema.
 pub(super) fn collapse(manifest: &mut Manifest, facts: &Facts) {
     let mut inventory: BTreeMap<(&str, ObjectType), usize> = BTreeMap::new();
     for object in facts

@@ -1,4 +1,4 @@
-//! Roles that are alike become a profile.
+//! Turns similar roles into a profile.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,7 +1,7 @@
-//! Finding the profiles in a flat manifest.
+//! Finds profiles in a flat manifest.
 //!
-//! Roles that have the same privileges in one schema each, and whose names are made from the schema's in the same
-//! way, are one profile. The result expands to exactly the same state, or the role stays as it was.
+//! Roles that have the same privileges in one schema each, and whose names derive from the schema in the same way,
+//! become one profile. The result expands to exactly the same state; otherwise the role stays as it was.
 
 mod collapse;
 mod fold;
@@ -17,7 +17,7 @@ use crate::expand::expand;
 use crate::facts::Facts;
 use crate::manifest::Manifest;
 
-/// Folds what can be folded. A profile must serve at least `min_schemas` schemas.
+/// Folds roles into profiles. A profile must cover at least `min_schemas` schemas.
 pub fn suggest_profiles(flat: &Manifest, facts: &Facts, min_schemas: usize) -> Manifest {
     let mut collapsed = flat.clone();
     collapse(&mut collapsed, facts);
@@ -39,7 +39,7 @@ pub fn suggest_profiles(flat: &Manifest, facts: &Facts, min_schemas: usize) -> M
     let mut result = collapsed.clone();
     for (shape, roles) in clusters {
         let folded = fold(&result, &shape, &roles, min_schemas);
-        // The proof that nothing was lost on the way.
+        // Verify that the state is the same.
         if let Some(folded) = folded.filter(|folded| same_state(folded, flat, facts)) {
             result = folded;
         }
@@ -47,7 +47,7 @@ pub fn suggest_profiles(flat: &Manifest, facts: &Facts, min_schemas: usize) -> M
     result
 }
 
-/// Both say the same of everything that exists.
+/// Whether both manifests have the same effect on everything that exists.
 fn same_state(a: &Manifest, b: &Manifest, facts: &Facts) -> bool {
     let (a, b) = (expand(a), expand(b));
     let quiet = |desired: &crate::expand::Desired| {

@@ -1,4 +1,4 @@
-//! What makes roles alike.
+//! Determines which roles are similar.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use crate::model::{ObjectType, Privilege};
 /// Kind, name, privileges and grant option of a grant in a profile.
 type RelativeGrant = (ObjectType, Option<String>, Vec<Privilege>, Option<bool>);
 
-/// What belongs to whom.
+/// The items of each role.
 pub(super) struct Index<'a> {
     grants: HashMap<&'a str, Vec<&'a Grant>>,
     defaults: HashMap<&'a str, Vec<(&'a DefaultPrivilege, &'a DefaultPrivilegeGrant)>>,
@@ -42,7 +42,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// What makes roles alike: how they are named after their schema, and what they are and may do in it.
+/// What similar roles share: the name pattern, the attributes and the privileges in the schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shape {
     pub(super) pattern: String,
@@ -54,7 +54,7 @@ pub(super) struct Shape {
     pub(super) defaults: BTreeSet<(ObjectType, Vec<Privilege>)>,
 }
 
-/// The shape of a role and its schema, if all it has is in one schema and fits into a profile.
+/// The shape of a role and its schema, if everything that it has is in one schema and fits into a profile.
 pub(super) fn shape(role: &Role, index: &Index<'_>) -> Option<(Shape, String)> {
     let plain = Role {
         name: role.name.clone(),

@@ -1,4 +1,4 @@
-//! From catalog rows to facts. A column that is not what it should be is an error, not a default.
+//! Decodes catalog rows into facts. An unexpected column is an error, never a default.
 
 mod objects;
 mod roles;
@@ -13,7 +13,7 @@ use super::queries::Subject;
 use crate::facts::{Facts, ServerFacts};
 use objects::Key;
 
-/// The server answered with something that this program does not understand.
+/// The server returned something that this version cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("the catalog's answer about {about} was not understood: {reason}")]
 pub struct Unreadable {
@@ -36,7 +36,7 @@ pub(super) struct Decoder {
     facts: Facts,
     /// Schemas by oid.
     schemas: HashMap<u32, Arc<str>>,
-    /// Objects that a later query may find again.
+    /// Objects that a later query may return again.
     listed: HashSet<Key>,
 }
 

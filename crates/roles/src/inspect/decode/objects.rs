@@ -1,4 +1,4 @@
-//! Whatever carries privileges, and what new objects of it get.
+//! Decodes objects with privileges, and default privileges.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::ObjectType;
 /// Kind, schema, name and column of an object.
 pub(super) type Key = (ObjectType, Option<Arc<str>>, Box<str>, Option<Box<str>>);
 
-/// An object as a row shows it.
+/// An object as decoded from a row.
 struct Found<'a> {
     kind: ObjectType,
     schema: Option<Arc<str>>,
@@ -95,7 +95,7 @@ impl Decoder {
         self.push(about, row, 2, found)
     }
 
-    /// An object of one of the schemas: its schema's oid and its name come first.
+    /// An object in a schema: the columns begin with its schema's oid and its name.
     fn contained<'a>(
         &self,
         about: &'static str,
@@ -142,7 +142,7 @@ impl Decoder {
         self.push(about, row, 5, found)
     }
 
-    /// The owner is in a column of its own, and the ACL in the next.
+    /// The owner and the ACL follow in the next two columns.
     fn push(
         &mut self,
         about: &'static str,
@@ -173,7 +173,7 @@ impl Decoder {
         let owner: RoleId = self.facts.names.id(get(row, 0, about)?);
         let acl: Vec<&str> = get(row, 3, about)?;
         let acl = entry_list(&acl, &mut self.facts.names, about)?;
-        // Large objects have defaults from PostgreSQL 18 on; no manifest mentions them.
+        // Large objects have default privileges from PostgreSQL 18 on, which no manifest mentions.
         if let Ok(kind) = table(&DEFAULT_KINDS, get(row, 2, about)?, about) {
             self.facts.defaults.push(DefaultAcl {
                 owner,

@@ -1,4 +1,4 @@
-//! Roles, their memberships, and what depends on them.
+//! Decodes roles, their memberships, and dependent objects.
 
 use secrecy::SecretString;
 use stanchion_postgres::Row;

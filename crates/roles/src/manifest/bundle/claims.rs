@@ -1,4 +1,4 @@
-//! Who manages what.
+//! Records which document of a bundle manages what.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Facet;
 use crate::model::ObjectType;
 use crate::plan::DefaultScope;
 
-/// Something that exactly one document manages.
+/// An item that exactly one document manages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -36,7 +36,7 @@ pub enum ManagedKey {
     },
 }
 
-/// As in the plan: everywhere is a scope, too.
+/// Serializes the scope as in the plan, where no schema means the global scope.
 #[allow(clippy::ref_option)] // As serde calls it.
 fn as_scope<S: Serializer>(schema: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     DefaultScope::from(schema.as_deref()).serialize(serializer)
@@ -88,7 +88,7 @@ impl std::fmt::Display for ManagedKey {
 pub struct Claims(BTreeMap<ManagedKey, String>);
 
 impl Claims {
-    /// Claims a thing for a document; the error is the document that has it already.
+    /// Claims an item for a document. The error is the document that already manages it.
     pub(super) fn claim(&mut self, key: ManagedKey, document: &str) -> Result<(), String> {
         match self.0.get(&key) {
             Some(holder) if holder != document => Err(holder.clone()),
@@ -99,7 +99,7 @@ impl Claims {
         }
     }
 
-    /// The first of the keys that a document manages, and the document.
+    /// The first of the keys that a document manages, with that document.
     pub fn owner(&self, keys: impl IntoIterator<Item = ManagedKey>) -> Option<(ManagedKey, &str)> {
         keys.into_iter()
             .find_map(|key| self.0.get(&key).map(|document| (key.clone(), document.as_str())))

@@ -1,4 +1,4 @@
-//! From documents to one manifest.
+//! Composes the documents of a bundle into one manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ use crate::model::ObjectType;
 /// A bundle as one manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
-    /// What all documents say together.
+    /// The rules of all documents.
     pub manifest: Manifest,
-    /// What all documents manage together.
+    /// The scopes of all documents.
     pub scope: Scope,
     /// Which document manages what.
     pub claims: Claims,
@@ -23,7 +23,7 @@ pub struct Composed {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Composes the documents, each inside of its scope and none in another's way.
+/// Composes the documents. Each stays within its own scope, and no two scopes overlap.
 pub fn compose(
     bundle: &Bundle,
     sources: &[BundleSource],
@@ -231,7 +231,7 @@ impl Composer {
             finding
         }));
         let warnings = judge(findings, strictness)?;
-        // Generated roles belong to the document that binds their profile; nobody lists them.
+        // Generated roles belong to the document that binds their profile; no document lists them.
         self.scope.roles.extend(expand(&self.manifest).roles.into_keys());
         for schema in &self.manifest.schemas {
             self.scope.schemas.entry(schema.name.clone()).or_default();
@@ -246,7 +246,7 @@ impl Composer {
 }
 
 impl Composed {
-    /// What must hold, inside of the bundle's scope.
+    /// The desired state within the bundle's scope.
     pub fn expand(&self) -> expand::Desired {
         let mut desired = expand(&self.manifest);
         desired.scope = self.scope.clone();

@@ -1,7 +1,7 @@
-//! Bundles: several teams, one database, no overlap.
+//! Bundles: several documents of several teams for one database, without overlap.
 //!
-//! A bundle names its documents; each document says what it manages (its scope) and must stay inside of it,
-//! and no two documents may manage the same thing. Composed, a bundle is one manifest with an explicit scope.
+//! A bundle lists its documents. Each document declares its scope and must stay within it, and no two documents may
+//! manage the same item. Composed, a bundle is one manifest with an explicit scope.
 
 mod claims;
 mod compose;
@@ -19,7 +19,7 @@ use super::types::{AuthProvider, DefaultPrivilege, Grant, Membership, Profile, R
 /// The root of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bundle {
-    /// What all documents can use.
+    /// Settings for all documents.
     #[serde(default)]
     pub shared: Shared,
     /// The documents.
@@ -27,7 +27,7 @@ pub struct Bundle {
     pub sources: Vec<SourceFile>,
 }
 
-/// What all documents of a bundle can use.
+/// Settings that all documents of a bundle share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shared {
     /// As in a manifest.
@@ -47,7 +47,7 @@ pub struct Shared {
 /// A document of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceFile {
-    /// Its file, relative to the bundle's.
+    /// Its path, relative to the bundle's file.
     pub file: String,
 }
 
@@ -55,10 +55,10 @@ pub struct SourceFile {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)] // As in a manifest, but for the first two.
 pub struct Document {
-    /// What it is called.
+    /// Its name.
     #[serde(default)]
     pub policy: PolicyName,
-    /// What it manages.
+    /// What the document manages.
     #[serde(default)]
     pub scope: DocumentScope,
     #[serde(default)]
@@ -75,10 +75,10 @@ pub struct Document {
     pub retirements: Vec<Retirement>,
 }
 
-/// What a document is called.
+/// The name of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyName {
-    /// Default: its file.
+    /// Default: the name of its file.
     #[serde(default)]
     pub name: Option<String>,
 }
@@ -86,15 +86,15 @@ pub struct PolicyName {
 /// What a document manages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentScope {
-    /// Roles that it may declare or retire.
+    /// Roles that the document may declare or retire.
     #[serde(default)]
     pub roles: Vec<String>,
-    /// Schemas, and what of them.
+    /// Schemas, with the facets that the document manages.
     #[serde(default)]
     pub schemas: Vec<ScopedSchema>,
 }
 
-/// What a document manages of a schema.
+/// A schema that a document manages, completely or in part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScopedSchema {
     /// The schema.
@@ -103,7 +103,7 @@ pub struct ScopedSchema {
     pub facets: Vec<Facet>,
 }
 
-/// A part of what can be managed of a schema.
+/// A part of a schema that a document can manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Facet {
@@ -114,7 +114,7 @@ pub enum Facet {
 }
 
 impl Facet {
-    /// The name in a bundle.
+    /// The facet's name in a bundle.
     pub fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -126,14 +126,14 @@ impl Facet {
 /// A document and the file it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BundleSource {
-    /// The file as the bundle names it.
+    /// The file's path as in the bundle.
     pub file: String,
     /// Its content.
     pub document: Document,
 }
 
 impl BundleSource {
-    /// What the document is called in messages.
+    /// The document's name for messages.
     pub fn name(&self) -> &str {
         self.document.policy.name.as_deref().unwrap_or(&self.file)
     }

@@ -1,4 +1,4 @@
-//! Rules that contradict each other: no plan could satisfy both.
+//! Finds rules that contradict each other, so that no plan could satisfy both.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) fn check(manifest: &Manifest, findings: &mut Findings) {
     defaults(manifest, findings);
 }
 
-/// The grants of some sort, each with its path.
+/// The grants that match a condition, each with its path.
 fn those<'a>(
     manifest: &'a Manifest,
     sort: impl Fn(&Grant) -> bool + 'a,
@@ -28,7 +28,7 @@ fn share(some: &[Privilege], others: &[Privilege]) -> bool {
     some.iter().any(|privilege| others.contains(privilege))
 }
 
-/// One rule says that a privilege is there, another that it is not.
+/// Grants that require both the presence and the absence of a privilege.
 fn presence(manifest: &Manifest, findings: &mut Findings) {
     let absent: Vec<_> = those(manifest, |grant| grant.ensure == Ensure::Absent).collect();
     if absent.is_empty() {
@@ -71,7 +71,7 @@ fn presence(manifest: &Manifest, findings: &mut Findings) {
     }
 }
 
-/// One rule wants a privilege with the grant option, another without it.
+/// Grants that require a privilege both with and without the grant option.
 fn options(manifest: &Manifest, findings: &mut Findings) {
     let without: Vec<_> = those(manifest, |grant| {
         grant.ensure == Ensure::Present && grant.with_grant_option == Some(false)
@@ -100,7 +100,7 @@ fn options(manifest: &Manifest, findings: &mut Findings) {
     }
 }
 
-/// The same of default privileges. Several entries can be about the same place.
+/// The same for default privileges, where several entries can concern the same owner and schema.
 fn defaults(manifest: &Manifest, findings: &mut Findings) {
     let mut places: BTreeMap<_, Vec<&DefaultPrivilegeGrant>> = BTreeMap::new();
     for entry in &manifest.default_privileges {
@@ -134,7 +134,7 @@ fn defaults(manifest: &Manifest, findings: &mut Findings) {
     }
 }
 
-/// Whose new objects an entry is about, and in which schema; none for everywhere.
+/// The owner and the schema of an entry; no schema means all schemas.
 fn place<'a>(
     manifest: &'a Manifest,
     entry: &'a DefaultPrivilege,
@@ -147,7 +147,7 @@ fn place<'a>(
     )
 }
 
-/// Whether two selectors can mean the same object.
+/// Whether two selectors can match the same object.
 fn overlap(a: &Object, b: &Object) -> bool {
     let wild = |object: &Object| object.name.as_deref() == Some("*");
     let excepted = |all: &Object, one: &Object| {

@@ -28,7 +28,7 @@ pub(super) fn check(manifest: &Manifest, names: &Names<'_>, findings: &mut Findi
     }
 }
 
-/// Whether the entry is about every schema. It says so, or names one, and not both.
+/// Whether the entry concerns every schema. An entry sets either the global scope or a schema.
 fn place(entry: &DefaultPrivilege, path: &Path, findings: &mut Findings) -> bool {
     let owner = entry.owner.as_deref().unwrap_or("default");
     if let Some(owner) = &entry.owner {

@@ -43,7 +43,7 @@ fn top_level(grant: &Grant, path: &Path, names: &Names<'_>, findings: &mut Findi
 }
 
 fn profile_grant(grant: &ProfileGrant, path: &Path, findings: &mut Findings) {
-    // The schema is that of the binding: any name stands for it here.
+    // The schema comes from the binding: any name serves as a placeholder here.
     let object = expand::object_in("schema", &grant.object);
     if !grant.object.kind.spec().in_schema && grant.object.kind != ObjectType::Schema {
         findings.strict(
@@ -147,7 +147,7 @@ fn privileges(given: &[Privilege], object: &Object, path: &Path, findings: &mut 
     pairs(given, allowed, &what, path, findings);
 }
 
-/// Whether each privilege is one that such an object can have.
+/// Checks that each privilege applies to that kind of object.
 pub(super) fn pairs(
     given: &[Privilege],
     allowed: Privileges,

@@ -58,7 +58,7 @@ fn memberships(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) 
     }
 }
 
-/// PostgreSQL refuses a membership that leads back to itself.
+/// Finds circular memberships, which PostgreSQL refuses.
 fn circles(manifest: &Manifest, findings: &mut Findings) {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for membership in &manifest.memberships {

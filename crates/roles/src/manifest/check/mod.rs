@@ -1,7 +1,7 @@
-//! The rules of a manifest beyond its shape.
+//! Semantic checks of a manifest.
 //!
-//! Everything that PostgreSQL would refuse, or that could never converge, is found here, before any
-//! connection, and all of it at once. What pgroles let pass is [`Severity::Strict`].
+//! The checks find everything that PostgreSQL would refuse, or that could never converge, before any connection, and
+//! report all of it at once. Findings that pgroles accepts are [`Severity::Strict`].
 
 mod contradictions;
 mod defaults;
@@ -48,7 +48,7 @@ impl Findings {
         self.0.push(Diagnostic::new(Severity::Warning, path, message));
     }
 
-    /// PostgreSQL cuts longer names off without a word, and the next run would not find its own role.
+    /// PostgreSQL truncates longer names silently, and the next run would not find the role.
     fn identifier(&mut self, path: Path, what: &str, name: &str) {
         if name.is_empty() {
             self.error(path, format!("{what} is empty"));
@@ -65,7 +65,7 @@ impl Findings {
         }
     }
 
-    /// A role that a rule refers to must be known, or it is a typo.
+    /// A role that a rule refers to must be declared; otherwise it is probably a typo.
     fn declared(&mut self, path: Path, role: &str, names: &Names<'_>) {
         if !names.is_declared(role) {
             self.strict(

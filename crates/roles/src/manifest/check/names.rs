@@ -1,4 +1,4 @@
-//! Which roles a manifest knows.
+//! The role names that a manifest declares or generates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use crate::model::PUBLIC;
 
 /// The names that rules can refer to.
 pub(super) struct Names<'a> {
-    /// Declared roles, by name, with the place of the first declaration.
+    /// Declared roles by name, with the index of the first declaration.
     roles: BTreeMap<&'a str, usize>,
-    /// Generated roles: name → (schema, profile) of each time that it is generated.
+    /// Generated roles: name → (schema, profile) of each binding that generates it.
     pub(super) generated: BTreeMap<String, Vec<(&'a Schema, &'a str)>>,
     pub(super) retired: BTreeSet<&'a str>,
     pub(super) external: BTreeSet<&'a str>,

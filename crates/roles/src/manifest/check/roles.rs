@@ -98,7 +98,7 @@ fn attributes(role: &Role, path: &Path, findings: &mut Findings) {
     }
 }
 
-/// The role with nothing said but what has an effect on an external one.
+/// The role with only the fields that have an effect on an external role.
 fn only_external(role: &Role) -> Role {
     Role {
         name: role.name.clone(),
@@ -160,7 +160,7 @@ fn is_member(manifest: &Manifest, group: &str, member: &str) -> bool {
         .any(|candidate| candidate.name == member)
 }
 
-/// `work_mem`, `app.tenant`.
+/// Whether the name is a parameter such as `work_mem` or `app.tenant`.
 pub(super) fn is_parameter(name: &str) -> bool {
     name.split('.').all(|part| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -1,4 +1,4 @@
-//! Where logins come from.
+//! Sources of logins, as documentation for readers of the manifest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 /// A source of logins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuthProvider {
-    /// Which one.
+    /// The kind of source.
     #[serde(rename = "type")]
     pub kind: AuthProviderType,
-    /// Cloud SQL, `AlloyDB`: the project.
+    /// Project of Cloud SQL or `AlloyDB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// `AlloyDB`: the cluster.
+    /// Cluster of `AlloyDB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// RDS: the region.
+    /// Region of RDS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Azure AD: the tenant.
+    /// Tenant of Azure AD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// Supabase: the project's reference.
+    /// Project reference of Supabase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_ref: Option<String>,
-    /// `PlanetScale`: the organization.
+    /// Organization of `PlanetScale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
 }

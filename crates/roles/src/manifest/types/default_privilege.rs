@@ -1,4 +1,4 @@
-//! Privileges on objects that do not exist yet.
+//! Default privileges: those that future objects get.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 use super::{Ensure, is_default};
 use crate::model::{ObjectType, Privilege};
 
-/// Privileges that new objects of an owner get.
+/// Default privileges for future objects of one owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DefaultPrivilege {
-    /// Whose new objects. Default: the schema's owner, `default_owner`, `postgres`.
+    /// Owner of the future objects. Default: the schema's owner, then `default_owner`, then `postgres`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// In which schema. Either this or `scope`.
+    /// Schema of the future objects. Set either this or `scope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Everywhere, or in which schema.
+    /// Scope of the default privileges: all schemas, or one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<DefaultPrivilegeScope>,
-    /// Who gets what.
+    /// The grantees and their privileges.
     pub grant: Vec<DefaultPrivilegeGrant>,
 }
 
-/// Where default privileges hold.
+/// Scope of default privileges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DefaultPrivilegeScope {
     /// `global` or `schema`.
     #[serde(rename = "type")]
     pub kind: ScopeType,
-    /// The schema, for `schema`.
+    /// The schema, for the type `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
 }
 
-/// Where default privileges hold.
+/// The type of scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -45,12 +45,12 @@ pub enum ScopeType {
 /// One grantee of default privileges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DefaultPrivilegeGrant {
-    /// The role, or `PUBLIC`. In a profile it is the generated role, whatever is written.
+    /// The role, or `PUBLIC`. Ignored in a profile, where it is the generated role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Which privileges.
+    /// The privileges to grant.
     pub privileges: Vec<Privilege>,
-    /// On new objects of which kind.
+    /// Kind of the future objects.
     pub on_type: ObjectType,
     /// `absent`: the role must not get these privileges.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -1,4 +1,4 @@
-//! Privileges on objects.
+//! Grants: privileges on existing objects.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::is_default;
 use crate::model::{ObjectType, Privilege};
 
-/// Whether something must be there or must not.
+/// Whether something must exist or must not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -21,36 +21,36 @@ pub enum Ensure {
 pub struct Grant {
     /// The role, or `PUBLIC`.
     pub role: String,
-    /// Which privileges.
+    /// The privileges to grant.
     pub privileges: Vec<Privilege>,
-    /// On what.
+    /// The object of the grant.
     #[serde(alias = "on")]
     pub object: Object,
     /// `absent`: the role must not hold these privileges.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ensure: Ensure,
-    /// Whether the role may pass the privileges on. Unset: authoritative mode takes the right to do so from roles that it
-    /// manages, the other modes warn of it.
+    /// Whether the role may grant the privileges to others. If unset, authoritative mode revokes the grant option from
+    /// managed roles, and the other modes warn of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_grant_option: Option<bool>,
 }
 
-/// What a grant is on.
+/// The object of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Object {
     /// Kind of object.
     #[serde(rename = "type")]
     pub kind: ObjectType,
-    /// Its schema, for kinds that live in one.
+    /// Schema of the object, for kinds that are in a schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Its name, `*` for all of that kind in the schema; a function with its argument types.
+    /// Name of the object, or `*` for all of that kind in the schema. A function includes its argument types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// With `*`: names (or patterns with `*`) that are not meant.
+    /// With `*`: names, or patterns with `*`, to leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
-    /// Only these columns.
+    /// Restricts the grant to these columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Who is a member of what.
+//! Memberships in roles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,25 +10,25 @@ use super::is_default;
 pub struct Membership {
     /// The role that has members.
     pub role: String,
-    /// Its members.
+    /// The members of the role.
     pub members: Vec<Member>,
-    /// For predefined and external roles: other members are removed. Declared roles are always so.
+    /// Removes other members of a predefined or external role. Other members of declared roles are always removed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclusive: bool,
 }
 
-/// A member.
+/// A member of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
-    /// Its name. It need not be declared.
+    /// Name of the member. The manifest need not declare it.
     pub name: String,
-    /// Has the role's privileges without SET ROLE (PostgreSQL 16 and newer). Default: true.
+    /// Whether the member has the role's privileges without SET ROLE (PostgreSQL 16 and newer). Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit: Option<bool>,
-    /// May add and remove members. Default: false.
+    /// Whether the member may add and remove members. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<bool>,
-    /// May SET ROLE (PostgreSQL 16 and newer). Unset: not looked at.
+    /// Whether the member may SET ROLE (PostgreSQL 16 and newer). If unset, the option is not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<bool>,
 }

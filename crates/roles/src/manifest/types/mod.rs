@@ -1,4 +1,4 @@
-//! The format, type by type.
+//! The types of the manifest format.
 
 mod auth_provider;
 mod default_privilege;
@@ -23,40 +23,40 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A policy manifest. Everything is optional.
+/// A policy manifest. Every field is optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
-    /// Owner of declared schemas and of default privileges that name none.
+    /// Owner of declared schemas and of default privileges that name no owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_owner: Option<String>,
-    /// How generated roles are named, unless a schema says otherwise. Default: `{schema}-{profile}`.
+    /// Name pattern of generated roles, unless a schema sets its own. Default: `{schema}-{profile}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_pattern: Option<String>,
-    /// Lets adopt mode give existing schemas to their declared owner.
+    /// Allows adopt mode to change the owner of existing schemas to the declared owner.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allow_schema_owner_transfers: bool,
-    /// Where logins come from. For the reader; nothing is done with it.
+    /// Sources of logins. Documentation only; they have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auth_providers: Vec<AuthProvider>,
     /// Templates: each profile of a schema becomes a role.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
-    /// Schemas to keep in existence, with the profiles that are bound to them.
+    /// Schemas that must exist, with the profiles that are bound to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schemas: Vec<Schema>,
-    /// Roles to keep in existence, with all of their attributes.
+    /// Roles that must exist, with all of their attributes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Role>,
-    /// Privileges on objects.
+    /// Privileges on existing objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// Privileges on objects that do not exist yet.
+    /// Privileges on future objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub default_privileges: Vec<DefaultPrivilege>,
-    /// Who is a member of what.
+    /// Memberships in roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
-    /// Roles to drop: the only way in which a role is ever dropped.
+    /// Roles to drop. No other field ever drops a role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retirements: Vec<Retirement>,
 }

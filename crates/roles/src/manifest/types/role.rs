@@ -1,4 +1,4 @@
-//! Roles, from the first day to the last.
+//! Roles, their passwords and their retirement.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::is_default;
 
-/// A role to keep in existence.
+/// A role that must exist.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Role {
-    /// Its name.
+    /// Name of the role.
     pub name: String,
     /// LOGIN. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,64 +33,64 @@ pub struct Role {
     /// BYPASSRLS. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypassrls: Option<bool>,
-    /// CONNECTION LIMIT. Default: -1, none.
+    /// CONNECTION LIMIT. Default: -1, no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_limit: Option<i32>,
     /// COMMENT ON ROLE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Where the password comes from. Needs `login: true`.
+    /// Source of the password. Needs `login: true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Password>,
-    /// When the password expires: `2030-01-01T00:00:00Z`, or with an offset.
+    /// Expiry of the password, such as `2030-01-01T00:00:00Z`, or with an offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_valid_until: Option<String>,
     /// ALTER ROLE … SET, for all databases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
-    /// Made elsewhere: neither created nor altered, but its privileges are managed.
+    /// The role is created elsewhere: it is neither created nor altered, but its privileges are managed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub external: bool,
     /// Keeps privileges of this role that the manifest does not mention.
     #[serde(default, skip_serializing_if = "is_default")]
     pub preserve_undeclared_grants: bool,
-    /// The manifest says everything about this role: what it holds in unmentioned schemas, on columns and on
-    /// other objects of this database, and its memberships in unmentioned roles, is revoked, not only reported.
+    /// The manifest is complete for this role: privileges in unmentioned schemas, on columns and on other objects of
+    /// this database, and memberships in unmentioned roles, are revoked instead of only reported.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclusive: bool,
 }
 
-/// Where a password comes from. Exactly one source.
+/// Source of a password. Set exactly one source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Password {
-    /// Command line: the environment variable that holds it.
+    /// Command line: the environment variable that has the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_env: Option<String>,
-    /// Operator: the Secret that holds it.
+    /// Operator: the Secret that has the password.
     #[serde(default, rename = "secretRef", skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
     /// Operator: the key in the Secret.
     #[serde(default, rename = "secretKey", skip_serializing_if = "Option::is_none")]
     pub secret_key: Option<String>,
-    /// Operator: make one and keep it in a Secret.
+    /// Operator: generates a password and keeps it in a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<GeneratePassword>,
 }
 
-/// A Secret of the policy's namespace.
+/// A Secret in the policy's namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretRef {
-    /// Its name.
+    /// Name of the Secret.
     pub name: String,
 }
 
-/// A password that the operator makes.
+/// A password that the operator generates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GeneratePassword {
     /// Number of characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u32>,
-    /// The Secret to keep it in.
+    /// Name of the Secret for the password.
     #[serde(default, rename = "secretName", skip_serializing_if = "Option::is_none")]
     pub secret_name: Option<String>,
     /// The key in the Secret.
@@ -101,15 +101,15 @@ pub struct GeneratePassword {
 /// A role to drop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retirement {
-    /// The role.
+    /// Name of the role.
     pub role: String,
-    /// Who gets what it owns in this database.
+    /// Role that gets the objects that the role owns in this database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reassign_owned_to: Option<String>,
-    /// Drops what it still owns in this database, and its privileges there.
+    /// Drops the objects that the role still owns in this database, and its privileges there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub drop_owned: bool,
-    /// Ends its sessions once it is gone.
+    /// Terminates the role's sessions after it is dropped.
     #[serde(default, skip_serializing_if = "is_default")]
     pub terminate_sessions: bool,
 }

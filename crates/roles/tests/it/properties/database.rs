@@ -1,10 +1,10 @@
-//! A database, and what others do to it.
+//! A random database, and random changes by others.
 
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-/// Roles that manifests declare; the others are nobody's business.
+/// Roles that manifests declare; the others are unmanaged.
 pub(super) const MANAGED: [&str; 4] = ["P_a", "P_b", "P_c", "P_d"];
 pub(super) const OTHERS: [&str; 2] = ["P_x", "P_y"];
 pub(super) const SCHEMAS: [&str; 3] = ["s1", "s2", "s3"];
@@ -53,7 +53,7 @@ fn keyword(kind: &str) -> &'static str {
     }
 }
 
-/// A statement that somebody else runs; it may fail.
+/// A statement of another user; it may fail.
 pub(super) fn disturbance() -> impl Strategy<Value = String> {
     let object = || {
         (schema(), select(&OBJECTS[..])).prop_flat_map(|(schema, (kind, sql, _, privileges))| {

@@ -1,10 +1,10 @@
-//! Who holds what, and who may lose it.
+//! Which privileges roles hold, and which they may lose.
 
 use stanchion_roles::expand::Desired;
 
 use crate::support::Lab;
 
-/// Sort, schema, object, role, privilege, and whether the role owns the object.
+/// Kind, schema, object, role, privilege, and whether the role owns the object.
 const HELD: &str = "
     SELECT 'object', c.relnamespace::regnamespace, c.relname, a.grantee::regrole, a.privilege_type, (a.grantee = c.relowner)::text
       FROM pg_class c, aclexplode(c.relacl) a WHERE c.relnamespace::regnamespace::text LIKE 's_'
@@ -16,7 +16,7 @@ const HELD: &str = "
       FROM pg_namespace n, aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) a WHERE n.nspname LIKE 's_'
     UNION ALL SELECT 'member', NULL, m.roleid::regrole::text, m.member::regrole, '', 'false' FROM pg_auth_members m";
 
-/// Something that a role holds.
+/// A privilege that a role holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Held {
     sort: String,
@@ -41,9 +41,9 @@ impl Held {
         key(self) == key(other)
     }
 
-    /// Inside of what a manifest manages, what it does not say is taken.
+    /// Whether a manifest may revoke it: within its scope, everything undeclared.
     fn may_be_taken_by(&self, desired: &Desired) -> bool {
-        // Who owns a schema may hand it over with all that the owner holds.
+        // A transfer of a schema moves everything that the owner holds.
         if self.owner {
             return true;
         }
@@ -79,7 +79,7 @@ pub(super) async fn held(lab: &Lab) -> Vec<Held> {
     held
 }
 
-/// What was taken from somebody although the manifest had no business to.
+/// Privileges that were revoked outside of the manifest's scope.
 pub(super) fn stolen<'a>(
     before: &'a [Held],
     after: &[Held],

@@ -1,6 +1,6 @@
-//! Random databases and random manifests. Each step disturbs the database at random and applies a random manifest
-//! to whatever that left: what people read runs as it stands, after an apply nothing is left to do, and nobody has
-//! lost what the manifest does not manage.
+//! Random databases and random manifests. Each step changes the database at random and applies a random manifest to it:
+//! the displayed script runs as it is, after an apply the diff is empty, and nobody has lost anything that the manifest
+//! does not manage.
 
 mod database;
 mod held;
@@ -33,7 +33,7 @@ async fn run(lab: &Lab, (disturbances, manifest, additive): Step) -> Result<(), 
     } else {
         Mode::Authoritative
     };
-    // Named as in the manifest, not as on the server.
+    // With the manifest's names, not the server's.
     let generic = expand(&load(&manifest, Strictness::Strict).unwrap().value);
     let before = held(lab).await;
     let plan = lab.plan(&manifest, mode).await;
@@ -42,7 +42,7 @@ async fn run(lab: &Lab, (disturbances, manifest, additive): Step) -> Result<(), 
         prop_assert!(matches!(refused, Err(apply::Error::Blocked(_))), "{refused:?}");
         return Ok(());
     }
-    // What people read can be run as it stands, in that order.
+    // The displayed script runs as it is, in that order.
     let script = format!("BEGIN; {}; ROLLBACK", render::script(&plan));
     lab.database
         .server()
@@ -80,8 +80,8 @@ fn on(version: Version) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let lab = runtime.block_on(Lab::new(version));
     runtime.block_on(lab.sql(SETUP));
-    // A step takes a second on a busy machine; PROPTEST_CASES=500 is for a quiet one, and looks somewhere new. A
-    // run without it is always the same one, so that it fails only for what has changed.
+    // A step takes a second on a busy machine. PROPTEST_CASES=500 is for an idle machine, and uses new random cases.
+    // Without it, every run has the same cases, so that a failure is caused by a change.
     let asked: Option<u32> = std::env::var("PROPTEST_CASES")
         .ok()
         .and_then(|count| count.parse().ok());
