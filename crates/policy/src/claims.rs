@@ -1,14 +1,14 @@
-//! Who declares what, in every namespace, by the databases' own word.
+//! Records what each policy declares, in every namespace, by the identity that databases report.
 //!
-//! Claiming and looking for others is one step under one lock: of two policies that come at the same time at least
-//! one sees the other. Whoever changes what it claims learns who has to be told.
+//! A claim and the search for conflicting claims are one step under one lock: of two concurrent policies at least one
+//! sees the other. The caller of a changed claim learns which policies to enqueue.
 //!
 //! | the other policy is | what both declare |
 //! |---|---|
-//! | of the same namespace, on the same server by its own word | neither is applied |
-//! | of another namespace, at the same address, and older | the younger one waits |
-//! | of another namespace, at another address | no conflict: anybody's server can say that it is ours |
-//! | of another namespace, and may not or does not change anything | no conflict: it has no say |
+//! | in the same namespace, on a server with the same identity | neither is applied |
+//! | in another namespace, at the same address, and older | the younger one waits |
+//! | in another namespace, at another address | no conflict: any server can claim this identity |
+//! | in another namespace, and may not or does not change anything | no conflict: it does not count |
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use stanchion_roles::expand::Desired;
 use crate::overlap::overlap;
 use crate::target::Who;
 
-/// A database: the server that it is on, and its number there.
+/// A database: the identity of its server, and its oid there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     system: String,
@@ -29,7 +29,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// As an identity is written in a status.
+    /// Parses an identity from a status.
     pub fn parse(text: &str) -> Option<Self> {
         let (system, database) = text.rsplit_once('/')?;
         Some(Self {
@@ -48,34 +48,34 @@ impl From<&Identity> for Place {
     }
 }
 
-/// What one policy declares.
+/// The claim of one policy.
 #[derive(Clone)]
 pub struct Claim {
     /// The policy's uid.
     pub uid: String,
-    /// When it was made: the older one has the right of way.
+    /// Creation time: the older policy takes precedence.
     pub created: Option<Timestamp>,
-    /// Where.
+    /// The database.
     pub place: Place,
-    /// At which address; not known of what an earlier process left.
+    /// The server's address; unknown for a claim from before a restart.
     pub peer: Option<String>,
-    /// Whether it counts in other namespaces: it may change roles there, and does so.
+    /// Whether the claim counts in other namespaces: the login may change roles, and the policy applies changes.
     pub counts: bool,
-    /// Whether it waited for another namespace's policy when it was looked at last.
+    /// Whether the policy waited for another namespace's policy at its last reconcile.
     pub waited: bool,
-    /// What.
+    /// The desired state.
     pub desired: Arc<Desired>,
 }
 
 struct Held {
     claim: Claim,
-    /// The how manieth it was: decides between those that were made in the same second.
+    /// Sequence number, which decides between policies that were created in the same second.
     order: usize,
-    /// Who declares the same.
+    /// Policies with conflicting claims.
     rivals: BTreeSet<(String, String)>,
 }
 
-/// Whether `other` keeps `us` from being applied, given that both declare the same.
+/// Whether `other` blocks `us`, given that both declare the same.
 fn hinders(other: Party<'_>, us: Party<'_>) -> bool {
     let ((their_name, theirs, their_order), (our_name, ours, our_order)) = (other, us);
     if their_name.0 == our_name.0 {
@@ -84,7 +84,7 @@ fn hinders(other: Party<'_>, us: Party<'_>) -> bool {
     let older = (theirs.created, theirs.waited, their_order) < (ours.created, ours.waited, our_order);
     let same_server = match (&theirs.peer, &ours.peer) {
         (Some(theirs), Some(ours)) => theirs == ours,
-        // What was found out before a restart holds until both have spoken again.
+        // The result from before a restart applies until both have claimed again.
         _ => ours.waited,
     };
     older && same_server && theirs.counts
@@ -93,7 +93,7 @@ fn hinders(other: Party<'_>, us: Party<'_>) -> bool {
 type Pair = (String, String);
 type Party<'a> = (&'a Pair, &'a Claim, usize);
 
-/// Two policies that are in each other's way.
+/// A policy with a conflicting claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
     /// The other policy.
@@ -102,7 +102,7 @@ pub struct Rival {
     pub over: Vec<String>,
 }
 
-/// What all policies declare. Clones share it.
+/// The claims of all policies. Clones share them.
 #[derive(Clone, Default)]
 pub struct Claims(Arc<Mutex<HashMap<(String, String), Held>>>);
 
@@ -118,7 +118,7 @@ fn key(pair: &(String, String)) -> Key {
 }
 
 impl Claims {
-    /// Declares, and returns who declares the same, and whose lot has changed by it.
+    /// Sets a claim; returns the conflicting policies, and those whose result has changed.
     pub fn claim(&self, policy: &Key, claim: Claim) -> (Vec<Rival>, Vec<Key>) {
         let mut all = self.lock();
         let us = pair(policy);
@@ -166,7 +166,7 @@ impl Claims {
         (rivals, told)
     }
 
-    /// Declares nothing any more, and returns whose lot has changed by it.
+    /// Removes a claim; returns the policies whose result has changed.
     pub fn release(&self, policy: &Key) -> Vec<Key> {
         let mut all = self.lock();
         let us = pair(policy);
@@ -181,14 +181,14 @@ impl Claims {
         held.rivals.iter().map(key).collect()
     }
 
-    /// Notes what a policy declared before this process began, unless it has spoken since.
+    /// Restores a claim from before a restart, unless the policy has claimed since.
     pub fn remember(&self, policy: &Key, claim: Claim) {
         if !self.lock().contains_key(&pair(policy)) {
             self.claim(policy, claim);
         }
     }
 
-    /// Whether somebody declares the same, and is in the way.
+    /// Whether another policy blocks this one.
     pub fn is_contested(&self, policy: &Key) -> bool {
         let (all, us) = (self.lock(), pair(policy));
         all.get(&us).is_some_and(|ours| {
@@ -200,8 +200,7 @@ impl Claims {
         })
     }
 
-    /// What all others declare in this database, as far as it counts: of other namespaces only what is at the same
-    /// address.
+    /// The relevant claims of all others in this database: from other namespaces only those at the same address.
     pub fn others(&self, policy: &Key, place: &Place, peer: &str) -> Vec<Arc<Desired>> {
         let us = pair(policy);
         let counts = |other: &Pair, claim: &Claim| {
@@ -291,7 +290,7 @@ mod tests {
         assert!(!claims.is_contested(&of("evil")));
     }
 
-    /// An older policy on a server that only says that it is the bank's, or with a login that may change nothing.
+    /// An older policy on a server with a copied identity, or with a login that may change nothing, blocks nobody.
     #[test]
     fn who_has_no_say_blocks_nobody() {
         for mute in [

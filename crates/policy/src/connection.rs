@@ -1,7 +1,7 @@
-//! From what a spec says about a connection to a target that can be connected to.
+//! Resolves a spec's connection to a target.
 //!
-//! A URL is taken apart by the one parser that everything uses; a connection that is given part by part never becomes
-//! a URL, so nothing in it has to be escaped.
+//! One parser reads all URLs; a connection that is given by parameters never becomes a URL, so nothing in it needs
+//! escaping.
 
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_api::policy::{Connection, Params, SecretKey};
@@ -13,13 +13,13 @@ use crate::validate::invalid;
 
 const URL_KEY: &str = "DATABASE_URL";
 
-/// A connection that was checked as far as it can be without reading anything.
+/// A connection, validated as far as possible without reading anything.
 #[derive(Clone, Debug)]
 pub struct Wish {
     way: Way,
     ca: Option<SecretKey>,
     requires_identity: bool,
-    /// The spec itself contains a password.
+    /// Whether the spec itself contains a password.
     pub exposes_password: bool,
 }
 
@@ -40,14 +40,14 @@ struct Parts {
     set_role: Option<String>,
 }
 
-/// Where a part is.
+/// The source of a parameter.
 #[derive(Clone, Debug)]
 enum Source {
     Written(SecretString),
     Kept(SecretKey),
 }
 
-/// Checks a connection.
+/// Validates a connection.
 pub fn wish(connection: &Connection) -> Result<Wish, Problem> {
     let way = match (&connection.secret_ref, &connection.params) {
         (Some(secret), None) => Way::Url(SecretKey {
@@ -128,7 +128,7 @@ fn bad(message: impl std::fmt::Display) -> Problem {
     Problem::permanent("InvalidConnectionParams", format!("connection.params: {message}"))
 }
 
-/// Reads what is kept in Secrets.
+/// Reads the values from Secrets.
 pub async fn resolve(wish: &Wish, secrets: &mut Secrets<'_>) -> Result<Target, Problem> {
     let target = match &wish.way {
         Way::Url(url) => {
@@ -195,7 +195,7 @@ async fn read(source: &Source, secrets: &mut Secrets<'_>) -> Result<SecretString
     }
 }
 
-/// Refuses a server that does not say which one it is, where the policy asks for that.
+/// Refuses a server that does not report its identity, if the policy requires that.
 pub fn check_identity(wish: &Wish, target: &Target, identity: &Identity) -> Result<(), Problem> {
     if wish.requires_identity && identity.system() == target.to_string() {
         return Err(Problem::human(

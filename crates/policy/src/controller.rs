@@ -20,7 +20,7 @@ use crate::steady::Steady;
 use crate::target::Target;
 use crate::{apply, report, validate};
 
-/// Keeps databases as `PostgresPolicy` objects say.
+/// Enforces `PostgresPolicy` objects in their databases.
 pub struct PolicyController {
     pub(crate) setup: Setup,
     pub(crate) steady: Steady,
@@ -39,8 +39,8 @@ impl PolicyController {
         }
     }
 
-    /// Before the first policy is looked at: what all of them declared when the last process ended. Otherwise the
-    /// first of two that are in each other's way would be applied after each restart.
+    /// Runs before the first reconcile: restores the claims of all policies from their status. Otherwise the first of
+    /// two conflicting policies would be applied after each restart.
     pub(crate) async fn survey(&self, read: &Reader) -> Result<(), Problem> {
         let survey = async || {
             for policy in read.survey::<PostgresPolicy>(&self.scope).await? {
@@ -74,7 +74,7 @@ impl Reconciler for PolicyController {
         condition::PASSWORD_IN_SPEC,
         condition::CONNECTED,
     ];
-    /// The original's events are about more than one condition each: `report::events` tells them.
+    /// The original's events concern more than one condition each: `report::events` sends them.
     const ANNOUNCEMENTS: &'static [Announcement] = &[];
 
     fn watches() -> Vec<Watch> {
@@ -94,7 +94,7 @@ impl Reconciler for PolicyController {
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], READ),
-            // Generated passwords, and the SQL of long plans: written by server-side apply.
+            // Generated passwords, and the SQL of long plans, are written by server-side apply.
             Rule::new("", &["secrets", "configmaps"], &["create", "patch"]),
             Rule::new("", &["configmaps"], READ),
             Rule::new(GROUP, &["postgrespolicyplans"], OWN),

@@ -1,15 +1,15 @@
 //! `PostgresPolicy`: the role engine as a controller.
 //!
-//! There is no role logic here. A spec is converted to the engine's manifest, the engine says what separates it from
-//! the database, and this crate decides when that is done, who has to agree, and what is told about it.
+//! There is no role logic here. A spec is converted to the engine's manifest, the engine compares it with the database,
+//! and this crate decides when changes are applied, whether they need approval, and what is reported.
 //!
 //! ```text
-//! validate, observe, plan, apply, report     the rooms
+//! validate, observe, plan, apply, report     the steps of a reconcile
 //! connection, profiles, passwords            what a policy refers to
-//! overlap, claims                            which policies are in each other's way
+//! overlap, claims                            which policies conflict
 //! plans/                                     the objects that people read, approve and reject
-//! steady                                     what makes a pass over an unchanged policy cost one statement
-//! problems, metrics                          failures by the original's names, and numbers by its names
+//! steady                                     makes a reconcile of an unchanged policy cost one statement
+//! problems, metrics                          failures and metrics under the original's names
 //! ```
 
 pub mod apply;

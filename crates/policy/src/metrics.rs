@@ -1,4 +1,4 @@
-//! The original's numbers: under its names for a collector, under Prometheus' spelling of them at `/metrics`.
+//! The original's metrics: under its names for a collector, under Prometheus' spelling at `/metrics`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// The names at `/metrics`, and those that a collector gets: the original's.
+/// The names at `/metrics`, and the original's names for a collector.
 pub const OTLP_NAMES: [(&str, &str); 11] = [
     ("pgroles_reconcile_total", "pgroles.reconcile.total"),
     (
@@ -30,20 +30,20 @@ pub const OTLP_NAMES: [(&str, &str); 11] = [
     ("pgroles_apply_statements_total", "pgroles.apply.statements"),
 ];
 
-/// How a reconcile ended.
+/// Labels of a finished reconcile.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Ended {
     result: &'static str,
     reason: &'static str,
 }
 
-/// How something ended.
+/// Label of a result.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Result {
     result: &'static str,
 }
 
-/// The numbers of all policies. Clones are the same numbers.
+/// The metrics of all policies. Clones share them.
 #[derive(Clone, Debug)]
 pub struct PolicyMetrics {
     reconciles: Family<Ended, Counter>,
@@ -59,7 +59,7 @@ pub struct PolicyMetrics {
     apply_statements: Counter,
 }
 
-/// A pass that is counted as running.
+/// A reconcile that is counted as running.
 #[derive(Debug)]
 pub struct Running(Gauge);
 
@@ -70,7 +70,7 @@ impl Drop for Running {
 }
 
 impl PolicyMetrics {
-    /// Adds the families to a registry.
+    /// Adds the metric families to a registry.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             reconciles: Family::default(),
@@ -151,13 +151,13 @@ impl PolicyMetrics {
         metrics
     }
 
-    /// A step of a pass runs for as long as this is held: also one that panics, or is cut off at its deadline, ends.
+    /// Counts a running reconcile while it is held, also if it panics or times out.
     pub fn running(&self) -> Running {
         self.inflight.inc();
         Running(self.inflight.clone())
     }
 
-    /// A pass ended, well or with a problem of this reason.
+    /// Records a finished reconcile, with the reason if it failed.
     pub fn ended(&self, reason: Option<&'static str>, elapsed: Duration) {
         let result = if reason.is_some() { "error" } else { "success" };
         let labels = Ended {
@@ -176,7 +176,7 @@ impl PolicyMetrics {
         counter.inc();
     }
 
-    /// The engine has compared.
+    /// Records a comparison.
     pub fn planned(&self, changes: usize) {
         let result = if changes == 0 { "clean" } else { "drift" };
         self.plans.get_or_create(&Result { result }).inc();
@@ -184,7 +184,7 @@ impl PolicyMetrics {
             .inc_by(u64::try_from(changes).unwrap_or(u64::MAX));
     }
 
-    /// A plan was carried out with so many statements, or was not.
+    /// Records an executed plan with its number of statements, or a failed one.
     pub fn applied(&self, statements: Option<usize>) {
         let result = if statements.is_some() { "success" } else { "error" };
         self.applies.get_or_create(&Result { result }).inc();
@@ -197,7 +197,7 @@ impl PolicyMetrics {
 mod tests {
     use super::*;
 
-    /// A number without a name for collectors would reach them under one that nobody looks for.
+    /// A metric without a name for collectors would reach them under an unknown one.
     #[test]
     fn every_number_has_the_originals_name() {
         let mut registry = Registry::default();

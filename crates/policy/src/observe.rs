@@ -1,4 +1,4 @@
-//! What is there: the Secrets, the other policies, the plans, the database. Reads only.
+//! Reads the Secrets, the other policies, the plans and the database. Reads only.
 
 use std::sync::Arc;
 
@@ -24,67 +24,67 @@ use crate::target::{Content, Leaving, Target, Wanted};
 use crate::validate::{content, created, who};
 use crate::{connection, problems, profiles};
 
-/// What was read.
+/// The observed state.
 pub enum Observed {
-    /// Nothing was looked at.
+    /// Nothing was read.
     Nothing,
-    /// Everything is as the last pass left it.
+    /// Everything is unchanged since the last reconcile.
     Steady,
-    /// Somebody else declares the same.
+    /// Another policy declares the same.
     Contested(Box<Contested>),
     /// What there is.
     Seen(Box<Seen>),
-    /// What a policy that goes has given.
+    /// What a deleted policy granted.
     Leaving(Box<Left>),
 }
 
-/// A policy that others are in the way of.
+/// A policy with conflicts.
 pub struct Contested {
-    /// Whose policy it is.
+    /// The policy's namespace.
     pub namespace: String,
-    /// Which database.
+    /// The database.
     pub identity: Identity,
-    /// How far the server is known.
+    /// How far the server was verified.
     pub security: Security,
-    /// What must hold.
+    /// The desired state.
     pub content: Content,
-    /// The others.
+    /// The conflicting policies.
     pub rivals: Vec<Rival>,
 }
 
-/// What there is.
+/// Everything that the plan needs.
 pub struct Seen {
-    /// How to get to the database.
+    /// The connection to the database.
     pub database: Database,
-    /// Which one it is.
+    /// Identity of the database.
     pub identity: Identity,
-    /// How far the server is known.
+    /// How far the server was verified.
     pub security: Security,
-    /// What should be known of the server.
+    /// Warnings about the server.
     pub warnings: Vec<String>,
-    /// What must hold.
+    /// The desired state.
     pub content: Content,
-    /// What was looked at.
+    /// What was inspected.
     pub needs: Arc<Needs>,
-    /// What was found.
+    /// What the inspection found.
     pub facts: Facts,
-    /// What that needs of the memory for all answers.
+    /// Memory reserved for the server's answers.
     pub answered: Answered,
-    /// By which it is known again.
+    /// A digest of what was inspected.
     pub mark: Mark,
-    /// The passwords as they shall be.
+    /// The desired passwords.
     pub passwords: Passwords,
-    /// The plans that there are.
+    /// The existing plans.
     pub plans: Vec<PostgresPolicyPlan>,
-    /// What was read.
+    /// Names of the objects that were read.
     pub read: Names,
 }
 
-/// What a policy that goes has given.
+/// What a deleted policy granted.
 pub struct Left {
-    /// How to get to the database.
+    /// The connection to the database.
     pub database: Database,
-    /// What must hold once it is gone.
+    /// The desired state after the deletion.
     pub desired: Desired,
 }
 
@@ -104,14 +104,14 @@ pub async fn observe(
         }
         Target::Present(wanted) => {
             let seen = Box::pin(present(controller, read, wanted)).await;
-            // The seed's word: what a person or another object has to mend is looked at as often as anything.
+            // As in pgroles: errors that need a person or another object are retried at `spec.interval`.
             seen.map_err(|problem| slow(problem, wanted))
         }
         Target::Absent(leaving) => Box::pin(absent(controller, read, leaving)).await,
     }
 }
 
-/// Problems that do not pass by themselves are looked at again at the usual interval.
+/// Retries problems that need a change elsewhere at the usual interval.
 pub fn slow(problem: Problem, wanted: &Wanted) -> Problem {
     match problem.reaction().retry {
         Retry::Backoff => problem,
@@ -134,7 +134,7 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     let identity = session.identity().clone();
     connection::check_identity(&wanted.connection, &database, &identity)?;
     let server = server(&session).await?;
-    // A login that may change no role has no say in what becomes of other people's.
+    // A login that may not change roles does not count for the policies of others.
     let counts = wanted.mode.applies() && server.level() != Level::Plain;
     let standing = Standing {
         identity: &identity,
@@ -186,21 +186,21 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     })))
 }
 
-/// What a policy's word is worth in other namespaces.
+/// The weight of a policy's claim in other namespaces.
 struct Standing<'a> {
     identity: &'a Identity,
     peer: String,
     counts: bool,
 }
 
-/// What the server is, and what the login may do there.
+/// The server's properties, and the login's privileges there.
 async fn server(session: &Session) -> Result<Server, Problem> {
     let inspected = session.inspect(&[]).await;
     let (server, _) = inspected.map_err(|error| problems::of_postgres(error, "DatabaseInspectionFailed"))?;
     Ok(server)
 }
 
-/// Where passwords are set, what should be known of the server's log.
+/// Warnings about the server's log, if the policy sets passwords.
 fn warnings(wanted: &Wanted, server: &Server) -> Vec<String> {
     let exposed = wanted.mode.applies() && !wanted.passwords.is_empty() && !server.keeps_log_clean;
     let warning = exposed.then(|| {
@@ -213,8 +213,8 @@ fn warnings(wanted: &Wanted, server: &Server) -> Vec<String> {
     warning.into_iter().collect()
 }
 
-/// Declares what this policy declares, tells whom that concerns, and returns who is in the way. One that is gone
-/// without a word is in nobody's way.
+/// Claims what this policy declares, enqueues affected policies, and returns the conflicting ones. A policy that no
+/// longer exists does not conflict.
 async fn claim(
     setup: &Setup,
     read: &Reader,
@@ -261,7 +261,7 @@ async fn absent(
     let Some(wanted) = leaving.wanted.as_ref().filter(|_| revokes) else {
         return Ok(Observed::Nothing);
     };
-    // One that never came as far as its database has given nothing.
+    // A policy that never reached its database has granted nothing.
     if wanted.before.managed_database_identity.is_none() {
         return Ok(Observed::Nothing);
     }
@@ -286,13 +286,13 @@ async fn absent(
     })))
 }
 
-/// Whether the policy waited for another one when it was looked at last.
+/// Whether the policy waited for another one at its last reconcile.
 fn waits(status: &PostgresPolicyStatus) -> bool {
     let conflict = |one: &Condition| one.type_ == condition::CONFLICT && one.status == "True";
     status.conditions.iter().any(conflict)
 }
 
-/// What a policy declared before this process began, by its status.
+/// The claim of a policy before this process began, from its status.
 pub fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
     let is_active = !policy.spec.suspend && policy.metadata.deletion_timestamp.is_none();
     let identity = policy.status.as_ref()?.managed_database_identity.as_deref()?;
@@ -303,7 +303,7 @@ pub fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
         peer: None,
         counts: policy.spec.mode.applies(),
         waited: policy.status.as_ref().is_some_and(waits),
-        // Shared profiles are not looked up here: what they add is known once the policy itself is looked at.
+        // Shared profiles are not read here: they are added when the policy itself is reconciled.
         desired: content(&policy.spec, std::collections::BTreeMap::new())
             .ok()?
             .desired,
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
     use crate::validate::validate;
 
-    /// The seed's classes: misconfiguration at the interval, infrastructure with backoff, a busy database soon.
+    /// As in pgroles: misconfiguration at the interval, infrastructure with backoff, a busy database soon.
     #[test]
     fn each_class_has_its_own_pace() {
         let policy = json!({

@@ -1,14 +1,14 @@
-//! Where two policies are in each other's way. Pure.
+//! Determines where two policies conflict. Pure.
 //!
 //! Roles belong to the server, everything else to a database. Two policies overlap where both decide: both define a
-//! role, both own a schema, both say what a role holds in a schema, or one has the last word on the members of a group
-//! and the other has a word. Granting to a role that another one defines is no overlap.
+//! role, both own a schema, both declare the privileges of a role in a schema, or one manages all members of a group
+//! and the other declares members of it. A grant to a role that another policy defines is not an overlap.
 
 use std::collections::BTreeSet;
 
 use stanchion_roles::expand::Desired;
 
-/// What both decide, for people; empty when nothing.
+/// What both declare, as text for people; empty if there is no overlap.
 pub fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<String> {
     let mut found: Vec<String> = defined(one)
         .intersection(&defined(other))
@@ -27,7 +27,7 @@ pub fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<Strin
     found
 }
 
-/// The roles that a policy makes, alters or drops.
+/// The roles that a policy creates, alters or drops.
 pub fn defined(desired: &Desired) -> BTreeSet<&str> {
     let made = desired.roles.iter().filter(|(_, role)| !role.external);
     let dropped = desired
@@ -42,7 +42,7 @@ fn members(one: &Desired, other: &Desired) -> Vec<String> {
         let theirs = other.memberships.get(group)?;
         let fights = (ours.exhaustive && !theirs.members.is_empty())
             || (theirs.exhaustive && !ours.members.is_empty());
-        // Who defines the group is told already.
+        // Two definitions of the group are reported already.
         let both_define = defined(one).contains(group.as_str()) && defined(other).contains(group.as_str());
         (fights && !both_define).then(|| format!("members of \"{group}\""))
     });
@@ -88,7 +88,7 @@ fn privileges(one: &Desired, other: &Desired) -> Vec<String> {
     found
 }
 
-/// Default privileges that hold everywhere have no schema to be told apart by.
+/// Global default privileges have no schema that separates them.
 fn defaults(one: &Desired, other: &Desired) -> Vec<String> {
     let everywhere = one.default_privileges.keys().filter(|key| key.schema.is_none());
     let both = everywhere.filter(|key| other.default_privileges.contains_key(key));

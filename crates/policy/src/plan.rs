@@ -1,4 +1,4 @@
-//! From what is there to what is done. Pure: the engine compares, and the plans that there are decide the rest.
+//! Decides what to do. Pure: the engine compares, and the existing plans determine the rest.
 
 use stanchion_kernel::Problem;
 use stanchion_roles::diff::{self, diff};
@@ -9,30 +9,30 @@ use crate::plans::{Course, Question, course};
 use crate::problems;
 use crate::target::{Target, Wanted};
 
-/// So many overlaps are named; the rest is a number.
+/// How many overlaps are named; the rest is counted.
 const NAMED: usize = 5;
 
-/// What is done.
+/// The decision.
 pub enum Plan {
-    /// Nothing at all.
+    /// Do nothing.
     Nothing,
-    /// Changes, with what comes of them.
+    /// Changes, and what happens to them.
     Follow(Box<Decided>),
-    /// What was given is taken back.
+    /// Revoke what the policy granted.
     TakeBack,
 }
 
-/// Changes, with what comes of them.
+/// Changes, and what happens to them.
 pub struct Decided {
-    /// What separates the database from what is declared.
+    /// The differences between the database and the spec.
     pub changes: Changes,
-    /// What comes of it.
+    /// What happens to the plans.
     pub course: Course,
-    /// How it was compared.
+    /// Options of the comparison.
     pub options: diff::Options,
 }
 
-/// Decides.
+/// Decides what to do.
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
         (Target::Present(wanted), Observed::Contested(contested)) => Err(slow(conflict(contested), wanted)),
@@ -80,7 +80,7 @@ fn decide(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     let options = options(wanted, seen);
     let changes = diff(&seen.content.desired, &seen.facts, &options)
         .map_err(|error| Problem::permanent("InvalidDatabaseTarget", error.to_string()))?;
-    // Who only looks is told what would stand in the way, and refused nothing.
+    // A policy that only observes reports blockers, and does not fail because of them.
     if wanted.mode.applies() && !changes.blockers.is_empty() {
         return Err(problems::blocked(&changes));
     }

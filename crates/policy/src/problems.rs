@@ -1,4 +1,4 @@
-//! Failures under the names that the original's users know.
+//! Failures under the original's reasons.
 
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
@@ -7,18 +7,18 @@ use stanchion_roles::apply;
 use stanchion_roles::inspect;
 use stanchion_roles::plan::{Check, Plan};
 
-/// Others were busy with the database; nothing failed.
+/// Another process holds the database's lock; nothing failed.
 pub const LOCK_CONTENTION: &str = "LockContention";
 /// Another policy declares the same.
 pub const CONFLICT: &str = "ConflictingPolicy";
-/// Roles cannot be dropped as they are.
+/// Roles cannot be dropped in their current state.
 pub const UNSAFE_DROPS: &str = "UnsafeRoleDrops";
-/// The role that connects may not do what is asked for.
+/// The connecting role lacks privileges.
 pub const PRIVILEGES: &str = "InsufficientPrivileges";
-/// No query came back.
+/// No query succeeded.
 pub const CONNECTION: &str = "DatabaseConnectionFailed";
 
-/// A failure of PostgreSQL, in the step whose failures are called `otherwise`.
+/// A PostgreSQL error; `otherwise` is the reason of the current step.
 pub fn of_postgres(error: PostgresError, otherwise: &'static str) -> Problem {
     let state = error.sqlstate().map(str::to_owned);
     let problem = Problem::from(error);
@@ -33,7 +33,7 @@ pub fn of_postgres(error: PostgresError, otherwise: &'static str) -> Problem {
     problem.with_reason(reason)
 }
 
-/// A failure to look.
+/// An inspection error.
 pub fn of_inspection(error: inspect::Error) -> Problem {
     match error {
         inspect::Error::Postgres(error) => of_postgres(error, "DatabaseInspectionFailed"),
@@ -43,7 +43,7 @@ pub fn of_inspection(error: inspect::Error) -> Problem {
     }
 }
 
-/// A failure to apply.
+/// An apply error.
 pub fn of_apply(error: apply::Error) -> Problem {
     match error {
         apply::Error::Postgres(error) => of_postgres(error, "ApplyFailed"),
@@ -54,7 +54,7 @@ pub fn of_apply(error: apply::Error) -> Problem {
     }
 }
 
-/// What stands in the way of a plan.
+/// The blockers of a plan.
 pub fn blocked(plan: &Plan) -> Problem {
     let reason = match plan.blockers.iter().map(|blocker| blocker.check).min() {
         Some(Check::ExecutorAuthority) => PRIVILEGES,

@@ -1,4 +1,4 @@
-//! Profiles that several policies share, from `ConfigMaps`.
+//! Reads profiles that several policies share, from `ConfigMaps`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use stanchion_kernel::{Problem, Reader};
 use crate::target::{Content, Wanted};
 use crate::validate::{content, invalid};
 
-/// What must hold, with the shared profiles in it.
+/// The desired state, including shared profiles.
 pub async fn complete(read: &Reader, wanted: &Wanted) -> Result<Content, Problem> {
     if let Some(content) = &wanted.content {
         return Ok(content.clone());
@@ -18,7 +18,7 @@ pub async fn complete(read: &Reader, wanted: &Wanted) -> Result<Content, Problem
     for key in &wanted.profiles_from {
         let found: Option<ConfigMap> = read.get(&key.name).await?;
         for (name, profile) in parse(key, found)? {
-            // The first one that has a name has it.
+            // The first profile of a name takes precedence.
             shared.entry(name).or_insert(profile);
         }
     }

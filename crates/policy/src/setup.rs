@@ -1,4 +1,4 @@
-//! What the controllers of all scopes share.
+//! State that the controllers of all scopes share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use stanchion_postgres::Pools;
 use crate::claims::Claims;
 use crate::metrics::{OTLP_NAMES, PolicyMetrics};
 
-/// The usual [`Setup::turn`].
+/// The default of [`Setup::turn`].
 pub const TURN: Duration = Duration::from_secs(20);
 
-/// What the controllers of all scopes share. Clones share it.
+/// State that the controllers of all scopes share. Clones share it.
 #[derive(Clone)]
 pub struct Setup {
     /// The connections of this process.
     pub pools: Pools,
-    /// Tells whether a password has changed, without keeping it.
+    /// Detects changed passwords without keeping them.
     pub fingerprints: Arc<FingerprintKey>,
-    /// Who declares what, in every namespace.
+    /// The claims of all policies, in every namespace.
     pub claims: Claims,
-    /// The numbers.
+    /// The metrics.
     pub metrics: PolicyMetrics,
-    /// How long a pass waits for its turn at a database before it lets others go first.
+    /// How long a reconcile waits for its turn at a database before it lets others go first.
     pub turn: Duration,
 }
 
 impl Setup {
-    /// With nothing claimed yet. Call it once per process: its numbers are registered here.
+    /// A setup without claims. Call it once for each process: it registers the metrics.
     pub fn new(pools: Pools, fingerprints: Arc<FingerprintKey>, metrics: &Metrics) -> Self {
         metrics.rename_for_otlp(OTLP_NAMES);
         Self {

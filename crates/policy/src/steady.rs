@@ -1,8 +1,8 @@
-//! What makes a pass over an unchanged policy cost one statement and no API call.
+//! Makes a reconcile of an unchanged policy cost one statement and no API call.
 //!
-//! After a pass that left nothing to do, this remembers what was decided from: the generation, the names of what was
-//! read, and a mark of everything in the catalog that was looked at. As long as no watch has told of a change and the
-//! mark is the same, the next pass would decide the same. Nothing here is needed after a restart.
+//! After a reconcile that left nothing to do, this remembers its inputs: the generation, the names of the objects that
+//! were read, and a digest of everything that was inspected in the catalog. While no watch reports a change and the
+//! digest is the same, the next reconcile would decide the same. Nothing here is needed after a restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,28 +18,28 @@ use crate::problems;
 use crate::setup::Setup;
 use crate::target::Wanted;
 
-/// What was decided from.
+/// The inputs of a decision.
 #[derive(Clone)]
 pub struct Basis {
     /// The policy's uid.
     pub uid: String,
     /// Its generation.
     pub generation: i64,
-    /// The annotation that asks for a look.
+    /// The annotation that requests a reconcile.
     pub requested: Option<String>,
-    /// How to get to the database.
+    /// The connection to the database.
     pub target: Target,
-    /// Which one it was.
+    /// Identity of the database.
     pub identity: Identity,
-    /// What was looked at.
+    /// What was inspected.
     pub needs: Arc<Needs>,
-    /// What was seen.
+    /// The digest of the inspection.
     pub mark: Mark,
-    /// What was read.
+    /// The objects that were read.
     pub read: Names,
 }
 
-/// Names of what was read.
+/// Names of the objects that were read.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Secrets.
@@ -50,22 +50,22 @@ pub struct Names {
     pub plans: Vec<String>,
 }
 
-/// The bases of one controller's policies.
+/// The remembered inputs of one controller's policies.
 #[derive(Default)]
 pub struct Steady(Mutex<HashMap<Key, Arc<Basis>>>);
 
 impl Steady {
-    /// Remembers what a policy was decided from.
+    /// Remembers the inputs of a policy.
     pub fn remember(&self, key: &Key, basis: Basis) {
         self.lock().insert(key.clone(), Arc::new(basis));
     }
 
-    /// Forgets it: the next pass looks at everything.
+    /// Forgets them: the next reconcile reads everything.
     pub fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }
 
-    /// Whether nothing has changed since. Whatever is in doubt has.
+    /// Whether nothing has changed since. In doubt, it has.
     pub async fn holds(&self, setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<bool, Problem> {
         let Some(basis) = self.lock().get(&wanted.who.key).cloned() else {
             return Ok(false);
@@ -75,7 +75,7 @@ impl Steady {
             && basis.requested == wanted.requested
             && !setup.claims.is_contested(&wanted.who.key)
             && basis.read.are_unchanged(read);
-        // Whatever this one finds, it is decided anew from what it finds.
+        // This reconcile decides again from what it reads.
         if !same {
             self.forget(&wanted.who.key);
             return Ok(false);
@@ -86,7 +86,7 @@ impl Steady {
             self.forget(&wanted.who.key);
             return Ok(false);
         }
-        // Rights may have changed, too: the pass that looks at everything says so better.
+        // Privileges may have changed, too: the full reconcile reports that better.
         let unchanged = inspect::is_unchanged(&session, &basis.needs, &basis.mark).await;
         let unchanged = unchanged.unwrap_or(false);
         if !unchanged {
@@ -106,7 +106,7 @@ impl Steady {
 }
 
 impl Names {
-    /// Every one is asked, so that every one goes on to wake.
+    /// Checks every object, so that each stays registered as a dependency.
     fn are_unchanged(&self, read: &Reader) -> bool {
         let secrets = self.secrets.iter().map(|name| read.is_unchanged::<Secret>(name));
         let config_maps = self

@@ -1,4 +1,4 @@
-//! What a `PostgresPolicy` asks for, in a form that cannot be invalid.
+//! What a `PostgresPolicy` requests, validated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,74 +12,74 @@ use stanchion_roles::plan;
 use crate::connection::Wish as Connection;
 use crate::passwords::Wish as Password;
 
-/// What shall be.
+/// The validated request.
 pub enum Target {
-    /// A database as declared.
+    /// The declared state of a database.
     Present(Box<Wanted>),
-    /// Nothing is touched until the policy says otherwise.
+    /// Nothing is changed while the policy is suspended.
     Suspended(Who),
-    /// No policy.
+    /// The policy is being deleted.
     Absent(Box<Leaving>),
 }
 
-/// A policy, as others know it.
+/// A policy's key and uid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     /// Its name.
     pub key: Key,
-    /// Its uid: another one of the same name is another policy.
+    /// Its uid: another policy may have the same name later.
     pub uid: String,
 }
 
-/// A policy that shall hold.
+/// An active policy.
 pub struct Wanted {
-    /// Which one.
+    /// The policy's key and uid.
     pub who: Who,
-    /// When it was made.
+    /// Creation time.
     pub created: Option<Timestamp>,
     /// Its generation.
     pub generation: i64,
-    /// The annotation that asks for a look.
+    /// The annotation that requests a reconcile.
     pub requested: Option<String>,
-    /// How to get to the database.
+    /// The connection to the database.
     pub connection: Connection,
-    /// What must hold, where nothing has to be read to know it.
+    /// The desired state, if it depends on nothing that must be read.
     pub content: Option<Content>,
-    /// Where shared profiles are.
+    /// Sources of shared profiles.
     pub profiles_from: Vec<ConfigMapKey>,
-    /// The spec, for what is put together with shared profiles.
+    /// The spec, to combine with shared profiles.
     pub spec: Arc<PostgresPolicySpec>,
-    /// Whose passwords are set, and from where.
+    /// Roles with passwords, and the sources.
     pub passwords: Vec<Password>,
-    /// How often to look.
+    /// Time between reconciles.
     pub interval: Duration,
-    /// Whether the database is changed.
+    /// Whether changes are applied.
     pub mode: Mode,
-    /// How far changes may go.
+    /// The reconciliation mode, which limits changes.
     pub reach: plan::Mode,
-    /// Whether a person has to agree.
+    /// Whether plans need approval.
     pub needs_approval: bool,
-    /// How many ended plans are kept.
+    /// How many finished plans are kept.
     pub history: usize,
-    /// What earlier passes said.
+    /// The status of earlier reconciles.
     pub before: PostgresPolicyStatus,
 }
 
-/// What must hold, and what is worth saying about it.
+/// The desired state and its warnings.
 #[derive(Clone)]
 pub struct Content {
-    /// What must hold.
+    /// The desired state.
     pub desired: Arc<Desired>,
     /// Findings that do not stop.
     pub warnings: Vec<String>,
 }
 
-/// A policy on its way out.
+/// A policy that is being deleted.
 pub struct Leaving {
-    /// Which one.
+    /// The policy's key and uid.
     pub who: Who,
-    /// What becomes of what it granted.
+    /// Whether its grants are revoked.
     pub policy: DeletionPolicy,
-    /// What it asked for; `None` when that cannot be understood any more.
+    /// Its validated spec; `None` if it is invalid.
     pub wanted: Option<Wanted>,
 }

@@ -1,4 +1,4 @@
-//! From an object to a target. What the schema lets pass is checked by the engine's own rules.
+//! Validates an object. The engine's own rules check what the schema cannot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::{connection, passwords};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
 const DEFAULT_HISTORY: usize = 10;
-/// From so many grants on, a manifest takes more than a few milliseconds.
+/// A manifest with this many grants takes more than a few milliseconds.
 const LARGE: usize = 1000;
 
-/// The target of a living object.
+/// The target of an object that is not being deleted.
 pub fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
     if policy.spec.suspend {
         return Ok(Target::Suspended(who(policy)));
@@ -32,7 +32,7 @@ pub fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
     Ok(Target::Present(Box::new(wanted(policy)?)))
 }
 
-/// The target of an object that is being deleted. One that cannot be understood leaves the database alone.
+/// The target of an object that is being deleted. An invalid one leaves the database unchanged.
 pub fn farewell(policy: &PostgresPolicy) -> Target {
     Target::Absent(Box::new(Leaving {
         who: who(policy),
@@ -41,12 +41,12 @@ pub fn farewell(policy: &PostgresPolicy) -> Target {
     }))
 }
 
-/// When the policy was made.
+/// The policy's creation time.
 pub fn created(policy: &PostgresPolicy) -> Option<Timestamp> {
     policy.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
-/// Which policy this is.
+/// The policy's key and uid.
 pub fn who(policy: &PostgresPolicy) -> Who {
     Who {
         key: key(&policy.metadata),
@@ -57,7 +57,7 @@ pub fn who(policy: &PostgresPolicy) -> Who {
 fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
     let spec = &policy.spec;
     let interval = interval(&spec.interval)?;
-    // The seed's word: an invalid spec is looked at as often as any other.
+    // As in pgroles: an invalid spec is retried at `spec.interval`.
     let slow = |problem: Problem| problem.with_retry(Retry::After(interval));
     let profiles_from: Vec<_> = spec
         .profiles_from
@@ -92,7 +92,7 @@ fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
     })
 }
 
-/// What must hold: the spec with shared profiles put under its own.
+/// The desired state: the spec with shared profiles, which the spec's own override.
 pub fn content(spec: &PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> Result<Content, Problem> {
     let mut spec = spec.clone();
     for (name, profile) in shared {
@@ -101,7 +101,7 @@ pub fn content(spec: &PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> 
     let manifest: Manifest = serde_json::to_value(&spec)
         .and_then(serde_json::from_value)
         .map_err(|error| invalid(error.to_string()))?;
-    // Before anything is multiplied out: the checks do so, too.
+    // Check the size before anything is expanded: the checks expand, too.
     let size = Size::of(&manifest);
     Bounds::SHARED
         .admit(size)
@@ -127,7 +127,7 @@ fn expanded(manifest: &Manifest) -> Result<Content, Problem> {
     })
 }
 
-/// Work on a large manifest takes a while, in which other tasks of this thread go on elsewhere.
+/// Work on a large manifest blocks for a while; other tasks of this thread move elsewhere.
 pub fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
     let movable =
         Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -138,12 +138,12 @@ pub fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A spec that cannot be carried out.
+/// An invalid spec.
 pub fn invalid(message: impl Into<String>) -> Problem {
     Problem::permanent("InvalidSpec", message)
 }
 
-/// `5m`, `1h30m`, a number of seconds; nothing and zero are five minutes.
+/// `5m`, `1h30m`, or a number of seconds; empty and zero mean five minutes.
 fn interval(text: &str) -> Result<Duration, Problem> {
     let text = text.trim();
     let read = match text.parse::<u64>() {
@@ -238,7 +238,7 @@ mod tests {
             problem.message.contains("36000 roles") && problem.message.contains("10000"),
             "{problem}"
         );
-        // Nor does it when it is deleted, or remembered after a restart.
+        // Neither is it when it is deleted, or restored after a restart.
         assert!(matches!(farewell(&policy(&spec)), Target::Absent(leaving) if leaving.wanted.is_none()));
     }
 

@@ -1,4 +1,4 @@
-//! What is noted of a decision that a person made.
+//! Records a person's decision about a plan.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

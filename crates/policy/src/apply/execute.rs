@@ -1,4 +1,4 @@
-//! Carrying a plan out.
+//! Executes a plan.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Carries the plan out, and says in it how that went.
+    /// Executes the plan, and records the result in its status.
     pub(super) async fn execute(
         &self,
         name: &str,
@@ -51,10 +51,11 @@ impl Pass<'_> {
             Err(problem) => {
                 metrics.applied(None);
                 status.phase = match (problem.reason, problem.class) {
-                    // Nothing was tried, or the database needs something else: another pass decides.
+                    // Nothing was tried, or the database now needs other changes: the next reconcile decides.
                     (problems::LOCK_CONTENTION, _) => PlanPhase::Approved,
                     ("PlanSuperseded", _) => PlanPhase::Superseded,
-                    // It may have been carried out all the same: the next pass sees, and ends it or goes on.
+                    // The transaction may have committed: the next reconcile sees that, and ends the plan or continues
+                    // it.
                     (_, Class::Transient) => return Err(problem),
                     _ => PlanPhase::Failed,
                 };
@@ -71,8 +72,8 @@ impl Pass<'_> {
         }
     }
 
-    /// One transaction under the database's lock, which does what was planned or nothing; then another look, for what
-    /// is not seen is not true.
+    /// One transaction under the database's lock, which applies exactly the plan or nothing. A second inspection
+    /// confirms the result, because only an observed state is reported.
     async fn run(&self, changes: &Changes, options: diff::Options) -> Result<Mark, Problem> {
         self.write_secrets().await?;
         self.write.may_write()?;

@@ -1,4 +1,4 @@
-//! What a decision means for the plans that there are.
+//! Applies a decision to the existing plans.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::plans::{Decision, Next, age, draft, summary, truncated};
 use crate::steady::{Basis, Names};
 use crate::target::Wanted;
 
-/// One pass over a policy that is looked after.
+/// One reconcile of an active policy.
 pub(super) struct Pass<'a> {
     pub(super) controller: &'a PolicyController,
     pub(super) write: &'a Writer,
@@ -33,7 +33,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Does what was decided.
+    /// Carries out the decision.
     pub(super) async fn follow(&self, decided: Decided, applied: &mut Applied) -> Result<(), Problem> {
         let Decided {
             changes,
@@ -45,7 +45,7 @@ impl Pass<'_> {
         let mut told = self.told(&changes);
         for (plan, mut status) in course.closing {
             if status.phase == PlanPhase::Applied {
-                // It was carried out by somebody who could not say so any more.
+                // The plan was executed by a process that ended before it could record that.
                 status.applied_at = Some(Timestamp::now());
                 status.applying_since = None;
                 told.end = End::Applied;
@@ -67,7 +67,7 @@ impl Pass<'_> {
             Next::InSync => {
                 self.catch_up(&mut told);
                 told.marks = Some(self.seen.passwords.marks());
-                // A Secret whose verifier or label went is made whole, except by who only looks.
+                // Restore a Secret that lost its verifier or label, unless the policy only observes.
                 if self.wanted.mode.applies() {
                     self.write_secrets().await?;
                 }
@@ -109,7 +109,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The last plan was carried out, and whoever did it was killed before the policy said so.
+    /// Reports a plan that was executed by a process that was killed before it updated the policy's status.
     fn catch_up(&self, told: &mut Told) {
         let reported = self.wanted.before.current_plan_ref.as_ref();
         let last = self.seen.plans.iter().max_by_key(|plan| age(plan));
@@ -143,7 +143,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The plan's object, made if it is not there yet.
+    /// The plan's object, created if it does not exist yet.
     async fn present(
         &self,
         plan: Option<Box<PostgresPolicyPlan>>,
@@ -158,7 +158,7 @@ impl Pass<'_> {
         Ok((name, status))
     }
 
-    /// The same for one that is carried out at once: it says so with its first status.
+    /// The same for a plan that is executed at once: its first status says so.
     async fn present_to_execute(
         &self,
         plan: Option<Box<PostgresPolicyPlan>>,
@@ -169,7 +169,7 @@ impl Pass<'_> {
         let (name, mut status, _) = self.written(plan, changes).await?;
         if let Some(decision) = &decision {
             decide(&mut status, &name, decision, applied);
-            // Somebody waits for it. Of a plan that nobody was asked about, its end is news enough.
+            // Send the event only for a plan that waited for approval; otherwise the result is enough.
             applied.happened.push(Happening::Started(name.clone()));
         }
         status.phase = PlanPhase::Applying;
@@ -180,8 +180,8 @@ impl Pass<'_> {
         Ok((name, status))
     }
 
-    /// Writes what is missing of a plan: its object, its SQL. What comes of it is in its status, which is not written
-    /// here; whether there is none yet is returned.
+    /// Writes what is missing of a plan: its object and its SQL, but not its status. Returns whether the plan has no
+    /// status yet.
     async fn written(
         &self,
         plan: Option<Box<PostgresPolicyPlan>>,
@@ -203,14 +203,14 @@ impl Pass<'_> {
             (name, now),
         );
         let plan = if let Some(plan) = plan {
-            // Somebody was killed after the object and before its status.
+            // A process was killed after it wrote the object and before it wrote its status.
             *plan
         } else {
             let intent = Intent::new(&draft.plan, self.write.subject())?;
             self.write.apply(&intent).await?
         };
         if let Some(sql) = &draft.sql {
-            // It goes with the plan, not with the policy.
+            // The plan owns it, not the policy.
             let intent = Intent::new(sql, &subject(&plan, self.write.subject()))?;
             match self.write.apply::<ConfigMap>(&intent).await {
                 Err(problem) if problem.reason == "Conflict" => {}
@@ -227,7 +227,7 @@ impl Pass<'_> {
             .map(drop)
     }
 
-    /// Notes a decision in a plan that is not carried out now.
+    /// Records a decision in a plan that is not executed now.
     async fn note(
         &self,
         name: &str,
@@ -243,7 +243,7 @@ impl Pass<'_> {
         self.set(name, status).await
     }
 
-    /// Everything is as it should be, or waits for somebody: the next pass need not look at all of it.
+    /// Remembers a converged or waiting policy, so that the next reconcile need not read everything.
     fn remember(&self, mark: Mark, read: Names) {
         let basis = Basis {
             uid: self.wanted.who.uid.clone(),

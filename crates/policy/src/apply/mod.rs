@@ -1,10 +1,10 @@
-//! Doing it: plans are written before what they say is done, and again after it.
+//! Applies changes: plans are written before they are executed, and again afterwards.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `follow` | what a decision means for the plans that there are |
-//! | `execute` | carrying a plan out, and what is said in it about how that went |
-//! | `decision` | what is noted of a decision that a person made |
+//! | `follow` | applies a decision to the existing plans |
+//! | `execute` | executes a plan and records the result |
+//! | `decision` | records a person's decision |
 
 mod decision;
 mod execute;
@@ -24,47 +24,47 @@ use crate::plan::Plan;
 use crate::problems;
 use crate::target::Target;
 
-/// What was done.
+/// The result of the apply step.
 #[derive(Default)]
 pub struct Applied {
-    /// What was found and what came of it; `None` when no pass came so far.
+    /// The comparison and its result; `None` if the reconcile did not come that far.
     pub told: Option<Told>,
-    /// What happened to plans, in order.
+    /// Events of plans, in order.
     pub happened: Vec<Happening>,
 }
 
-/// What was found, and what came of it.
+/// The comparison and its result.
 pub struct Told {
-    /// What separates the database from what is declared, in numbers.
+    /// The number of differences by kind.
     pub summary: ChangeSummary,
-    /// The same as SQL, where it was not carried out, and whether it is only the beginning.
+    /// The differences as SQL, if they were not applied, and whether the text is truncated.
     pub sql: Option<(String, bool)>,
-    /// What should be known.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The plan.
     pub plan: Option<String>,
-    /// What came of it.
+    /// The result of the plan.
     pub end: End,
-    /// The marks of the passwords that are set now.
+    /// The fingerprints of the current passwords.
     pub marks: Option<BTreeMap<String, String>>,
 }
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// There was nothing to do.
+    /// The plan had no changes.
     InSync,
-    /// It was carried out.
+    /// It was executed.
     Applied,
-    /// It waits for somebody.
+    /// It waits for approval.
     Waiting,
-    /// Somebody said no.
+    /// It was rejected.
     Rejected,
-    /// The policy only looks.
+    /// The policy only observes.
     Observed,
 }
 
-/// Something that happened to a plan.
+/// Something that happened to a plan, which becomes an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Happening {
@@ -76,7 +76,7 @@ pub enum Happening {
     Failed(String, String),
 }
 
-/// Does it.
+/// Applies the plan.
 pub async fn apply(
     controller: &PolicyController,
     write: &Writer,

@@ -1,4 +1,4 @@
-//! Passwords that the operator makes.
+//! Passwords that the operator generates.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::plans::label;
 pub(super) const VERIFIER: &str = "verifier";
 const CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*-_=+";
 
-/// A generated password as the server gets it, and the Secret to keep it in. The server gets the very verifier that the
-/// Secret has: a pooler that passes logins through needs the same one.
+/// A generated password for the server, and the Secret to keep it in. The server gets the verifier of the Secret,
+/// because a pooler that passes logins through needs the same one.
 pub(super) fn made(
     wish: &Wish,
     live: Option<&Secret>,

@@ -1,4 +1,4 @@
-//! Reading Secrets, each once a pass.
+//! Reads Secrets, each once in a reconcile.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use secrecy::{ExposeSecret, SecretString};
 use stanchion_kernel::redact::SecretValues;
 use stanchion_kernel::{Problem, Reader};
 
-/// Reads Secrets, each once a pass.
+/// Reads Secrets, each once in a reconcile.
 pub struct Secrets<'a> {
     pub(super) read: &'a Reader,
     found: BTreeMap<String, Option<Secret>>,
 }
 
 impl<'a> Secrets<'a> {
-    /// Nothing read yet.
+    /// A reader that has read nothing yet.
     pub fn new(read: &'a Reader) -> Self {
         Self {
             read,
@@ -22,7 +22,7 @@ impl<'a> Secrets<'a> {
         }
     }
 
-    /// The value of a key, without the line break that an editor leaves behind.
+    /// The value of a key, without a trailing line break.
     pub async fn value(&mut self, name: &str, key: &str) -> Result<SecretString, Problem> {
         let secret = self.get(name).await?.cloned().ok_or_else(|| {
             Problem::dependency("SecretFetchFailed", format!("Secret {name} does not exist"))
@@ -41,7 +41,7 @@ impl<'a> Secrets<'a> {
         Ok(self.found.get(name).and_then(Option::as_ref))
     }
 
-    /// The names of all that were asked for.
+    /// The names of all Secrets that were read.
     pub fn names(&self) -> Vec<String> {
         self.found.keys().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! What a spec says about passwords.
+//! Validates the passwords in a spec.
 
 use sha2::{Digest, Sha256};
 use stanchion_api::policy::PostgresPolicySpec;
@@ -10,22 +10,22 @@ use crate::validate::invalid;
 const LENGTHS: std::ops::RangeInclusive<u32> = 16..=128;
 const DEFAULT_LENGTH: u32 = 32;
 
-/// A role's password, and where it comes from.
+/// A role's password and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// The role.
     pub role: String,
-    /// Where it comes from.
+    /// The source of the password.
     pub source: Source,
 }
 
-/// Where a password comes from.
+/// The source of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Source {
-    /// A Secret of the user's.
+    /// A Secret of the user.
     Kept { secret: String, key: String },
-    /// A Secret that the operator makes.
+    /// A Secret that the operator creates.
     Made {
         secret: String,
         key: String,
@@ -33,7 +33,7 @@ pub enum Source {
     },
 }
 
-/// Checks the passwords of a spec.
+/// Validates the passwords of a spec.
 pub fn wishes(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<Wish>, Problem> {
     let mut wishes = Vec::new();
     for role in &spec.roles {
@@ -80,7 +80,7 @@ pub fn wishes(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<Wish>, Prob
     Ok(wishes)
 }
 
-/// `{policy}-pgr-{role}`, as far as a name can say it. A role whose name had to be changed is told apart by a hash.
+/// `{policy}-pgr-{role}`, restricted to valid characters. If the role's name had to be changed, a hash keeps it unique.
 fn secret_name(policy: &str, role: &str) -> String {
     let plain: String = role
         .to_lowercase()

@@ -1,7 +1,7 @@
-//! What happens to the plans that there are, given what the database needs now. Pure.
+//! Decides what happens to the existing plans, given the changes that the database needs now. Pure.
 //!
-//! A plan is known by its digest: what it does, and not when or with which salt. So a plan that was interrupted is
-//! taken up again, one that failed is tried again, and one that nobody needs any more gives way.
+//! A plan is identified by the digest of its changes, not by its time or salt. So an interrupted plan is continued, a
+//! failed one is retried, and one that is no longer needed is superseded.
 
 use kube::ResourceExt;
 use stanchion_api::PostgresPolicyPlan;
@@ -10,47 +10,47 @@ use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus, annotation};
 use super::age;
 use super::decision::{Decision, decision};
 
-/// What is asked.
+/// The input of the decision.
 pub struct Question<'a> {
-    /// The plans that there are.
+    /// The existing plans.
     pub plans: &'a [PostgresPolicyPlan],
-    /// What the database needs now; `None` when it needs nothing.
+    /// Digest of the required changes; `None` if there are none.
     pub digest: Option<&'a str>,
-    /// Which database.
+    /// The database.
     pub identity: &'a str,
-    /// Whether plans are carried out at all.
+    /// Whether plans are executed at all.
     pub applies: bool,
-    /// Whether somebody has to agree first.
+    /// Whether a plan needs approval.
     pub needs_approval: bool,
-    /// How many ended plans are kept.
+    /// How many finished plans are kept.
     pub history: usize,
 }
 
-/// What happens.
+/// The decision about all plans.
 #[derive(Debug)]
 pub struct Course {
-    /// What comes of the present plan.
+    /// What happens to the current plan.
     pub next: Next,
     /// Plans that end now.
     pub closing: Vec<(PostgresPolicyPlan, PostgresPolicyPlanStatus)>,
-    /// Plans that are too many.
+    /// Plans beyond the history limit.
     pub pruned: Vec<PostgresPolicyPlan>,
 }
 
-/// What comes of the present plan. `None` is a plan that is not there yet.
+/// What happens to the current plan. `None` means that its object does not exist yet.
 #[derive(Debug)]
 pub enum Next {
-    /// There is none: nothing is to be done.
+    /// There is no plan, because there are no changes.
     InSync,
-    /// It waits, and whether it has been approved is noted in it.
+    /// It waits; an approval is recorded in it.
     Wait(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
-    /// Somebody said no.
+    /// It was rejected.
     Rejected(Box<PostgresPolicyPlan>, Decision),
-    /// It is carried out.
+    /// It is executed.
     Execute(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
 }
 
-/// Decides.
+/// Decides about all plans.
 pub fn course(question: &Question<'_>) -> Course {
     let mut plans: Vec<&PostgresPolicyPlan> = question.plans.iter().collect();
     plans.sort_by_key(|plan| std::cmp::Reverse(age(plan)));
@@ -82,7 +82,7 @@ fn phase(plan: &PostgresPolicyPlan) -> PlanPhase {
         .unwrap_or_default()
 }
 
-/// What a plan does. Its first writer may have been killed before its status.
+/// The digest of a plan. Its first writer may have been killed before it wrote the status.
 fn digest_of(plan: &PostgresPolicyPlan) -> Option<&str> {
     let noted = plan
         .status
@@ -93,8 +93,8 @@ fn digest_of(plan: &PostgresPolicyPlan) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// The plan that does what is needed now: an open one, or the very last if it failed or was rejected. One that was
-/// carried out does not count: the same is needed again.
+/// The plan for the required changes: an open one, or the last one if it failed or was rejected. An executed one does
+/// not count, because the same changes are needed again.
 fn present<'a>(
     plans: &[&'a PostgresPolicyPlan],
     digest: &str,
@@ -113,11 +113,11 @@ fn present<'a>(
     open.or_else(last).copied()
 }
 
-/// How an open plan ends that is not the present one.
+/// How an open plan ends if it is not the current one.
 fn closed(plan: &PostgresPolicyPlan, in_sync: bool) -> Option<PostgresPolicyPlanStatus> {
     let status = plan.status.clone().unwrap_or_default();
     let (phase, error) = match status.phase {
-        // Killed after the transaction: it was carried out, and nobody could say so.
+        // The process was killed after the transaction: the plan was executed, but that was not recorded.
         PlanPhase::Applying if in_sync => (PlanPhase::Applied, None),
         PlanPhase::Applying => (
             PlanPhase::Failed,

@@ -1,22 +1,22 @@
-//! Whether somebody has decided about a plan, and who.
+//! Reads whether a plan was approved or rejected, and by whom.
 //!
-//! Two ways: the original's annotations, where the manager of that field is taken for who decided; and a condition in
-//! the status, which names the person itself. No beats yes.
+//! There are two ways: the original's annotations, whose field manager counts as the decider; and a condition in the
+//! status, which names the person. A rejection overrides an approval.
 
 use kube::ResourceExt;
 use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::{Decider, annotation};
 
-/// What was decided, and by whom.
+/// A decision and its decider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may be carried out.
+    /// The plan may be executed.
     Approved(Decider),
-    /// It may not.
+    /// The plan must not be executed.
     Rejected(Decider),
 }
 
-/// What was decided about a plan, if anything.
+/// The decision about a plan, if there is one.
 pub fn decision(plan: &PostgresPolicyPlan) -> Option<Decision> {
     let rejected = by(plan, annotation::REJECTED, "Denied").map(Decision::Rejected);
     rejected.or_else(|| by(plan, annotation::APPROVED, "Approved").map(Decision::Approved))
@@ -44,7 +44,7 @@ fn by(plan: &PostgresPolicyPlan, annotation: &str, condition: &str) -> Option<De
     annotated.then(|| manager(plan, annotation))
 }
 
-/// Whoever manages the annotation.
+/// The field manager of the annotation.
 fn manager(plan: &PostgresPolicyPlan, annotation: &str) -> Decider {
     let field = format!("f:{annotation}");
     let owns = |fields: &serde_json::Value| {
@@ -56,7 +56,7 @@ fn manager(plan: &PostgresPolicyPlan, annotation: &str) -> Decider {
         .managed_fields()
         .iter()
         .find(|entry| entry.fields_v1.as_ref().is_some_and(|fields| owns(&fields.0)));
-    // A client that does not say who it is has an empty name, which nobody could be called.
+    // A client without a field manager has an empty name, which identifies nobody.
     let named = entry
         .and_then(|entry| entry.manager.clone())
         .filter(|name| !name.is_empty());

@@ -1,11 +1,11 @@
-//! The objects by which people see, approve and reject what a policy does.
+//! The objects with which people read, approve and reject changes of a policy.
 //!
-//! | file | question |
+//! | file | subject |
 //! |---|---|
-//! | `course` | given the plans that there are, what happens to each, and is the present one carried out? |
-//! | `decision` | has somebody approved or rejected a plan, and who? |
-//! | `object` | what does a plan look like? |
-//! | `sql` | where does its SQL go? |
+//! | `course` | what happens to each existing plan, and whether the current one is executed |
+//! | `decision` | whether a plan was approved or rejected, and by whom |
+//! | `object` | the plan's object |
+//! | `sql` | where its SQL is stored |
 
 mod course;
 mod decision;
@@ -22,8 +22,7 @@ use kube::ResourceExt as _;
 use sha2::{Digest, Sha256};
 use stanchion_api::PostgresPolicyPlan;
 
-/// The order in which plans were made. The API server tells the second, and the policy's generation tells two of the
-/// same second apart.
+/// The order of creation. The API server records seconds; the policy's generation orders plans of the same second.
 pub fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
     (
         plan.creation_timestamp(),
@@ -32,7 +31,7 @@ pub fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
     )
 }
 
-/// A name as the value of a label, which has 63 characters and few of them to choose from.
+/// A name as a label value, which has at most 63 characters of a small set.
 pub fn label(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: char| c.is_ascii_alphanumeric();

@@ -1,4 +1,4 @@
-//! What a plan looks like.
+//! Builds the object of a plan.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::overlap::defined;
 use crate::target::Wanted;
 use stanchion_roles::expand::Desired;
 
-/// So many lines are shown without looking into the plan.
+/// Lines of SQL in the preview.
 const PREVIEW_LINES: usize = 5;
 const PREVIEW_BYTES: usize = 1024;
 
@@ -29,13 +29,13 @@ const PREVIEW_BYTES: usize = 1024;
 pub struct Draft {
     /// The object.
     pub plan: PostgresPolicyPlan,
-    /// Its status, as long as nothing was decided.
+    /// Its status before any decision.
     pub status: PostgresPolicyPlanStatus,
-    /// The `ConfigMap` with its SQL, where that is long.
+    /// The `ConfigMap` with its SQL, if that is long.
     pub sql: Option<ConfigMap>,
 }
 
-/// Writes a plan down, under a name that it has already or under a new one.
+/// Builds a plan, under its existing name or a new one.
 pub fn draft(
     wanted: &Wanted,
     desired: &Desired,
@@ -156,7 +156,7 @@ fn one_line(summary: &Summary) -> String {
     parts.join(", ")
 }
 
-/// The engine's numbers as the status spells them.
+/// The engine's summary in the form of the status.
 pub fn summary(summary: &Summary) -> ChangeSummary {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     ChangeSummary {

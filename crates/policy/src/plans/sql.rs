@@ -1,27 +1,27 @@
-//! Where the SQL of a plan goes: into its status, compressed into a `ConfigMap`, or as much of it as there is room for.
+//! Decides where the SQL of a plan is stored: in its status, compressed in a `ConfigMap`, or truncated.
 
 use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// What a status has room for.
+/// Largest SQL in a status, in bytes.
 const INLINE: usize = 16 * 1024;
-/// What a `ConfigMap` has room for, beside its own names.
+/// Largest compressed SQL in a `ConfigMap`, in bytes, leaving room for its metadata.
 const STORED: usize = 900 * 1024;
 /// The key in the `ConfigMap`.
 pub(super) const KEY: &str = "plan.sql.gz";
-/// How a text ends that was cut off.
+/// The end of a truncated text.
 const CUT: &str = "\n-- truncated for status --";
 
-/// Where the SQL of a plan goes.
+/// Where the SQL of a plan is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Into the status.
+    /// In the status.
     Inline(String),
-    /// Into a `ConfigMap`, compressed.
+    /// In a `ConfigMap`, compressed.
     Compressed(Vec<u8>),
-    /// Its beginning into the status.
+    /// Its beginning, in the status.
     Truncated(String),
 }
 
@@ -36,13 +36,13 @@ pub fn storage(sql: &str) -> Storage {
     }
 }
 
-/// As much as a status has room for, and whether that is not all.
+/// As much as fits into a status, and whether it is truncated.
 pub fn truncated(sql: &str) -> (String, bool) {
     if sql.len() <= INLINE {
         return (sql.to_owned(), false);
     }
     let end = sql.floor_char_boundary(INLINE - CUT.len());
-    // Between two statements, where that is possible: half a statement is worse than none.
+    // Cut between two statements if possible: half a statement is worse than none.
     let end = sql.get(..end).and_then(|text| text.rfind('\n')).unwrap_or(end);
     (format!("{}{CUT}", sql.get(..end).unwrap_or_default()), true)
 }

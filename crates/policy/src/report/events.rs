@@ -1,4 +1,4 @@
-//! What people are told: the original's events, on transitions and never again.
+//! The original's events, sent once on each transition.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use stanchion_api::policy::{PostgresPolicyStatus, condition};
@@ -12,7 +12,7 @@ use crate::target::Target;
 
 const ACTION: &str = "Reconcile";
 
-/// What happened between two statuses.
+/// The events between two statuses.
 pub(super) fn of(
     before: &PostgresPolicyStatus,
     after: &PostgresPolicyStatus,

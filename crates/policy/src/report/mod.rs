@@ -1,4 +1,4 @@
-//! How it went, as a status.
+//! Builds the status.
 
 mod events;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::problems;
 use crate::target::{Content, Target, Wanted};
 use kube::ResourceExt;
 
-/// How far a pass came, as far as it is told.
+/// The progress of a reconcile, as far as it is reported.
 struct Passed<'a> {
     target: Option<&'a Target>,
     known: Option<Known<'a>>,
@@ -30,15 +30,15 @@ struct Passed<'a> {
     problem: Option<&'a Problem>,
 }
 
-/// What a pass that reached the database knows.
+/// What a reconcile that reached the database knows.
 struct Known<'a> {
-    /// Which one it is.
+    /// Identity of the database.
     identity: String,
-    /// What must hold there.
+    /// The desired state.
     content: &'a Content,
-    /// Who else declares it.
+    /// The conflicting policies.
     rivals: &'a [Rival],
-    /// How far the server is known.
+    /// How far the server was verified.
     security: Security,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Passed<'a> {
     }
 }
 
-/// The status after a pass.
+/// The status after a reconcile.
 pub fn report(
     policy: &PostgresPolicy,
     outcome: &Outcome<'_, PolicyController>,
@@ -86,7 +86,7 @@ fn told(policy: &PostgresPolicy, passed: &Passed<'_>, now: Timestamp) -> Report<
         (None, Some(Target::Present(wanted))) => {
             present(before.clone(), &mut conditions, wanted, passed, now)
         }
-        // A policy that is gone has nothing more to say.
+        // A deleted policy has nothing more to report.
         (None, _) => Report::new(before.clone()),
     };
     let requested = policy.annotations().get(annotation::REQUESTED_AT);
@@ -108,7 +108,7 @@ fn failed(
     problem: &Problem,
 ) -> Report<PostgresPolicyStatus> {
     if problem.reason == problems::LOCK_CONTENTION {
-        // Nothing failed: others were first, and it is our turn soon.
+        // Nothing failed: another writer was first, and the retry is soon.
         return Report::new(status);
     }
     conditions.set(condition::READY, Truth::False, problem.reason, &problem.message);
@@ -167,7 +167,7 @@ fn present(
 ) -> Report<PostgresPolicyStatus> {
     let again = Some(wanted.interval);
     let (Some(known), Some(told)) = (&passed.known, &passed.applied.told) else {
-        // Everything is as the last pass left it, and so is what is said of it.
+        // Everything is unchanged since the last reconcile, so the status is, too.
         return Report {
             again,
             ..Report::new(status)
@@ -202,14 +202,14 @@ fn present(
     }
 }
 
-/// What the status says beside its conditions.
+/// The fields of the status other than its conditions.
 fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, known: &Known<'_>, told: &Told) {
     owned(status, known);
     status.last_reconcile_mode = Some(wanted.mode);
     status.last_error = None;
     status.transient_failure_count = 0;
     let was_drifted = find(&status.conditions, condition::DRIFTED).is_some_and(|it| it.status == "True");
-    // What was applied last stays on show while there is nothing new.
+    // The last applied changes stay in the status until there are new ones.
     if told.end != End::InSync || was_drifted || status.change_summary.is_none() {
         status.change_summary = Some(told.summary);
     }
@@ -273,7 +273,7 @@ fn drifted(conditions: &mut Conditions, told: &Told) {
     }
 }
 
-/// Whether the server has proven to be the one that is meant.
+/// Whether the server's identity was verified.
 fn connected(conditions: &mut Conditions, security: Security) {
     let (reason, message) = match (security.verified, security.encrypted) {
         (true, _) => ("Verified", "the server has proven to be the right one"),

@@ -1,4 +1,4 @@
-//! The page of checks names tests that there are.
+//! The page of checks names only existing tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};

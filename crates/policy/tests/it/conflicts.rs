@@ -1,4 +1,4 @@
-//! Policies in each other's way, and policies that are not.
+//! Policies that conflict, and policies that do not.
 
 use kube::ResourceExt;
 use serde_json::json;
@@ -6,7 +6,7 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE, message};
 
-/// Disjoint policies of one database go on beside each other, through churn of the Secret that they share.
+/// Disjoint policies of one database keep working while the Secret that they share changes.
 #[tokio::test]
 async fn disjoint_policies_share_a_database_and_a_secret() {
     const MANY: usize = 4;
@@ -45,13 +45,13 @@ async fn disjoint_policies_share_a_database_and_a_secret() {
     }
 }
 
-/// Across namespaces and Secrets the younger one waits, and names the older one, which goes on.
+/// Across namespaces and Secrets the younger policy waits and names the older one, which keeps working.
 #[tokio::test]
 async fn across_namespaces_the_younger_policy_waits() {
     let bed = Bed::new().await;
     let _operator = bed.operator().await;
     bed.database_secret().await;
-    // Another road to the same server.
+    // Another address of the same server.
     let road = bed.url().replace("127.0.0.1", "localhost");
     bed.secret_in(&bed.other, "db", json!({ "DATABASE_URL": road }))
         .await;
@@ -66,7 +66,7 @@ async fn across_namespaces_the_younger_policy_waits() {
     assert!(message(&second, "Conflict").contains(&format!("{}/first", bed.namespace)));
     assert!(message(&second, "Conflict").contains(&shared));
     assert!(message(&second, "Conflict").contains("waits for it"));
-    // The older one is looked after as before.
+    // The older one is reconciled as before.
     let comment = |text: &str| json!({ "interval": "1h", "roles": [{ "name": shared, "comment": text }] });
     bed.policy("first", comment("changed")).await;
     bed.ready("first").await;
@@ -83,7 +83,8 @@ async fn across_namespaces_the_younger_policy_waits() {
     assert!(bed.has_role(&free).await);
 }
 
-/// A login without rights, in a policy that only looks, declares what another namespace manages: it has no say in it.
+/// A login without privileges, in a policy that only observes, declares what another namespace manages: it does not
+/// count.
 #[tokio::test]
 async fn a_login_without_rights_blocks_nobody() {
     let bed = Bed::new().await;
@@ -113,7 +114,7 @@ async fn a_login_without_rights_blocks_nobody() {
     }
 }
 
-/// After a restart nobody of them is applied before it knows of the other.
+/// After a restart neither is applied before it knows of the other.
 #[tokio::test]
 async fn a_conflict_survives_a_restart() {
     let bed = Bed::new().await;
@@ -133,7 +134,7 @@ async fn a_conflict_survives_a_restart() {
     wait::eventually(PATIENCE, "passes", async || second.passes() >= 2).await;
     second.idle().await;
     assert_eq!(bed.sql_writes(), writes);
-    // Who is deleted is in nobody's way.
+    // A deleted policy does not conflict.
     bed.delete("one").await;
     bed.ready("two").await;
     let comment =

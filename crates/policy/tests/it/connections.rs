@@ -1,11 +1,11 @@
-//! Ways to a database.
+//! Connections by URL and by parameters.
 
 use serde_json::json;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 
 use super::bed::{Bed, condition};
 
-/// Part by part, with characters that a URL would have to escape.
+/// By parameters, with characters that a URL would have to escape.
 #[tokio::test]
 async fn parts_need_no_escaping() {
     let bed = Bed::new().await;
@@ -36,7 +36,7 @@ async fn parts_need_no_escaping() {
     assert!(bed.has_role(&role).await);
 }
 
-/// A URL, with everything escaped that has to be.
+/// A URL, with all special characters escaped.
 #[tokio::test]
 async fn a_url_may_be_escaped() {
     let bed = Bed::new().await;
@@ -63,7 +63,7 @@ async fn a_url_may_be_escaped() {
     assert!(bed.has_role(&role).await);
 }
 
-/// A password in the spec works, and is told of once.
+/// A password in the spec works, and is reported once.
 #[tokio::test]
 async fn a_password_in_the_spec_is_warned_of() {
     let bed = Bed::new().await;
@@ -92,7 +92,7 @@ async fn a_password_in_the_spec_is_warned_of() {
     );
 }
 
-/// `setRole`: what is made belongs to that role.
+/// `setRole`: that role owns what is created.
 #[tokio::test]
 async fn work_is_done_as_another_role() {
     let bed = Bed::new().await;

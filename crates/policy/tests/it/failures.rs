@@ -1,11 +1,11 @@
-//! What goes wrong, what is said about it, and how it passes.
+//! Failures, how they are reported, and recovery.
 
 use serde_json::json;
 use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE, condition, message};
 
-/// An invalid spec is named, and cured by a valid one.
+/// An invalid spec is reported, and recovers with a valid one.
 #[tokio::test]
 async fn an_invalid_spec_is_named() {
     let bed = Bed::new().await;
@@ -37,7 +37,7 @@ async fn an_invalid_spec_is_named() {
     bed.event("invalid", "Recovered").await;
 }
 
-/// A missing Secret, then a missing key, then a wrong value; each wakes the policy when it comes right.
+/// A missing Secret, then a missing key, then a wrong value; fixing each enqueues the policy.
 #[tokio::test]
 async fn a_missing_secret_is_waited_for() {
     let bed = Bed::new().await;
@@ -61,7 +61,7 @@ async fn a_missing_secret_is_waited_for() {
     bed.event("waits", "Recovered").await;
 }
 
-/// Credentials that change are followed: those that fail, and those that work again.
+/// Changed credentials take effect: invalid ones, and valid ones again.
 #[tokio::test]
 async fn a_rotated_secret_is_followed() {
     let bed = Bed::new().await;
@@ -86,7 +86,7 @@ async fn a_rotated_secret_is_followed() {
     bed.event("rotates", "Recovered").await;
 }
 
-/// A login without the right to make roles is told so; with it, the policy recovers.
+/// A login that may not create roles is reported; with the privilege, the policy recovers.
 #[tokio::test]
 async fn insufficient_privileges_are_named() {
     let bed = Bed::new().await;
@@ -116,7 +116,7 @@ async fn insufficient_privileges_are_named() {
     );
 }
 
-/// A role that owns something is not dropped in passing.
+/// A role that owns something is not dropped.
 #[tokio::test]
 async fn an_unsafe_drop_is_refused() {
     let bed = Bed::new().await;
@@ -142,7 +142,7 @@ async fn an_unsafe_drop_is_refused() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// What a grant is on must be there; once it is, the policy goes on.
+/// The object of a grant must exist; once it does, the policy continues.
 #[tokio::test]
 async fn a_missing_object_is_named() {
     let bed = Bed::new().await;
@@ -169,7 +169,7 @@ async fn a_missing_object_is_named() {
     bed.ready("early").await;
 }
 
-/// A policy speaks of the database that it is connected to.
+/// A policy that names another database than the connected one is refused.
 #[tokio::test]
 async fn another_database_is_refused() {
     let bed = Bed::new().await;
@@ -191,7 +191,7 @@ async fn another_database_is_refused() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// `requirePhysicalIdentity`: a server that does not say which one it is is left alone.
+/// `requirePhysicalIdentity`: a server that does not report its identity is not changed.
 #[tokio::test]
 async fn a_server_without_a_name_is_refused_on_request() {
     let bed = Bed::new().await;
@@ -220,7 +220,7 @@ async fn a_server_without_a_name_is_refused_on_request() {
     bed.ready("strict").await;
 }
 
-/// A server that goes away is retried, counted, and recovered from.
+/// An unreachable server is retried and counted, and the policy recovers.
 #[tokio::test]
 async fn a_lost_server_is_retried() {
     let bed = Bed::new().await;

@@ -1,4 +1,4 @@
-//! What becomes of a database whose policy is deleted.
+//! Deletion of a policy, and the state of its database afterwards.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn told(policy: &str) -> (Bed, String, String, String) {
     )
     .await;
     bed.ready("goes").await;
-    // Given by hand, where the policy says nothing.
+    // Granted by hand, outside of the policy.
     bed.database
         .execute(&format!("GRANT SELECT ON public.t TO {role}"))
         .await;
@@ -63,7 +63,7 @@ async fn the_database_stays_as_it_is() {
     );
 }
 
-/// Asked for, what the policy granted is taken back, and nothing else.
+/// With `deletionPolicy: Revoke`, the policy's grants are revoked, and nothing else.
 #[tokio::test]
 async fn what_was_granted_is_taken_back() {
     let (bed, role, member, schema) = told("Revoke").await;

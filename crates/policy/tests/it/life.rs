@@ -1,4 +1,4 @@
-//! A policy from its first pass to its last change.
+//! A policy from its creation to its last change.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::bed::{Bed, PATIENCE, condition};
 use stanchion_testkit::postgres::extremes;
 use stanchion_testkit::wait;
 
-/// Happy path: the sample of the original, in its shape.
+/// The basic case: the original's sample.
 #[tokio::test]
 async fn a_policy_becomes_roles_and_privileges() {
     for version in extremes() {
@@ -69,7 +69,7 @@ async fn a_policy_becomes_roles_and_privileges() {
     }
 }
 
-/// What is changed by hand is put right at the interval, each time anew.
+/// Drift is corrected at the interval, each time.
 #[tokio::test]
 async fn drift_is_repaired_again_and_again() {
     let bed = Bed::new().await;
@@ -94,7 +94,7 @@ async fn drift_is_repaired_again_and_again() {
     bed.ready("drift").await;
 }
 
-/// `reconcile.pgroles.io/requestedAt`: long before the interval, and said to be done.
+/// `reconcile.pgroles.io/requestedAt` requests a reconcile long before the interval, and the status confirms it.
 #[tokio::test]
 async fn a_look_can_be_asked_for() {
     let bed = Bed::new().await;
@@ -114,7 +114,7 @@ async fn a_look_can_be_asked_for() {
     );
 }
 
-/// A new spec is applied at once, and says so.
+/// A changed spec is applied at once, and reported.
 #[tokio::test]
 async fn a_changed_spec_is_applied() {
     let bed = Bed::new().await;
@@ -136,7 +136,7 @@ async fn a_changed_spec_is_applied() {
     assert!(!bed.has_role(&two).await);
 }
 
-/// Suspended, nothing is touched; resumed, everything is made up for.
+/// A suspended policy changes nothing; a resumed one catches up.
 #[tokio::test]
 async fn a_suspended_policy_does_nothing() {
     let bed = Bed::new().await;
@@ -157,7 +157,7 @@ async fn a_suspended_policy_does_nothing() {
     assert!(bed.has_role(&role).await);
 }
 
-/// The three reconciliation modes, over a database that somebody else has used.
+/// The three reconciliation modes, on a database that somebody else has used.
 #[tokio::test]
 async fn the_mode_decides_what_is_taken() {
     for (mode, kept) in [("additive", true), ("adopt", false), ("authoritative", false)] {
@@ -191,7 +191,7 @@ async fn the_mode_decides_what_is_taken() {
     }
 }
 
-/// Profiles of a `ConfigMap`: they wake whoever uses them.
+/// Profiles from a `ConfigMap`: a change enqueues the policies that use them.
 #[tokio::test]
 async fn shared_profiles_are_followed() {
     let bed = Bed::new().await;

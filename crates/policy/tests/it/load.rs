@@ -1,4 +1,4 @@
-//! Many policies on few databases, while the Secret that they share changes again and again: nobody starves.
+//! Many policies on few databases, while the Secret that they share changes repeatedly: no policy starves.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE};
 
-/// How much.
+/// The size of the load.
 struct Load {
     policies: usize,
     databases: usize,
@@ -17,7 +17,7 @@ struct Load {
     churn: Duration,
 }
 
-/// The seed's generated load: 30 schemas and 60 roles on 2 databases.
+/// pgroles' generated load: 30 schemas and 60 roles on 2 databases.
 #[tokio::test]
 async fn generated_policies_share_databases() {
     Box::pin(run(&Load {
@@ -29,7 +29,7 @@ async fn generated_policies_share_databases() {
     .await;
 }
 
-/// The seed's scheduled load: 100 schemas and 200 roles on 3 databases.
+/// pgroles' scheduled load: 100 schemas and 200 roles on 3 databases.
 #[tokio::test]
 #[ignore = "minutes: cargo test -p stanchion-policy --test it load -- --ignored --nocapture"]
 async fn scheduled_load() {
@@ -42,7 +42,7 @@ async fn scheduled_load() {
     .await;
 }
 
-/// Beyond it: 500 schemas and 1,000 roles on 5 databases.
+/// More than pgroles' load: 500 schemas and 1,000 roles on 5 databases.
 #[tokio::test]
 #[ignore = "minutes: cargo test -p stanchion-policy --test it load -- --ignored --nocapture"]
 async fn hardening() {

@@ -1,4 +1,4 @@
-//! One writer a database: others wait for their turn, and that is no failure.
+//! One writer for each database: others wait for their turn, which is not a failure.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use super::bed::{Bed, PATIENCE, Running};
 
-/// What another process would hold while it changes roles of this database.
+/// The lock as another process holds it while it changes roles of this database.
 pub(crate) struct Held {
     _session: Client,
 }
@@ -25,7 +25,7 @@ impl Held {
     }
 }
 
-/// Waits until so many passes have found the database taken.
+/// Waits until so many reconciles have found the database locked.
 pub(crate) async fn contended(operator: &Running, times: u64) {
     wait::eventually(PATIENCE, "passes that found it taken", async || {
         operator.total("pgroles_lock_contention_total") >= times
@@ -33,7 +33,7 @@ pub(crate) async fn contended(operator: &Running, times: u64) {
     .await;
 }
 
-/// Every login can hold the lock: it holds up nobody, and nothing is made twice.
+/// Every login can hold the lock: it blocks nobody, and nothing is created twice.
 #[tokio::test]
 async fn a_lock_that_somebody_keeps_holds_up_nobody() {
     let bed = Bed::new().await;
@@ -52,7 +52,7 @@ async fn a_lock_that_somebody_keeps_holds_up_nobody() {
     assert_eq!(bed.plans_of("goes-on").await.len(), 1);
 }
 
-/// Nobody is overtaken for ever: with one writer at a time and a short turn, all of many get theirs.
+/// With one writer at a time and a short turn, all of many policies get their turn.
 #[tokio::test]
 async fn nobody_starves_at_a_busy_database() {
     const MANY: usize = 12;

@@ -1,4 +1,4 @@
-//! `PostgresPolicy` on a real API server and a real PostgreSQL, one module a subject.
+//! `PostgresPolicy` on a real API server and a real PostgreSQL, one module for each subject.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

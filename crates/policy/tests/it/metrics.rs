@@ -1,4 +1,4 @@
-//! The original's numbers, as its users' collectors expect them.
+//! The original's metrics, as its users' collectors expect them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::bed::{Bed, PATIENCE};
 use super::locks::contended;
 
-/// Everything that is counted happens once, and all of it reaches a collector under the original's names.
+/// Every counted event happens once, and all metrics reach a collector under the original's names.
 #[tokio::test]
 async fn a_collector_gets_every_number_of_the_original() {
     let bed = Bed {
@@ -48,7 +48,7 @@ async fn a_collector_gets_every_number_of_the_original() {
     .await;
     bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
         .await;
-    // Somebody else of this process is at work on the database.
+    // Another task of this process works on the database.
     let target = Target::parse(&bed.url().into()).unwrap();
     let turn = pools.exclusive(&target, PATIENCE).await.unwrap();
     bed.policy("waits", json!({ "roles": [{ "name": bed.role("late") }] }))
@@ -61,7 +61,7 @@ async fn a_collector_gets_every_number_of_the_original() {
     let export = Export::new(metrics, &collector.endpoint(), "1.2.3")
         .unwrap()
         .expect("no variable says otherwise");
-    // An export that is told to end sends a last time.
+    // An export sends a last time when it is cancelled.
     let ended = CancellationToken::new();
     ended.cancel();
     export.run(ended).await;

@@ -11,7 +11,7 @@ fn stored(role: &str) -> String {
     format!("SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'")
 }
 
-/// A password of a Secret is set, followed when it changes, and left alone when only the Secret is touched.
+/// A password from a Secret is set, followed when it changes, and left alone when only the Secret's metadata changes.
 #[tokio::test]
 async fn a_given_password_is_followed() {
     for superuser in [true, false] {
@@ -56,7 +56,7 @@ async fn a_given_password_is_followed() {
     }
 }
 
-/// A generated password is in a Secret of the policy's, with its verifier, and made anew when that is deleted.
+/// A generated password is in a Secret of the policy, with its verifier, and generated again when that is deleted.
 #[tokio::test]
 async fn a_generated_password_is_kept_and_made_again() {
     let bed = Bed::new().await;
@@ -96,7 +96,7 @@ async fn a_generated_password_is_kept_and_made_again() {
     assert!(!bed.logs_in(&role, &password).await);
 }
 
-/// A password that somebody set by hand is put right, where that can be seen.
+/// A password that was changed by hand is reset, if the verifier can be read.
 #[tokio::test]
 async fn a_password_set_by_hand_is_put_right() {
     let bed = Bed::new().await;

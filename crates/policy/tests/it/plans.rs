@@ -1,4 +1,4 @@
-//! Plans: shown, waited for, approved, rejected, superseded, kept and thrown away.
+//! Plans: shown, waiting, approved, rejected, superseded, kept and deleted.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE, condition, message};
 
-/// `mode: plan` says what would be done, and runs nothing.
+/// `mode: plan` reports what would be done, and runs nothing.
 #[tokio::test]
 async fn a_policy_that_only_looks_changes_nothing() {
     let bed = Bed::new().await;
@@ -60,7 +60,7 @@ async fn a_policy_that_only_looks_changes_nothing() {
     bed.event("looks", "PlanClean").await;
 }
 
-/// A plan with a password waits for approval, and is carried out as it was approved.
+/// A plan with a password waits for approval, and is executed as approved.
 #[tokio::test]
 async fn a_plan_is_carried_out_once_it_is_approved() {
     let bed = Bed::new().await;
@@ -89,7 +89,7 @@ async fn a_plan_is_carried_out_once_it_is_approved() {
     }
 }
 
-/// A decision in the status names the person; a rejection stays until something else is needed.
+/// A decision in the status names the person; a rejection stays until other changes are needed.
 #[tokio::test]
 async fn a_rejected_plan_gives_way_to_another() {
     let bed = Bed::new().await;
@@ -130,7 +130,7 @@ async fn a_rejected_plan_gives_way_to_another() {
     })
     .await;
     let newest = bed.plan_in("asks", "Pending").await;
-    // Approved, and outdated before it is carried out.
+    // Approved, and outdated before it is executed.
     bed.database.execute(&format!("CREATE ROLE {one}")).await;
     bed.look_again("asks").await;
     let phase = bed
@@ -148,7 +148,7 @@ async fn a_rejected_plan_gives_way_to_another() {
     assert!(bed.has_role(&two).await);
 }
 
-/// Both annotations: no beats yes.
+/// With both annotations, the rejection counts.
 #[tokio::test]
 async fn an_annotation_rejects_whatever_else_is_said() {
     let bed = Bed::new().await;
@@ -172,7 +172,7 @@ async fn an_annotation_rejects_whatever_else_is_said() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// Ended plans are kept as long as there is room.
+/// Finished plans are kept up to the limit.
 #[tokio::test]
 async fn old_plans_are_thrown_away() {
     let bed = Bed::new().await;
@@ -194,7 +194,7 @@ async fn old_plans_are_thrown_away() {
     .await;
 }
 
-/// A long plan is compressed into a `ConfigMap` that goes with it.
+/// A long plan is compressed into a `ConfigMap` that the plan owns.
 #[tokio::test]
 async fn a_long_plan_is_stored_beside_it() {
     let bed = Bed::new().await;
@@ -233,7 +233,7 @@ async fn a_long_plan_is_stored_beside_it() {
     assert_eq!(status.sql_original_bytes, i64::try_from(text.len()).ok());
 }
 
-/// A plan that was cut off in the middle is found by the next operator and brought to its end.
+/// The next operator finds and finishes an interrupted plan.
 #[tokio::test]
 async fn an_interrupted_plan_is_finished() {
     let bed = Bed::new().await;

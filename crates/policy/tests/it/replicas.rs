@@ -1,10 +1,10 @@
-//! Two operators without a lease between them, on one database.
+//! Two operators without leader election, on one database.
 
 use serde_json::json;
 
 use super::bed::Bed;
 
-/// Both see the same need; it is met once, and both agree in the end.
+/// Both need the same change; it is made once, and both converge.
 #[tokio::test]
 async fn two_operators_do_not_apply_twice() {
     const MANY: usize = 6;

@@ -1,4 +1,4 @@
-//! At rest: what is so is not asked for, not written and not told again.
+//! A converged policy causes no read, no write and no event.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -7,7 +7,7 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE};
 
-/// Intervals pass, and no request reaches the API; each costs one statement.
+/// Intervals pass without a request to the API; each costs one statement.
 #[tokio::test]
 async fn an_unchanged_policy_costs_one_statement_and_no_request() {
     let bed = Bed::new().await;
@@ -73,7 +73,7 @@ async fn a_restart_writes_nothing() {
     );
 }
 
-/// Neither a status nor a Secret that was only touched causes anything.
+/// Neither a status nor a Secret with changed metadata causes a reconcile.
 #[tokio::test]
 async fn what_changes_nothing_causes_nothing() {
     let bed = Bed::new().await;
@@ -88,7 +88,7 @@ async fn what_changes_nothing_causes_nothing() {
     let passes = operator.passes();
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     bed.patch("touched", label.clone()).await;
-    // A status that somebody else writes does not wake, either.
+    // A status that somebody else writes does not cause one, either.
     let reviewed = json!({
         "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy",
         "status": { "conditions": [{

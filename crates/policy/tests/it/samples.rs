@@ -1,6 +1,6 @@
-//! The original's sample policies, in its shapes, come to the conditions that it documents.
+//! The original's sample policies, in their original form, reach the conditions that it documents.
 //!
-//! In the files, `ROLE` becomes the beginning of this test's names, `DATABASE` and `PORT` its database.
+//! In the files, `ROLE` stands for the prefix of this test's names, `DATABASE` and `PORT` for its database.
 
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -16,12 +16,12 @@ const WELL: [(&str, &str, &str); 4] = [
     ("Conflict", "False", "NoConflict"),
 ];
 
-/// What is said of a policy that fails for this reason.
+/// The conditions of a policy that fails with this reason.
 fn failed(reason: &str) -> [(&str, &str, &str); 2] {
     [("Ready", "False", reason), ("Degraded", "True", reason)]
 }
 
-/// A bed with the operator and the Secret `db`.
+/// An environment with the operator and the Secret `db`.
 async fn stage() -> (Bed, Running) {
     let bed = Bed::new().await;
     let operator = bed.operator().await;
@@ -42,7 +42,7 @@ async fn apply(bed: &Bed, name: &str, sample: &str) {
     bed.policy(name, spec).await;
 }
 
-/// Waits for the first of these conditions, and finds the others.
+/// Waits for the first of these conditions, and checks the others.
 async fn comes_to(bed: &Bed, name: &str, conditions: &[(&str, &str, &str)]) -> PostgresPolicy {
     let (kind, status, reason) = conditions[0];
     let policy = bed.condition(name, kind, status, reason).await;

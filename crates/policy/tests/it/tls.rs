@@ -1,4 +1,4 @@
-//! TLS with a certificate authority from a Secret, to a server with a certificate of its own.
+//! TLS with a certificate authority from a Secret, to a server with its own certificate.
 
 use serde_json::{Value, json};
 use stanchion_testkit::certificates::Authority;
@@ -9,7 +9,7 @@ use super::bed::{Bed, message};
 const LOGIN: &str = "tls_admin";
 const PASSWORD: &str = "correct horse";
 
-/// A server with a certificate for these names, which lets [`LOGIN`] in over TLS and not otherwise.
+/// A server with a certificate for these names, which accepts [`LOGIN`] only over TLS.
 async fn server(names: &[&str]) -> Postgres {
     let names = names.iter().map(ToString::to_string).collect();
     let tls = Tls {
@@ -26,7 +26,7 @@ async fn authority(bed: &Bed, pem: &str) {
     bed.secret("ca", json!({ "ca.crt": pem })).await;
 }
 
-/// A policy that connects part by part, with this `sslMode`.
+/// A policy that connects by parameters, with this `sslMode`.
 async fn policy(bed: &Bed, server: &Postgres, host: &str, mode: &str) {
     bed.secret("login", json!({ "password": PASSWORD })).await;
     let params = json!({
@@ -48,7 +48,7 @@ fn is_encrypted(server: &Postgres) -> bool {
     entries.any(|entry| entry.user == LOGIN && entry.message.contains("SSL enabled"))
 }
 
-/// `verify-full`, part by part: the right authority connects, another one does not, and its Secret is followed.
+/// `verify-full` by parameters: the right authority connects, another one does not, and its Secret is followed.
 #[tokio::test]
 async fn a_server_is_trusted_by_its_authority() {
     let (bed, server) = (Bed::new().await, server(&["localhost"]).await);
@@ -80,7 +80,7 @@ async fn a_server_is_trusted_by_its_authority() {
     bed.event("tls", "Recovered").await;
 }
 
-/// A URL has a mode and no place for an authority: `caSecret` gives it one.
+/// A URL has a mode but no authority: `caSecret` adds one.
 #[tokio::test]
 async fn a_url_is_trusted_by_the_same_authority() {
     let (bed, server) = (Bed::new().await, server(&["localhost"]).await);
@@ -99,7 +99,7 @@ async fn a_url_is_trusted_by_the_same_authority() {
     assert!(is_encrypted(&server));
 }
 
-/// A certificate for another name: `verify-ca` does not ask for it, `verify-full` does.
+/// A certificate for another name: `verify-ca` does not check it, `verify-full` does.
 #[tokio::test]
 async fn the_name_is_asked_for_in_full_only() {
     let (bed, server) = (Bed::new().await, server(&["db.example.com"]).await);
@@ -118,7 +118,7 @@ async fn the_name_is_asked_for_in_full_only() {
     );
 }
 
-/// Whoever asks for TLS never goes on without.
+/// A connection that requires TLS never continues without it.
 #[tokio::test]
 async fn a_server_without_tls_is_refused() {
     let bed = Bed::new().await;

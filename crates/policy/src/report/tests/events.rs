@@ -1,4 +1,4 @@
-//! What people are told, and that they are told once.
+//! Events, and that each is sent once.
 
 use stanchion_kernel::events::Severity;
 use stanchion_kernel::watch::references::Key;

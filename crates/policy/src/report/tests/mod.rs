@@ -1,4 +1,4 @@
-//! One policy, told of after one pass and the next.
+//! One policy, reported after consecutive reconciles.
 
 mod events;
 mod status;
@@ -9,7 +9,7 @@ use stanchion_api::policy::ChangeSummary;
 use super::*;
 use crate::validate::{content, validate};
 
-/// A policy with this spec beside its connection and one role, and with the status of an earlier report.
+/// A policy with this spec in addition to its connection and one role, and with the status of an earlier report.
 fn policy(spec: &Value, status: Option<PostgresPolicyStatus>) -> PostgresPolicy {
     let mut policy: PostgresPolicy = serde_json::from_value(json!({
         "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy",
@@ -26,7 +26,7 @@ fn policy(spec: &Value, status: Option<PostgresPolicyStatus>) -> PostgresPolicy 
     policy
 }
 
-/// What an engine found that ended like this.
+/// A comparison with this result.
 fn found(end: End, changes: i32) -> Told {
     Told {
         summary: ChangeSummary {
@@ -45,7 +45,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000_000 + second).unwrap()
 }
 
-/// Reports a pass that reached the database.
+/// Reports a reconcile that reached the database.
 fn pass(policy: &PostgresPolicy, told: Told, second: i64) -> Report<PostgresPolicyStatus> {
     let applied = Applied {
         told: Some(told),
@@ -54,7 +54,7 @@ fn pass(policy: &PostgresPolicy, told: Told, second: i64) -> Report<PostgresPoli
     passed(policy, &applied, None, &[], second)
 }
 
-/// Reports a pass that ended with a problem after it had reached the database.
+/// Reports a reconcile that failed after it reached the database.
 fn problem(policy: &PostgresPolicy, problem: &Problem) -> Report<PostgresPolicyStatus> {
     passed(policy, &Applied::default(), Some(problem), &[], 50)
 }
@@ -86,7 +86,7 @@ fn passed(
     told(policy, &passed, at(second))
 }
 
-/// What is reported of an object that no step got beyond `validate` with.
+/// Reports an object that failed in `validate`.
 fn unseen(policy: &PostgresPolicy) -> Report<PostgresPolicyStatus> {
     let target = validate(policy).unwrap();
     let passed = Passed {

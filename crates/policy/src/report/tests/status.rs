@@ -1,4 +1,4 @@
-//! What a status says.
+//! The contents of a status.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_first_success_says_everything() {
     assert_eq!(report.again, Some(std::time::Duration::from_mins(5)));
 }
 
-/// Nothing of the status moves, not even the time: otherwise it would be written.
+/// Nothing in the status changes, not even a time: otherwise it would be written.
 #[test]
 fn a_second_success_says_nothing_new() {
     let first = pass(&policy(&json!({}), None), found(End::Applied, 1), 0);
@@ -111,7 +111,7 @@ fn the_marks_of_passwords_follow_those_that_are_asked_for() {
     told.marks = Some(marks(&["app"]));
     let set = pass(&policy(&spec, None), told, 0);
     assert_eq!(set.status.applied_password_source_versions, marks(&["app"]));
-    // A plan that waits has set nothing; a role without a password has no mark.
+    // A waiting plan has set nothing; a role without a password has no fingerprint.
     let waits = pass(&later(&spec, set.clone()), found(End::Waiting, 1), 1);
     assert_eq!(waits.status.applied_password_source_versions, marks(&["app"]));
     let gone = pass(&later(&json!({}), set), found(End::Waiting, 1), 1);

@@ -1,4 +1,4 @@
-//! A test bed: namespaces, a database, and the operator in this process, restricted to the namespaces.
+//! The test environment: namespaces, a database, and an operator in this process, restricted to the namespaces.
 
 mod objects;
 mod sql;
@@ -28,7 +28,7 @@ use tracing::instrument::WithSubscriber;
 pub(crate) use objects::{condition, message};
 pub(crate) use stanchion_testkit::running::Running;
 
-/// How long anything may take: the machines are slow and busy.
+/// The timeout of every wait: test machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Two namespaces and a database.
@@ -39,9 +39,9 @@ pub(crate) struct Bed {
     pub(crate) client: Client,
     pub(crate) database: Database<'static>,
     pub(crate) key: Arc<FingerprintKey>,
-    /// The name of the operator's sessions, which tells them from those of other tests.
+    /// The application name of the operator's sessions, which separates them from those of other tests.
     pub(crate) application: String,
-    /// What the names of all roles of this test begin with: roles belong to the whole server.
+    /// The prefix of all role names of this test: roles belong to the whole server.
     pub(crate) prefix: String,
     /// How long an operator waits for its turn at a database.
     pub(crate) turn: Duration,
@@ -49,12 +49,12 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// On a server of a version that is always the same for a test.
+    /// Uses a server version that is always the same for a test.
     pub(crate) async fn new() -> Self {
         Self::on(any()).await
     }
 
-    /// Fresh namespaces, and a fresh database on a server of this version.
+    /// Creates new namespaces, and a new database on a server of this version.
     pub(crate) async fn on(version: Version) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
         let cluster = Cluster::shared().await;
@@ -74,7 +74,7 @@ impl Bed {
         }
     }
 
-    /// A role name that nobody else uses.
+    /// A role name that no other test uses.
     pub(crate) fn role(&self, name: &str) -> String {
         format!("{}_{name}", self.prefix)
     }
@@ -84,13 +84,13 @@ impl Bed {
         self.url_through(&self.database.url())
     }
 
-    /// A URL under which the sessions are known as this test's.
+    /// A URL that sets this test's application name.
     pub(crate) fn url_through(&self, url: &str) -> String {
         let separator = if url.contains('?') { '&' } else { '?' };
         format!("{url}{separator}application_name={}", self.application)
     }
 
-    /// The operator, with nothing in its way.
+    /// The operator, without faults.
     pub(crate) async fn operator(&self) -> Running {
         self.operator_with(&Faults::new()).await
     }
@@ -101,7 +101,7 @@ impl Bed {
         self.run(operator, metrics)
     }
 
-    /// Lets an operator run.
+    /// Runs an operator.
     pub(crate) fn run(&self, operator: Operator, metrics: Metrics) -> Running {
         let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
         Running::new("policy", task, move || metrics.encode())
@@ -143,7 +143,7 @@ impl Bed {
     }
 }
 
-/// A backoff that is as steep as the usual one and much shorter.
+/// A backoff with the usual factor and a much shorter base.
 pub(crate) fn quick() -> Backoff {
     Backoff {
         first: Duration::from_millis(50),

@@ -1,4 +1,4 @@
-//! What a person does with objects, and sees of them.
+//! What a user does with objects, and sees of them.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
@@ -70,7 +70,7 @@ impl Bed {
             .unwrap()
     }
 
-    /// Waits until a condition has this status and reason for the present generation.
+    /// Waits until a condition has this status and reason for the current generation.
     pub(crate) async fn condition(
         &self,
         name: &str,
@@ -97,7 +97,7 @@ impl Bed {
             .await
     }
 
-    /// Waits until the policy holds.
+    /// Waits until the policy is Ready.
     pub(crate) async fn ready(&self, name: &str) -> PostgresPolicy {
         self.condition(name, "Ready", "True", "Reconciled").await
     }
@@ -111,7 +111,7 @@ impl Bed {
         self.policies().get(name).await.unwrap()
     }
 
-    /// Merges a patch into a policy, as a person would.
+    /// Merges a patch into a policy, as a user would.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
         let patch = Patch::Merge(&patch);
         self.policies()
@@ -156,7 +156,7 @@ impl Bed {
         .await
     }
 
-    /// Asks for a pass, and waits until it has been made.
+    /// Requests a reconcile, and waits until it is done.
     pub(crate) async fn look_again(&self, name: &str) -> PostgresPolicy {
         let value = unique::name("now");
         self.patch(
@@ -218,7 +218,7 @@ pub(crate) fn message(policy: &PostgresPolicy, kind: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A condition's status and reason, if it speaks of the present generation.
+/// A condition's status and reason, if it is for the current generation.
 pub(crate) fn condition(policy: &PostgresPolicy, kind: &str) -> Option<(String, String)> {
     let conditions = &policy.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;

@@ -1,21 +1,21 @@
-//! What is in the database, and what the operator did there.
+//! The contents of the database, and the operator's statements.
 
 use super::Bed;
 
 impl Bed {
-    /// A value that one query returns.
+    /// The value that a query returns.
     pub(crate) async fn one(&self, sql: &str) -> String {
         self.database.scalar(sql).await.unwrap_or_default()
     }
 
-    /// Whether the role is there.
+    /// Whether the role exists.
     pub(crate) async fn has_role(&self, role: &str) -> bool {
         self.one(&format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}'"))
             .await
             == "1"
     }
 
-    /// What the operator's sessions have executed so far.
+    /// The statements of the operator's sessions so far.
     pub(crate) fn statements(&self) -> Vec<String> {
         let log = self.database.server().log();
         log.entries()
@@ -26,7 +26,7 @@ impl Bed {
             .collect()
     }
 
-    /// Those of [`Self::statements`] that change something.
+    /// Those of [`Self::statements`] that write.
     pub(crate) fn sql_writes(&self) -> Vec<String> {
         let reading = ["SELECT", "WITH", "BEGIN", "SET", "COMMIT", "ROLLBACK"];
         let mut all = self.statements();

@@ -1,4 +1,4 @@
-//! What an operator may be in the middle of, and what must be so in the end.
+//! The scenarios of the crash tests, and their required end states.
 
 use k8s_openapi::api::core::v1::Secret;
 use regex::Regex;
@@ -12,27 +12,27 @@ use stanchion_testkit::wait;
 
 use crate::bed::{Bed, PATIENCE};
 
-/// What is going on.
+/// A scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Story {
-    /// Roles, a schema and a generated password are made.
+    /// Creates roles, a schema and a generated password.
     Create,
-    /// Roles come and go, and a password changes.
+    /// Adds and removes roles, and changes a password.
     Update,
-    /// The policy goes, and takes back what it gave.
+    /// Deletes the policy, which revokes what it granted.
     Delete,
 }
 
-/// One telling of a story, with a namespace and a database to itself.
+/// One run of a scenario, with its own namespace and database.
 pub(super) struct Told {
     bed: Bed,
-    /// Between the operator and the server.
+    /// The proxy between the operator and the server.
     pub(super) proxy: Proxy,
     operator: Latest,
 }
 
 impl Told {
-    /// Whether what the policy owned has gone after it. That is the cluster's work, in its own time.
+    /// Whether the objects that the policy owned are garbage-collected, which the cluster does asynchronously.
     async fn is_collected(&self) -> bool {
         let (client, namespace) = (|| self.bed.client.clone(), &self.bed.namespace);
         let plans = objects::<PostgresPolicyPlan>(client(), namespace).await;
@@ -82,13 +82,13 @@ impl Story {
 impl Scenario for Story {
     type Run = Told;
 
-    /// Everything up to the moment that matters; the operator that brought it about is gone.
+    /// Prepares the scenario with an operator that is then stopped.
     async fn set_up(&self) -> Told {
         let bed = Bed::new().await;
         let server = bed.database.server();
         let proxy = Proxy::postgres(server.address()).await;
         let direct = format!("127.0.0.1:{}", server.port());
-        // Through TLS the proxy would see nothing.
+        // The proxy cannot read TLS.
         let url = format!("{}&sslmode=disable", bed.url()).replace(&direct, &proxy.address().to_string());
         let told = Told {
             bed,
@@ -130,7 +130,7 @@ impl Scenario for Story {
         told.operator.has_looked() || told.bed.policies().get_opt("hero").await.unwrap().is_none()
     }
 
-    /// Returns when the story has come to its end.
+    /// Returns when the scenario has converged.
     async fn converge(&self, told: &Told) {
         let bed = &told.bed;
         match self {
@@ -147,12 +147,12 @@ impl Scenario for Story {
         }
     }
 
-    /// All there is in the end. The database is given back then: there are many tellings.
+    /// The end state. The database is dropped afterwards, because there are many runs.
     async fn end_state(&self, told: &Told) -> Value {
         let bed = &told.bed;
         let mut policies = objects::<PostgresPolicy>(bed.client.clone(), &bed.namespace).await;
         if let Some(hero) = policies.get_mut("hero") {
-            // These are other ones each time.
+            // These differ between runs.
             hero["status"]["managed_database_identity"] = Value::Null;
             let marks = hero["status"]["applied_password_source_versions"]
                 .as_object_mut()
@@ -172,7 +172,7 @@ impl Scenario for Story {
                 ])
             })
             .collect();
-        // Two of the same second are in no order by name.
+        // Plans of the same second have no order by name.
         plans.sort_by_key(Value::to_string);
         let secrets = objects::<Secret>(bed.client.clone(), &bed.namespace).await;
         let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
@@ -196,7 +196,7 @@ impl Scenario for Story {
         state
     }
 
-    /// Without the names that differ from telling to telling.
+    /// Masks the names that differ between runs.
     fn mask(&self, told: &Told, text: &str) -> String {
         let bed = &told.bed;
         let plan = Regex::new("-plan-[0-9]{8}-[0-9]{6}-[0-9a-f]{12}").unwrap();
