@@ -1,9 +1,9 @@
-//! The account as which Flux installs a release.
+//! The ServiceAccount that Flux installs a release with.
 //!
-//! A chart is a program of somebody else, and its values are the tenant's: what it may create is decided by an account of
-//! the instance's own namespace, and never by Flux's own, which may do everything. The account is bound to one
-//! `ClusterRole`, which is shipped with the operator's own rights and grants nothing beyond the namespace. The operator
-//! may bind that role and no other.
+//! A chart is third-party code, and the tenant chooses its values: a ServiceAccount in the instance's namespace limits
+//! what the chart may create, instead of Flux's own, which may do everything. It is bound to one `ClusterRole`, which
+//! is shipped with the operator's own RBAC rules and grants nothing beyond the namespace. The operator may bind that
+//! role and no other.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -13,31 +13,31 @@ use serde_json::{Value, json};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::MANAGED_BY;
 
-/// The `ClusterRole` of what GitLab's chart creates in a namespace.
+/// The `ClusterRole` for what GitLab's chart creates in a namespace.
 pub const ROLE: &str = "stanchion:gitlab-release";
-/// The group of roles and their bindings.
+/// The API group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Says for which instance something was made that has no owner.
+/// Names the instance of an object that has no owner reference.
 pub const INSTANCE: &str = "stanchion.dev/gitlab-instance";
 
-/// The name of an instance's account, and of its binding.
+/// The name of an instance's ServiceAccount, and of its binding.
 pub fn name(instance: &str) -> String {
     format!("{instance}-gitlab-release")
 }
 
-/// The account. It has no owner: Flux uninstalls as this account, and skips that without a word when the account is gone.
-/// A garbage collector that begins with what an instance owns would take it away too early.
+/// The ServiceAccount. It has no owner reference: Flux uninstalls with this ServiceAccount, and silently skips the
+/// uninstall if it is gone. Garbage collection could delete it too early.
 pub fn account(instance: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": { "name": name(instance), "labels": { INSTANCE: instance } },
-        // No pod runs as this account.
+        // No pod runs with this ServiceAccount.
         "automountServiceAccountToken": false,
     })
 }
 
-/// Its rights.
+/// Binds the ServiceAccount to its role.
 pub fn binding(instance: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
@@ -48,14 +48,14 @@ pub fn binding(instance: &str, namespace: &str) -> Value {
     })
 }
 
-/// Whether the operator made this for the instance. An account that somebody else made under this name may have rights
-/// that nobody meant for a chart.
+/// Whether the operator created this for the instance. A ServiceAccount that somebody else created under this name may
+/// have any permissions.
 pub fn is_ours(meta: &ObjectMeta, instance: &str) -> bool {
     let label = |name: &str| meta.labels.as_ref()?.get(name).map(String::as_str);
     label(MANAGED_BY.0) == Some(MANAGED_BY.1) && label(INSTANCE) == Some(instance)
 }
 
-/// What there is of an instance's account.
+/// The existing ServiceAccount and binding of an instance.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The account.
@@ -65,7 +65,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// What has the name of the account or of its binding, and was made by somebody else.
+    /// An object with the name of the ServiceAccount or its binding that somebody else created.
     pub fn somebody_elses(&self, instance: &str) -> Option<String> {
         let metas = [
             ("ServiceAccount", self.account.as_ref().map(Resource::meta)),
@@ -78,7 +78,7 @@ impl Found {
     }
 }
 
-/// What the operator itself needs for that.
+/// The RBAC rules that the operator needs for that.
 pub(crate) fn operator_rules() -> Vec<Rule> {
     const MAKE: &[&str] = &["get", "create", "patch", "delete"];
     vec![
@@ -88,18 +88,18 @@ pub(crate) fn operator_rules() -> Vec<Rule> {
     ]
 }
 
-/// What [`ROLE`] grants: what GitLab's chart creates in a namespace as the operator configures it, and what Helm and Flux
-/// need to see of it.
+/// The rules of [`ROLE`]: what GitLab's chart creates in a namespace with the operator's values, and what Helm and Flux
+/// need to read.
 ///
-/// Left out on purpose, although charts can create them: `NetworkPolicies`, with which a tenant could open what an
+/// Intentionally left out, although charts can create them: `NetworkPolicies`, with which a tenant could open what an
 /// administrator has closed; `ServiceMonitors`, which can read files of Prometheus; quotas and limits; pods and `exec`;
-/// everything without a namespace. Roles and their bindings are in it, because the chart's own Jobs have some: the API
-/// server lets nobody put more into them than they have themselves.
+/// everything without a namespace. Roles and their bindings are included, because the chart's own Jobs have some: the
+/// API server prevents privilege escalation by them.
 pub fn release_rules() -> Vec<Rule> {
     const ALL: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
     const SEE: &[&str] = &["get", "list", "watch"];
     vec![
-        // Helm keeps its releases in Secrets.
+        // Helm stores its releases in Secrets.
         Rule::new(
             "",
             &[
@@ -117,7 +117,7 @@ pub fn release_rules() -> Vec<Rule> {
         Rule::new("policy", &["poddisruptionbudgets"], ALL),
         Rule::new("networking.k8s.io", &["ingresses"], ALL),
         Rule::new(RBAC, &["rolebindings", "roles"], ALL),
-        // With global.ingress.configureCertmanager and with global.gatewayApi.
+        // For global.ingress.configureCertmanager and global.gatewayApi.
         Rule::new("cert-manager.io", &["issuers"], ALL),
         Rule::new(
             "gateway.networking.k8s.io",
@@ -134,7 +134,7 @@ pub fn release_rules() -> Vec<Rule> {
 mod tests {
     use super::*;
 
-    /// The role is given to every namespace with an instance: it must not lead out of it.
+    /// Every namespace with an instance gets the role: it must not grant anything outside of the namespace.
     #[test]
     fn the_role_grants_nothing_beyond_a_namespace_and_no_way_to_more() {
         for rule in release_rules() {
@@ -151,7 +151,8 @@ mod tests {
                     !["bind", "escalate", "impersonate", "deletecollection"].contains(word),
                     "{rule:?}"
                 );
-                // Tokens of others, commands in their pods, what closes a namespace, what reads files of others.
+                // No tokens or commands in other pods, nothing that restricts a namespace, nothing that reads files of
+                // others.
                 assert!(
                     !word.contains('/')
                         && !["networkpolicies", "resourcequotas", "limitranges"].contains(word),

@@ -1,4 +1,5 @@
-//! Where charts may come from. A chart is a program that runs in the cluster: only an administrator decides whose.
+//! Allowed chart repositories. A chart is code that runs in the cluster: only an administrator decides which are
+//! allowed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +11,11 @@ pub const GITLAB: &str = "https://charts.gitlab.io";
 /// The registry of the group that GitLab's charts belong to.
 pub const GITLAB_OCI: &str = "oci://registry.gitlab.com/gitlab-org/charts";
 
-/// The address of a chart repository, in the one spelling in which addresses are compared.
+/// The address of a chart repository, in a canonical form for comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(String);
 
-/// A text that is no address of a chart repository.
+/// A text that is not an address of a chart repository.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "is no address of a chart repository: write a scheme (https or oci), a host and perhaps a port and a path, such as \
@@ -23,12 +24,12 @@ pub struct Address(String);
 pub struct NotAnAddress;
 
 impl Address {
-    /// The address, as Flux is told it.
+    /// The address as Flux gets it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the way there is encrypted and the server verified.
+    /// Whether the connection is encrypted and the server verified.
     fn is_secure(&self) -> bool {
         !self.0.starts_with("http://")
     }
@@ -37,8 +38,8 @@ impl Address {
 impl FromStr for Address {
     type Err = NotAnAddress;
 
-    /// Scheme and host do not depend on upper and lower case, and a slash at the end means nothing. Everything that two
-    /// readers could understand differently (users, queries, fragments, escapes, dots as segments) is refused.
+    /// Scheme and host are case-insensitive, and a trailing slash is ignored. Everything ambiguous (users, queries,
+    /// fragments, escapes, dot segments) is refused.
     fn from_str(text: &str) -> Result<Self, NotAnAddress> {
         let (scheme, rest) = text.split_once("://").ok_or(NotAnAddress)?;
         let scheme = scheme.to_ascii_lowercase();
@@ -72,13 +73,13 @@ impl fmt::Display for Address {
     }
 }
 
-/// What tenants may do.
+/// The permissions of tenants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenants {
-    /// Everything, as with the operator that these objects were first made for: Flux installs whatever a tenant names, with
-    /// its own rights.
+    /// Whether tenants are trusted, as in the original operator: Flux installs any chart that a tenant names, with its
+    /// own permissions.
     pub trusted: bool,
-    /// The repositories that everybody may use. The first is the one of instances that name none.
+    /// The repositories that every instance may use. The first is the default.
     pub repositories: Vec<Address>,
 }
 
@@ -94,13 +95,13 @@ impl Default for Tenants {
     }
 }
 
-/// A repository that an instance may not use, in a sentence.
+/// The message for a repository that an instance may not use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub String);
 
 impl Tenants {
-    /// Where the chart of an instance comes from. What an instance names must be allowed to everybody, or be what an
-    /// administrator gave it by its profile or the version map.
+    /// The chart repository of an instance. It must be allowed for every instance, or be set by an administrator in the
+    /// profile or the version map.
     pub fn repository(
         &self,
         named: Option<&ChartRepository>,
@@ -159,7 +160,7 @@ impl Tenants {
     }
 }
 
-/// An address for the list of those that everybody may use: an unencrypted one is none.
+/// An address for the list of allowed repositories, which must be encrypted.
 pub fn allowed(text: &str) -> Result<Address, NotAnAddress> {
     let address: Address = text.parse()?;
     address.is_secure().then_some(address).ok_or(NotAnAddress)

@@ -1,8 +1,8 @@
-//! What Helm itself remembers of a release: the predecessor of an instance may be a plain `helm install`.
+//! Reads Helm's own record of a release: the predecessor of an instance may be a plain `helm install`.
 //!
-//! Helm keeps each revision in a Secret, as compressed JSON that has the whole chart in it. Only the few words that say
-//! which chart it was are kept of it. The Secret is the tenant's, so nothing of it is trusted: not its size, not what it
-//! grows to, not its numbers.
+//! Helm stores each revision in a Secret, as compressed JSON that includes the whole chart. Only the name and the
+//! versions of the chart are kept. The tenant controls the Secret, so nothing in it is trusted: not its size, not its
+//! uncompressed size, not its numbers.
 
 use std::io::Read;
 
@@ -17,9 +17,9 @@ use crate::flux::Running;
 
 /// The type of the Secrets.
 const TYPE: &str = "helm.sh/release.v1";
-/// How a compressed release begins.
+/// The first bytes of a compressed release.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// How many bytes of a release are read at most. GitLab's have less than half of that.
+/// The largest uncompressed release, in bytes. GitLab's have less than half of that.
 const LARGEST: u64 = 32 << 20;
 
 /// A release that Helm has deployed.
@@ -31,13 +31,13 @@ pub struct Deployed {
     pub running: Running,
 }
 
-/// Why a Secret of Helm's says nothing.
+/// Why a Secret of Helm cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// It is something else.
+    /// It is not a release.
     #[error("it is no release of Helm")]
     NotARelease,
-    /// It is one, and cannot be read.
+    /// It is a release, but cannot be read.
     #[error("it cannot be read as a release of Helm 3 or newer")]
     Malformed,
 }
@@ -61,7 +61,7 @@ struct Metadata {
     app_version: String,
 }
 
-/// The labels of the revision that runs.
+/// The label selector of the deployed revision.
 pub fn selector(release: &str) -> String {
     format!("owner=helm,name={release},status=deployed")
 }
@@ -75,7 +75,7 @@ pub fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
     revisions.into_iter().max_by_key(revision)?.name
 }
 
-/// Reads a revision. Takes up to a moment of computing, and no memory for what is not kept.
+/// Reads a revision. Decompression takes a moment; nothing but the result is kept in memory.
 pub fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
     if secret.type_.as_deref() != Some(TYPE) {
         return Err(Unreadable::NotARelease);
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// A megabyte of a Secret can be a gigabyte of zeros: no more is unpacked than a release could need.
+    /// A Secret of a megabyte can expand to a gigabyte of zeros: decompression stops at the limit.
     #[test]
     fn a_release_that_never_ends_is_given_up() {
         let mut endless = br#"{"manifest":""#.to_vec();

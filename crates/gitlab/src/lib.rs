@@ -2,17 +2,17 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`versions`] | which chart installs which version, and over which versions an upgrade leads |
+//! | [`versions`] | which chart installs which version, and the required upgrade stops |
 //! | [`backends`] | the database, Redis and Elasticsearch that other operators run for an instance |
-//! | [`storage`] | the buckets, and the three forms in which GitLab's parts want to be told of them |
-//! | [`values`] | what the chart is told |
-//! | [`flux`] | what Flux is told, and what it says |
-//! | [`account`] | as whom Flux installs: never as itself |
-//! | [`charts`] | where charts may come from |
-//! | [`helm`] | what a plain `helm install` left behind |
-//! | [`record`] | what outlives an instance: the version that ran last |
+//! | [`storage`] | the buckets, in the three formats that GitLab's parts need |
+//! | [`values`] | the chart's values |
+//! | [`flux`] | the objects of Flux, and their status |
+//! | [`account`] | the ServiceAccount that Flux installs with |
+//! | [`charts`] | allowed chart repositories |
+//! | [`helm`] | reads the release of a plain `helm install` |
+//! | [`record`] | the record of the last version, which outlives an instance |
 //! | [`instance`] | the controller: validate, observe, plan, apply, report |
-//! | [`login`] | how GitLab reaches its database, Redis and mail server |
+//! | [`login`] | GitLab's logins to its database, Redis and mail server |
 
 pub mod account;
 pub mod backends;

@@ -1,4 +1,4 @@
-//! How GitLab reaches what it stands on: addresses, and the Secrets in which the passwords are. No password is in here.
+//! GitLab's logins: addresses, and the Secrets that have the passwords. Contains no password.
 
 /// An address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct SecretKey {
 /// The database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Psql {
-    /// Where the application connects to.
+    /// The address for the application.
     pub address: Address,
-    /// The server itself, where the address above is a pooler's: migrations and backups need sessions of their own.
+    /// The server itself, if the address above is a pooler: migrations and backups need their own sessions.
     pub behind_pooler: Option<Address>,
     /// Database.
     pub database: String,
@@ -36,20 +36,20 @@ pub struct Psql {
 /// Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisLogin {
-    /// How the leading server is found.
+    /// How to find the master.
     pub server: RedisServer,
     /// The password.
     pub password: SecretKey,
 }
 
-/// How the leading Redis is found.
+/// How to find the master of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedisServer {
-    /// It is always the same.
+    /// At a fixed address.
     At(Address),
-    /// Sentinels know.
+    /// From the Sentinels.
     Asked {
-        /// What the sentinels call the group of servers.
+        /// The Sentinels' name for the group of servers.
         master: String,
         /// The sentinels.
         sentinels: Vec<Address>,
@@ -59,18 +59,18 @@ pub enum RedisServer {
 /// The mail server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// Who logs in there, if anybody has to.
+    /// The user, if the server needs a login.
     pub username: Option<String>,
     /// The password.
     pub password: Option<SecretKey>,
-    /// How: `login`, `plain`, `cram_md5`; nothing for no login.
+    /// The method: `login`, `plain`, `cram_md5`; `None` without a login.
     pub authentication: Option<String>,
-    /// Whether the connection is encrypted once it stands.
+    /// Whether to encrypt with STARTTLS.
     pub starttls: bool,
     /// The sender.
     pub from: Option<String>,
-    /// Where answers go.
+    /// The address for replies.
     pub reply_to: Option<String>,
 }

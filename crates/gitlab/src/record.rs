@@ -1,8 +1,8 @@
-//! What outlives an instance remembers the version that ran last: migrations of its database cannot be undone, and the
-//! database stays when the instance goes.
+//! Records the version that ran last, beyond the life of an instance: database migrations cannot be undone, and the
+//! database stays when the instance is deleted.
 //!
-//! GitLab's database does not say which version it belongs to. So a `ConfigMap` beside it does, and names the database
-//! that it speaks of: another database has another history.
+//! GitLab's database does not contain its version. So a `ConfigMap` records it, together with the identity of the
+//! database: another database has another history.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub fn object(instance: &str, version: Version, database: &str) -> Value {
     })
 }
 
-/// The version that ran last on this database, as far as the record says.
+/// The version that ran last on this database, if recorded.
 pub fn version(record: &ConfigMap, database: &str) -> Option<Version> {
     let data = record.data.as_ref()?;
     let is_same = data.get(DATABASE).map(String::as_str) == Some(database);

@@ -1,4 +1,4 @@
-//! What the controller of this crate needs of its process.
+//! State that the controller shares with its process.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use stanchion_postgres::Pools;
 
 use crate::charts::Tenants;
 
-/// What the controller needs. Clones share it.
+/// State that the controller needs. Clones share it.
 #[derive(Clone)]
 pub struct Setup {
     /// The connections of this process.
     pub pools: Pools,
-    /// Tells whether a Secret has changed, without keeping it.
+    /// Detects changed Secrets without keeping them.
     pub fingerprints: Arc<FingerprintKey>,
-    /// What tenants may do.
+    /// The permissions of tenants.
     pub tenants: Arc<Tenants>,
 }

@@ -1,4 +1,4 @@
-//! What is brought along: a database, a Redis, a mail server, as the user's Secrets describe them.
+//! Reads what users provide in their Secrets: a database, a Redis, a mail server.
 
 use k8s_openapi::api::core::v1::Secret;
 
@@ -6,10 +6,10 @@ use super::keys::{Keys, Unusable};
 use super::{DATABASE, USERNAME};
 use crate::login::{Mail, Psql, RedisLogin, RedisServer};
 
-/// The ways to log in to a mail server that GitLab knows.
+/// The authentication methods for mail servers that GitLab supports.
 const AUTHENTICATIONS: [&str; 3] = ["login", "plain", "cram_md5"];
 
-/// The database: `host`, `port`, `password`; `database` and `username` where they are not the usual ones.
+/// The database: `host`, `port`, `password`; optionally `database` and `username`.
 pub fn psql(secret: &Secret) -> Result<Psql, Unusable> {
     let mut keys = Keys::of(secret);
     let psql = Psql {
@@ -32,8 +32,8 @@ pub fn redis(secret: &Secret) -> Result<RedisLogin, Unusable> {
     keys.finish(login)
 }
 
-/// The mail server: `host`, `port`; `username` and `password`, both or none; `from`, `replyTo`, `authentication` (one of
-/// those that GitLab knows, `login` by default) and `starttls` (`true` by default).
+/// The mail server: `host`, `port`; `username` and `password`, both or neither; `from`, `replyTo`, `authentication`
+/// (one that GitLab supports, `login` by default) and `starttls` (`true` by default).
 pub fn mail(secret: &Secret) -> Result<Mail, Unusable> {
     let mut keys = Keys::of(secret);
     let address = keys.address("host", "port");

@@ -1,4 +1,4 @@
-//! Elasticsearch, run by Elastic's operator. The chart has no value for it: what GitLab's settings need is in the status.
+//! Elasticsearch, run by Elastic's operator. The chart has no value for it: the status has what GitLab's settings need.
 
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
@@ -11,12 +11,12 @@ use super::pods::claim;
 use super::wish::ElasticsearchWish;
 use super::{Readiness, observed, text};
 
-/// The version that is made: the newest of 8 that was known when this was written. It was not tried with GitLab here.
+/// The version to create: the newest of 8 that was known when this was written. It was not tested with GitLab.
 const VERSION: &str = "8.17.0";
-/// The disk of a node when nobody says how large.
+/// Default disk size of a node.
 const DISK: &str = "20Gi";
 
-/// The kinds that it takes.
+/// The kinds that it needs.
 pub static KINDS: [&Foreign; 1] = [&ELASTICSEARCH];
 
 /// The name of an instance's Elasticsearch.
@@ -31,7 +31,7 @@ pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
     let mut nodes = json!({
         "name": "default",
         "count": wish.nodes,
-        // Otherwise each node of the cluster would need a kernel setting that only its administrator can make.
+        // Otherwise each node would need a kernel setting that only the cluster's administrator can make.
         "config": { "node.store.allow_mmap": false },
         "volumeClaimTemplates": [{
             "metadata": { "name": "elasticsearch-data" },
@@ -39,7 +39,7 @@ pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
         }],
     });
     if pod != json!({}) {
-        // A template without its container is refused; what it does not say of it, Elastic's operator does.
+        // A template without its container is refused; Elastic's operator fills in the rest.
         pod["containers"] = json!([{ "name": "elasticsearch" }]);
         nodes["podTemplate"] = json!({ "spec": pod });
     }
@@ -47,7 +47,7 @@ pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
     kinds::object(&ELASTICSEARCH, &name(wish.instance), &spec)
 }
 
-/// Whether it can be used. One node alone is never green: there is no other for its copies.
+/// Whether it can be used. A single node is never green, because there is no other node for replicas.
 pub fn readiness(object: &DynamicObject) -> Readiness {
     let name = object.name_any();
     match (text(object, "/status/phase"), text(object, "/status/health")) {
@@ -65,7 +65,7 @@ pub fn readiness(object: &DynamicObject) -> Readiness {
     }
 }
 
-/// Where it is.
+/// Its address.
 pub fn address(instance: &str, namespace: &str) -> ElasticsearchAddress {
     let name = name(instance);
     ElasticsearchAddress {

@@ -1,4 +1,4 @@
-//! Reading a Secret: everything that is wrong with it is said at once, and no value of it is ever shown.
+//! Reads a Secret, reports everything that is wrong with it at once, and never shows its values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use kube::ResourceExt as _;
 
 use crate::login::{Address, SecretKey};
 
-/// A Secret that does not have what it should.
+/// A Secret with missing or invalid keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Unusable {
     /// The Secret's name.
     pub secret: String,
     /// The keys that are missing or empty.
     pub missing: Vec<&'static str>,
-    /// The keys whose values cannot be used, and what they should be.
+    /// The keys with invalid values, and what is expected.
     pub wrong: Vec<(&'static str, &'static str)>,
 }
 
@@ -35,8 +35,8 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// The keys of a Secret. What is missing or wrong is collected while it is read; a value read then stands for nothing,
-/// and only [`Keys::finish`] hands anything out.
+/// The keys of a Secret. Errors are collected while it is read; a value that is read after an error is a placeholder,
+/// and only [`Keys::finish`] returns a result.
 pub(super) struct Keys<'a> {
     data: Option<&'a BTreeMap<String, ByteString>>,
     found: Unusable,
@@ -54,7 +54,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A text that may be missing. Blanks around it are not part of it: files end with a new line.
+    /// An optional text. White space around it is removed: files end with a new line.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<String> {
         let ByteString(bytes) = self.data?.get(key)?;
         let Ok(text) = std::str::from_utf8(bytes) else {
@@ -64,7 +64,7 @@ impl<'a> Keys<'a> {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(super) fn text(&mut self, key: &'static str) -> String {
         let before = self.found.wrong.len();
         let text = self.optional(key);
@@ -88,7 +88,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A value that must be there and is for somebody else to read.
+    /// A required value that only GitLab's pods read.
     pub(super) fn sealed(&mut self, key: &'static str) -> SecretKey {
         if !self.has(key) {
             self.found.missing.push(key);
@@ -99,18 +99,18 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether there is something under this key.
+    /// Whether the key has a value.
     pub(super) fn has(&self, key: &str) -> bool {
         let value = self.data.and_then(|data| data.get(key));
         value.is_some_and(|value| !value.0.is_empty())
     }
 
-    /// Notes that a value cannot be used.
+    /// Records an invalid value.
     pub(super) fn wrong(&mut self, key: &'static str, expected: &'static str) {
         self.found.wrong.push((key, expected));
     }
 
-    /// What was made of the values, if nothing was wrong with any of them.
+    /// The result, if no value was missing or invalid.
     pub(super) fn finish<T>(self, value: T) -> Result<T, Unusable> {
         if self.found.missing.is_empty() && self.found.wrong.is_empty() {
             Ok(value)

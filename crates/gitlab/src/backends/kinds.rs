@@ -1,4 +1,5 @@
-//! The custom resources of other operators. They are written and read as JSON: which fields there are is theirs to say.
+//! The custom resources of third-party operators. They are written and read as JSON, because their fields are not
+//! defined here.
 
 use serde_json::{Value, json};
 use stanchion_kernel::foreign::Foreign;
@@ -12,9 +13,9 @@ pub static PERCONA: Foreign = Foreign {
 };
 /// A Redis of one server.
 pub static REDIS: Foreign = redis("Redis", "redis");
-/// A Redis of several servers, one of which leads.
+/// A Redis of several servers, one of which is the master.
 pub static REDIS_REPLICATION: Foreign = redis("RedisReplication", "redisreplications");
-/// Those who know which one leads.
+/// The Sentinels, which know the master.
 pub static REDIS_SENTINEL: Foreign = redis("RedisSentinel", "redissentinels");
 /// An Elasticsearch of Elastic's operator.
 pub static ELASTICSEARCH: Foreign = Foreign {
@@ -33,7 +34,7 @@ const fn redis(kind: &'static str, plural: &'static str) -> Foreign {
     }
 }
 
-/// An object of such a kind, in its best version.
+/// An object of such a kind, in its preferred version.
 pub(super) fn object(kind: &Foreign, name: &str, spec: &Value) -> Value {
     let version = kind.versions.first().copied().unwrap_or_default();
     json!({

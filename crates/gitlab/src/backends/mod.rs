@@ -1,16 +1,16 @@
-//! What other operators run for an instance, and how GitLab logs in to it: rendering and reading, no I/O.
+//! Backends that other operators run for an instance, and GitLab's logins to them: rendering and reading, no I/O.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`wish`] | what is asked for: the spec over the profile over what is built in |
+//! | [`wish`] | the requested backends: the spec overrides the profile, which overrides the defaults |
 //! | [`kinds`] | the custom resources of the other operators |
 //! | [`percona`] | PostgreSQL: a `PerconaPGCluster` |
 //! | [`redis`] | Redis: a `Redis`, or a `RedisReplication` with a `RedisSentinel` |
 //! | [`elasticsearch`] | Elasticsearch: an `Elasticsearch` |
-//! | [`brought`] | what is brought along instead, and the mail server: the user's Secrets |
-//! | [`keys`] | reading a Secret so that everything that is wrong with it is said at once |
+//! | [`brought`] | what users provide instead, and the mail server: the users' Secrets |
+//! | [`keys`] | reads a Secret and reports everything that is wrong with it at once |
 //!
-//! Nothing here is owned by the instance: databases outlive it.
+//! The instance owns none of these objects: databases outlive it.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,22 +29,22 @@ pub mod wish;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-/// GitLab's database, unless somebody brings one of another name.
+/// Default name of GitLab's database.
 pub const DATABASE: &str = "gitlabhq_production";
-/// GitLab's role, unless somebody brings one of another name.
+/// Default name of GitLab's role.
 pub const USERNAME: &str = "gitlab";
 
-/// Whether something can be used.
+/// Whether a backend can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// It can.
     Ready,
-    /// Not yet; the sentence says what is missing.
+    /// Not yet; the message says what is missing.
     NotYet(String),
 }
 
 impl Readiness {
-    /// Ready only if both are; the first that is not says why.
+    /// Ready only if both are; the first that is not gives the message.
     #[must_use]
     pub fn and(self, other: impl FnOnce() -> Self) -> Self {
         match self {
@@ -59,7 +59,7 @@ impl Readiness {
     }
 }
 
-/// Whether what a controller says in the status is about the spec as it is now. One that does not say is believed.
+/// Whether the status is for the current generation. A status without a generation counts as current.
 fn observed(object: &DynamicObject) -> bool {
     let observed = object
         .data
@@ -68,7 +68,7 @@ fn observed(object: &DynamicObject) -> bool {
     observed.is_none() || observed >= object.metadata.generation
 }
 
-/// A text of an object, by its path.
+/// A string field of an object, by its path.
 fn text<'a>(object: &'a DynamicObject, path: &str) -> Option<&'a str> {
     object.data.pointer(path).and_then(Value::as_str)
 }

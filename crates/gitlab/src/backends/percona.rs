@@ -1,7 +1,7 @@
 //! PostgreSQL, run by Percona's operator.
 //!
-//! GitLab's tables belong into the schema `public`, where its migrations look for them, and one of the extensions that
-//! it needs takes a superuser: both are said here, or the first migration fails.
+//! GitLab's migrations expect its tables in the schema `public`, and one of its extensions needs a superuser: without
+//! both, the first migration fails.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
@@ -16,19 +16,19 @@ use super::wish::PostgresWish;
 use super::{DATABASE, Readiness, USERNAME, observed, text};
 use crate::login::Psql;
 
-/// The disk of a server, and of the backups, when nobody says how large.
+/// Default disk size of a server, and of the backups.
 const DISK: &str = "20Gi";
-/// The poolers, so that one can be replaced while the other works.
+/// Number of poolers, so that one can be replaced while the other works.
 const POOLERS: u32 = 2;
-/// The key under which the first statements are.
+/// The key of the initial statements.
 const INIT: &str = "init.sql";
-/// Extensions that GitLab needs. An owner of the database may not create the last one.
+/// Extensions that GitLab needs. The owner of the database may not create the last one.
 const EXTENSIONS: [&str; 3] = ["pg_trgm", "btree_gist", "amcheck"];
-/// The first version in which nobody may write into `public` unless told so.
+/// The first version in which PUBLIC may not create in `public` by default.
 const CLOSED_PUBLIC: u32 = 15;
 
-/// The images of each major version, as of version 3.0.0 of the operator. Its plain installation has no images of its
-/// own: a cluster that names none is never started. Majors that are not here are left to an operator that has.
+/// The images of each major version, as of version 3.0.0 of the operator. Its plain installation has no default images:
+/// a cluster without images never starts. Major versions that are not listed are left to an operator that has defaults.
 const IMAGES: [(u32, &str); 5] = [
     (14, "docker.io/percona/percona-distribution-postgresql:14.23-1"),
     (15, "docker.io/percona/percona-distribution-postgresql:15.18-1"),
@@ -39,7 +39,7 @@ const IMAGES: [(u32, &str); 5] = [
 const PGBOUNCER_IMAGE: &str = "docker.io/percona/percona-pgbouncer:1.25.2-1";
 const PGBACKREST_IMAGE: &str = "docker.io/percona/percona-pgbackrest:2.58.0-2";
 
-/// The kinds that it takes.
+/// The kinds that it needs.
 pub static KINDS: [&Foreign; 1] = [&PERCONA];
 
 /// The name of an instance's cluster.
@@ -47,12 +47,12 @@ pub fn name(instance: &str) -> String {
     format!("{instance}-pg")
 }
 
-/// The name of the Secret that the operator makes for GitLab's role.
+/// The name of the Secret that Percona's operator creates for GitLab's role.
 pub fn secret_name(instance: &str) -> String {
     format!("{}-pguser-{USERNAME}", name(instance))
 }
 
-/// The name of the `ConfigMap` with the first statements.
+/// The name of the `ConfigMap` with the initial statements.
 pub fn init_name(instance: &str) -> String {
     format!("{}-init", name(instance))
 }
@@ -92,8 +92,8 @@ pub fn cluster(wish: &PostgresWish<'_>) -> Value {
     object(&PERCONA, &name(wish.instance), &spec)
 }
 
-/// Backups on a disk of their own: the whole once a week, what has changed every day. Without a retention they would be
-/// kept until the disk is full, and then the database stands still.
+/// Backups on a separate disk: a full one every week, an incremental one every day. Without a retention they would fill
+/// the disk, and the database would stop.
 fn backups(wish: &PostgresWish<'_>) -> Value {
     let mut pgbackrest = json!({
         "image": PGBACKREST_IMAGE,
@@ -114,8 +114,8 @@ fn backups(wish: &PostgresWish<'_>) -> Value {
     json!({ "pgbackrest": pgbackrest })
 }
 
-/// The first statements, which the operator has run by a superuser, once, when the database is there. They can be run
-/// again; a failure is not passed over, or GitLab's would be the first to be seen.
+/// The initial statements, which Percona's operator runs as superuser, once, when the database exists. They are
+/// idempotent; an error stops them, because otherwise it would first show as a failure of GitLab.
 pub fn init(instance: &str) -> Value {
     let extensions = EXTENSIONS.map(|extension| format!("CREATE EXTENSION IF NOT EXISTS {extension};\n"));
     let statements = format!(
@@ -130,7 +130,7 @@ pub fn init(instance: &str) -> Value {
     })
 }
 
-/// The major version of a cluster that is there.
+/// The major version of an existing cluster.
 pub fn version(cluster: Option<&DynamicObject>) -> Option<u32> {
     let version = cluster?.data.pointer("/spec/postgresVersion")?.as_u64()?;
     u32::try_from(version).ok()
@@ -162,7 +162,7 @@ pub fn readiness(cluster: &DynamicObject) -> Readiness {
     }
 }
 
-/// The login, from the Secret that the operator made.
+/// The login, from the Secret that Percona's operator created.
 pub fn psql(secret: &Secret, pgbouncer: bool) -> Result<Psql, Unusable> {
     let mut keys = Keys::of(secret);
     let server = keys.address("host", "port");

@@ -1,11 +1,11 @@
-//! What the pods of all backends have in common: where they run and which disks they have.
+//! What the pods of all backends share: their placement and their disks.
 
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Volume;
 
 use super::wish::Placement;
 
-/// A claim for a disk that one pod writes to.
+/// A claim for a disk of one pod.
 pub(super) fn claim(storage: &Volume, size: &str) -> Value {
     let size = storage.size.as_ref().map_or(size, |size| size.0.as_str());
     let mut claim = json!({
@@ -19,7 +19,7 @@ pub(super) fn claim(storage: &Volume, size: &str) -> Value {
 }
 
 impl Placement<'_> {
-    /// Writes it into an object with the fields of a pod. What is not stated is not written.
+    /// Writes the placement into an object with the fields of a pod. Empty fields are not written.
     pub(super) fn place(&self, pod: &mut Value) {
         if !self.node_selector.is_empty() {
             pod["nodeSelector"] = json!(self.node_selector);
@@ -27,7 +27,7 @@ impl Placement<'_> {
         self.tolerate(pod);
     }
 
-    /// The same, for kinds that have no `nodeSelector`: their affinity can say as much.
+    /// The same, for kinds without a `nodeSelector`, by node affinity.
     pub(super) fn place_by_affinity(&self, pod: &mut Value) {
         if !self.node_selector.is_empty() {
             let labels = self.node_selector.iter();

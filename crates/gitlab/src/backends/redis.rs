@@ -1,7 +1,7 @@
 //! Redis, run by OT-CONTAINER-KIT's operator.
 //!
-//! Its custom resources say nothing about how they do: their `StatefulSets` have to be asked. It makes no password
-//! either, so that one is made for it, once.
+//! Its custom resources have no status, so readiness comes from their `StatefulSets`. It generates no password either,
+//! so this controller generates one, once.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,13 +18,13 @@ use crate::login::{Address, RedisLogin, RedisServer, SecretKey};
 /// The images, of the same version.
 const SERVER_IMAGE: &str = "quay.io/opstree/redis:v7.0.15";
 const SENTINEL_IMAGE: &str = "quay.io/opstree/redis-sentinel:v7.0.15";
-/// The disk of a server when nobody says how large.
+/// Default disk size of a server.
 const DISK: &str = "5Gi";
-/// The Sentinels, however many servers there are: most of them must agree that one is gone.
+/// Number of Sentinels, independent of the number of servers: a majority must agree that a server is gone.
 const SENTINELS: u32 = 3;
 /// How many must agree.
 const QUORUM: &str = "2";
-/// What the Sentinels call the servers.
+/// The Sentinels' name for the servers.
 const MASTER: &str = "gitlab";
 /// The key of the password.
 const PASSWORD: &str = "password";
@@ -62,7 +62,7 @@ pub fn kinds(topology: Topology) -> &'static [&'static Foreign] {
     }
 }
 
-/// What it consists of, each with its kind.
+/// The objects of a Redis, each with its kind.
 pub fn objects(wish: &RedisWish<'_>) -> Vec<(&'static Foreign, Value)> {
     match wish.topology {
         Topology::Standalone => vec![object(&REDIS, wish, server(wish))],
@@ -79,7 +79,7 @@ pub fn objects(wish: &RedisWish<'_>) -> Vec<(&'static Foreign, Value)> {
 
 fn object(kind: &'static Foreign, wish: &RedisWish<'_>, mut spec: Value) -> (&'static Foreign, Value) {
     wish.placement.place(&mut spec);
-    // The images run as this user, and the disks have to be theirs.
+    // The images run as this user, who must own the disks.
     spec["podSecurityContext"] = json!({ "runAsUser": 1000, "fsGroup": 1000 });
     (kind, kinds::object(kind, &name(wish.instance), &spec))
 }
@@ -108,7 +108,7 @@ fn sentinels(wish: &RedisWish<'_>) -> Value {
     })
 }
 
-/// The `StatefulSets` that tell how a Redis of this topology does.
+/// The `StatefulSets` that show the readiness of a Redis of this topology.
 pub fn stateful_sets(instance: &str, topology: Topology) -> Vec<String> {
     let servers = name(instance);
     match topology {
@@ -120,7 +120,7 @@ pub fn stateful_sets(instance: &str, topology: Topology) -> Vec<String> {
     }
 }
 
-/// Whether all servers of this `StatefulSet` can be used; nothing, if it is not there.
+/// Whether all servers of this `StatefulSet` are ready; not ready if it does not exist.
 pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
     let Some(set) = set else {
         return Readiness::NotYet(format!(
@@ -138,7 +138,7 @@ pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
     }
 }
 
-/// The login. Sentinels have no password, and each is named: whichever is asked must not be one that is gone.
+/// The login. Sentinels have no password, and all of them are listed, because one may be gone.
 pub fn login(wish: &RedisWish<'_>) -> RedisLogin {
     let name = name(wish.instance);
     let domain = format!("{}.svc", wish.namespace);

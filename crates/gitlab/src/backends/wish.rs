@@ -1,4 +1,4 @@
-//! What is asked for of each backend: the spec wins over the profile, the profile over what is built in.
+//! The requested backends: the spec overrides the profile, which overrides the defaults.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::Toleration;
 use stanchion_api::gitlab::{GitlabInstanceSpec, ProfileDefaults, Topology, Volume};
 use stanchion_api::loose::Loose;
 
-/// The servers of a backend with `topology: ha` when nobody says how many.
+/// Default number of servers with `topology: ha`.
 const SERVERS: u32 = 3;
-/// The nodes of an Elasticsearch when nobody says how many.
+/// Default number of Elasticsearch nodes.
 const NODES: u32 = 1;
 
-/// An instance, with everything that says something about its backends.
+/// An instance with everything that configures its backends.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
     /// The instance's name.
@@ -33,12 +33,12 @@ pub struct Placement<'a> {
     pub tolerations: &'a [Loose<Toleration>],
 }
 
-/// What a managed PostgreSQL shall be.
+/// A requested managed PostgreSQL.
 #[derive(Clone, Copy, Debug)]
 pub struct PostgresWish<'a> {
     /// The instance's name.
     pub instance: &'a str,
-    /// How many servers, one of which leads.
+    /// The number of servers, one of which is the primary.
     pub servers: u32,
     /// Whether connections go through `PgBouncer`.
     pub pgbouncer: bool,
@@ -50,16 +50,16 @@ pub struct PostgresWish<'a> {
     pub placement: Placement<'a>,
 }
 
-/// What a managed Redis shall be.
+/// A requested managed Redis.
 #[derive(Clone, Copy, Debug)]
 pub struct RedisWish<'a> {
     /// The instance's name.
     pub instance: &'a str,
     /// Its namespace.
     pub namespace: &'a str,
-    /// One server, or several that Sentinels watch over.
+    /// One server, or several with Sentinels.
     pub topology: Topology,
-    /// How many servers.
+    /// The number of servers.
     pub servers: u32,
     /// The disk of each server.
     pub storage: &'a Volume,
@@ -67,12 +67,12 @@ pub struct RedisWish<'a> {
     pub placement: Placement<'a>,
 }
 
-/// What a managed Elasticsearch shall be.
+/// A requested managed Elasticsearch.
 #[derive(Clone, Copy, Debug)]
 pub struct ElasticsearchWish<'a> {
     /// The instance's name.
     pub instance: &'a str,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: u32,
     /// The disk of each node.
     pub storage: &'a Volume,
@@ -81,7 +81,7 @@ pub struct ElasticsearchWish<'a> {
 }
 
 impl<'a> Asking<'a> {
-    /// The database, of this major version.
+    /// The requested database, with this major version.
     pub fn postgres(self, version: u32) -> PostgresWish<'a> {
         let spec = &self.spec.postgres;
         let profile = self.profile.map(|profile| &profile.postgres);
@@ -97,7 +97,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Redis.
+    /// The requested Redis.
     pub fn redis(self) -> RedisWish<'a> {
         let spec = &self.spec.redis;
         let profile = self.profile.map(|profile| &profile.redis);
@@ -112,7 +112,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Elasticsearch.
+    /// The requested Elasticsearch.
     pub fn elasticsearch(self) -> ElasticsearchWish<'a> {
         let spec = &self.spec.elasticsearch;
         let profile = self.profile.and_then(|profile| profile.elasticsearch.nodes);
@@ -149,7 +149,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A spec with these fields beside the required ones.
+    /// A spec with these fields in addition to the required ones.
     pub(crate) fn spec(mut fields: Value) -> GitlabInstanceSpec {
         fields["domains"] = json!({ "gitlab": "git.example.com" });
         serde_json::from_value(fields).unwrap()
@@ -165,7 +165,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Everything that the spec can say about a backend.
+    /// A spec with all fields of backends.
     pub(crate) fn fullest() -> GitlabInstanceSpec {
         let disk = json!({ "size": "100Gi", "storageClass": "fast" });
         spec(json!({
@@ -177,7 +177,7 @@ pub(super) mod tests {
         }))
     }
 
-    /// An object as the cluster has it.
+    /// An object as read from the cluster.
     pub(crate) fn live(fields: Value) -> kube::core::DynamicObject {
         serde_json::from_value(fields).unwrap()
     }

@@ -1,6 +1,6 @@
-//! What Flux is told, and what it says: a `HelmRepository` and a `HelmRelease`.
+//! The objects of Flux: a `HelmRepository` and a `HelmRelease`.
 //!
-//! Flux is of any age: older ones serve other versions, and know nothing of how to retry without rolling back.
+//! All versions of Flux are supported: older ones serve other API versions, and cannot retry without a rollback.
 
 mod objects;
 mod release;
@@ -18,7 +18,7 @@ pub static HELM_RELEASE: Foreign = Foreign {
     versions: &["v2", "v2beta2", "v2beta1"],
 };
 
-/// Where charts are.
+/// The kind of chart repositories.
 pub static HELM_REPOSITORY: Foreign = Foreign {
     group: "source.toolkit.fluxcd.io",
     kind: "HelmRepository",

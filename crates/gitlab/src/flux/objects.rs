@@ -1,4 +1,4 @@
-//! The two objects that tell Flux what to install.
+//! Builds the two objects for Flux.
 
 #![allow(
     clippy::indexing_slicing,
@@ -11,23 +11,23 @@ use stanchion_kernel::foreign::Served;
 
 use super::name;
 
-/// What is to be installed.
+/// The chart to install.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// The name that the object has, or shall have.
+    /// The existing or new name of the object.
     pub object: String,
-    /// The release's own name. `None` leaves it to Flux, as it was left by whoever made the object: another name would
-    /// be another release.
+    /// The name of the Helm release. `None` leaves it to Flux, as in an object that somebody else created: another name
+    /// would be another release.
     pub release: Option<String>,
     /// The chart's version.
     pub version: String,
-    /// What the chart is told.
+    /// The chart's values.
     pub values: Values,
-    /// The account as which Flux installs it. `None` is Flux's own, which may do everything.
+    /// The ServiceAccount that Flux installs with. `None` is Flux's own, which may do everything.
     pub account: Option<String>,
 }
 
-/// Where the chart is.
+/// The chart repository.
 pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &Served) -> Value {
     let mut spec = json!({ "interval": "1h0m0s", "url": repository.url });
     if repository.url.starts_with("oci://") {
@@ -44,8 +44,8 @@ pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &Serv
     })
 }
 
-/// The release. The time that Flux gives a chart by default is too short for GitLab's migrations, and its way out of a
-/// failed upgrade, to roll back, is wrong after them: the database is newer by then.
+/// The release. Flux's default timeout is too short for GitLab's migrations, and its default remediation of a failed
+/// upgrade, a rollback, is wrong after them, because the database is newer by then.
 pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
     let mut spec = json!({
         "interval": "10m0s",
@@ -64,7 +64,7 @@ pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
         spec["install"] = strategy.clone();
         spec["upgrade"] = strategy;
     } else {
-        // Nothing is tried again after an upgrade, so that nothing is rolled back.
+        // No retry after an upgrade, because it would roll back.
         spec["install"] = json!({ "remediation": { "retries": -1 } });
         spec["upgrade"] = json!({ "remediation": { "retries": 0 } });
     }
@@ -82,8 +82,8 @@ pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
     })
 }
 
-/// Whether this Flux has the strategy `RetryOnFailure`. It came with the first that no longer serves `v2beta1`, and is
-/// in every one that serves `v2` alone; an API server drops it without a word where it is not known.
+/// Whether this Flux has the strategy `RetryOnFailure`. It came with the first version that no longer serves `v2beta1`,
+/// and is in every one that serves only `v2`; an API server that does not know the field drops it silently.
 fn retries_without_rollback(kind: &Served) -> bool {
     kind.versions == ["v2"]
 }

@@ -1,4 +1,4 @@
-//! What a `HelmRelease` says about itself, and how much of it can be believed.
+//! Reads the status of a `HelmRelease`, and decides whether it is current.
 
 use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
@@ -11,65 +11,65 @@ use crate::versions::Version;
 pub struct Release {
     /// The object's name.
     pub object: String,
-    /// The release's name, where the object says one.
+    /// The release's name, if the object sets one.
     pub name: Option<String>,
-    /// The chart's version that the object asks for.
+    /// The requested version of the chart.
     pub chart: String,
-    /// The account as which Flux installs it, where the object names one.
+    /// The ServiceAccount that Flux installs with, if the object names one.
     pub account: Option<String>,
-    /// How far Flux is with what the object asks for.
+    /// Flux's progress with the current generation.
     pub progress: Progress,
-    /// What was installed last without failing.
+    /// The last successful release.
     pub running: Option<Running>,
-    /// Since when Flux is at work, as far as it says so.
+    /// Since when Flux is working, if it reports that.
     pub working_since: Option<Timestamp>,
-    /// How long Flux works at it at most.
+    /// The timeout of Flux.
     pub timeout: Option<SignedDuration>,
-    /// Somebody has told Flux to leave it alone.
+    /// Whether the release is suspended.
     pub suspended: bool,
     /// It is being uninstalled.
     pub leaving: bool,
 }
 
-/// How far Flux is.
+/// Flux's progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It is at it, or has not begun; what it says.
+    /// It is working, or has not begun; its message.
     Working(String),
-    /// It cannot begin: something that it needs is not there, such as the chart.
+    /// It cannot begin: something is missing, such as the chart.
     Waiting {
-        /// Its word for it.
+        /// Flux's reason.
         reason: String,
-        /// Its sentence.
+        /// Flux's message.
         message: String,
-        /// Since when, as far as it says so.
+        /// Since when, if it reports that.
         since: Option<Timestamp>,
     },
-    /// It is done, with the object as it is now.
+    /// It has applied the current generation.
     Done,
-    /// It has failed; it may try again by itself.
+    /// It has failed; it may retry by itself.
     Failed {
-        /// Its word for it.
+        /// Flux's reason.
         reason: String,
-        /// Its sentence.
+        /// Flux's message.
         message: String,
     },
 }
 
-/// What runs.
+/// The running release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// The chart's version.
     pub chart: String,
-    /// GitLab's version, where Flux says it.
+    /// GitLab's version, if Flux reports it.
     pub version: Option<Version>,
 }
 
-/// How long Flux may wait before it counts as failed. It waits for a moment after each change, until the chart is
-/// fetched; and for ever for a chart that does not exist.
+/// How long Flux may wait before that counts as a failure. It waits for a moment after each change, until the chart is
+/// fetched; and forever for a chart that does not exist.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 
-/// Reasons under which Flux has given up for now. Under any other it waits for something.
+/// Reasons for which Flux has given up for now. For any other it waits for something.
 const FAILURES: &[&str] = &[
     "InstallFailed",
     "UpgradeFailed",
@@ -103,17 +103,17 @@ impl Release {
         }
     }
 
-    /// Whether Flux has done what the object asks for.
+    /// Whether Flux has applied the current generation.
     pub fn is_done(&self) -> bool {
         self.progress == Progress::Done
     }
 
-    /// When Flux has ended what it is at, at the latest.
+    /// The latest end of what Flux is doing.
     pub fn until(&self) -> Option<Timestamp> {
         self.working_since?.checked_add(self.timeout?).ok()
     }
 
-    /// What Flux says, where it failed because the account may not create something that is in the chart.
+    /// Flux's message, if it failed because the ServiceAccount may not create something in the chart.
     pub fn forbidden(&self, namespace: &str) -> Option<&str> {
         let (Progress::Failed { message, .. }, Some(account)) = (&self.progress, &self.account) else {
             return None;
@@ -123,7 +123,7 @@ impl Release {
         is_refused.then_some(message)
     }
 
-    /// The same, with a wait that has lasted too long as the failure that it is.
+    /// The same, with an overlong wait turned into a failure.
     #[must_use]
     pub fn judged(mut self, now: Timestamp) -> Self {
         if self.patience(now).is_some_and(|left| !left.is_positive())
@@ -134,7 +134,7 @@ impl Release {
         self
     }
 
-    /// How much longer Flux may wait, where it does.
+    /// The remaining time that Flux may wait.
     pub fn patience(&self, now: Timestamp) -> Option<SignedDuration> {
         match &self.progress {
             Progress::Waiting { since, .. } => Some(PATIENCE - now.duration_since((*since)?)),
@@ -143,8 +143,8 @@ impl Release {
     }
 }
 
-/// `Ready` is about the object as it is now only if Flux says so twice: the condition survives a change of the object, and
-/// so does the status.
+/// `Ready` is current only if both the condition and the status have the current generation: each survives a change of
+/// the object.
 fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress {
     let conditions = data.pointer("/status/conditions").and_then(Value::as_array);
     let ready = conditions
@@ -189,7 +189,7 @@ fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress 
     }
 }
 
-/// Flux says that it is at work by a `Ready` that is neither true nor false.
+/// Flux reports that it is working by a `Ready` that is Unknown.
 fn working_since(data: &Value) -> Option<Timestamp> {
     let conditions = data.pointer("/status/conditions")?.as_array()?;
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready")?;
@@ -199,7 +199,7 @@ fn working_since(data: &Value) -> Option<Timestamp> {
     since.parse().ok()
 }
 
-/// The newest release that was deployed: a failed upgrade leaves the one before in the history.
+/// The newest deployed release: a failed upgrade leaves the previous one in the history.
 fn running(data: &Value) -> Option<Running> {
     let history = data.pointer("/status/history").and_then(Value::as_array);
     let deployed = history
@@ -214,7 +214,7 @@ fn running(data: &Value) -> Option<Running> {
                 .and_then(|version| version.parse().ok()),
         });
     }
-    // The oldest Flux keeps no history.
+    // The oldest Flux has no history.
     let applied = data.pointer("/status/lastAppliedRevision")?.as_str()?;
     Some(Running {
         chart: applied.to_owned(),

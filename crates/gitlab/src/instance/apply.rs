@@ -1,4 +1,4 @@
-//! Makes it so. Every write may be repeated; the process can be killed between any two.
+//! Applies the plan. Every write is idempotent; the process can be killed between any two.
 
 use std::collections::BTreeMap;
 
@@ -12,37 +12,37 @@ use super::findings::Obstacle;
 use super::plan::{Deed, Plan};
 use crate::flux::HELM_REPOSITORY;
 
-/// What was done.
+/// The result of the apply step.
 #[derive(Default)]
 pub struct Applied {
     /// The release, if it was written.
     pub release: Option<DynamicObject>,
-    /// Everything else that the next pass need not read again.
+    /// Everything else that was written, so that the next reconcile need not read it again.
     pub written: Written,
 }
 
-/// What was written, as the API server has it now.
+/// The written objects, as returned by the API server.
 #[derive(Default)]
 pub struct Written {
     /// The account.
     pub account: Option<ServiceAccount>,
-    /// Its rights.
+    /// The binding of the ServiceAccount.
     pub binding: Option<RoleBinding>,
     /// `ConfigMaps`, by name.
     pub maps: BTreeMap<String, ConfigMap>,
-    /// Where charts are.
+    /// The chart repository.
     pub repository: Option<DynamicObject>,
     /// The names of all Secrets that were written.
     pub secrets: Vec<String>,
     /// The Secrets that were written.
     pub storage: Vec<Secret>,
-    /// Whether the Secrets of the buckets are as they should be.
+    /// Whether the Secrets of the buckets are up to date.
     pub storage_settled: bool,
-    /// Whether a Secret or an account was removed.
+    /// Whether a Secret or a ServiceAccount was removed.
     pub removed: bool,
 }
 
-/// Does what the plan says. Says what is then still in the way.
+/// Applies the plan; fails with its remaining obstacle.
 pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<Option<Obstacle>, Problem> {
     let written = &mut applied.written;
     written.storage_settled = plan.storage_settled;

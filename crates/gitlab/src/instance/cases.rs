@@ -1,4 +1,4 @@
-//! What is done and said in each case, without any cluster.
+//! Plans and reports of single cases, without a cluster.
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -41,7 +41,7 @@ fn secret(name: &str, values: &[(&str, &str)]) -> (String, Secret) {
     (name.to_owned(), secret)
 }
 
-/// An instance on what was brought along, and everything that it stands on.
+/// An instance on provided backends, with everything that it needs.
 #[derive(Clone)]
 struct Case {
     instance: GitlabInstance,
@@ -116,14 +116,14 @@ impl Case {
         Self { instance, seen }
     }
 
-    /// What is planned, and what was seen when it was.
+    /// The plan, and its input.
     fn plan(self) -> (Plan, Target, Observed, GitlabInstance) {
         let target = validate(&self.instance).unwrap();
         let observed = Observed::Instance(Box::new(self.seen));
         (plan(&target, &observed).unwrap(), target, observed, self.instance)
     }
 
-    /// What is said after a pass that wrote nothing.
+    /// The status after a reconcile that wrote nothing.
     fn status(self) -> GitlabInstanceStatus {
         let (plan, target, observed, instance) = self.plan();
         let problem: Option<Problem> = plan.obstacle.map(|obstacle| obstacle.problem());
@@ -136,10 +136,10 @@ impl Case {
         report(&instance, &outcome, Timestamp::UNIX_EPOCH).status
     }
 
-    /// The world after everything that is planned was written.
+    /// The state after the whole plan was written.
     fn written(self) -> Self {
         let Self { instance, mut seen } = self.clone();
-        // One is made up only for a Redis without a Secret.
+        // A password is generated only for a Redis without a Secret.
         seen.password = None;
         for deed in self.plan().0.deeds {
             match deed {
@@ -172,7 +172,7 @@ impl Case {
     }
 }
 
-/// What an API server has after an intent was written to it.
+/// An intent as the API server stores it.
 fn live<K: serde::de::DeserializeOwned>(intent: &Intent) -> K {
     let mut body = intent.body().clone();
     body["metadata"]["uid"] = json!("of the child");

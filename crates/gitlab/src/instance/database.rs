@@ -1,4 +1,4 @@
-//! What only the database itself knows: its version, and whether the work that an upgrade left for later is done.
+//! Queries the database for its version and its unfinished background migrations.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use stanchion_postgres::{Error, Pools, Query, Target};
 
 use crate::login::Psql;
 
-/// How long it has to answer.
+/// Timeout of the queries.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the database said.
+/// The database's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The server's major version.
     pub version: u32,
-    /// How many background migrations are not done.
+    /// The number of unfinished background migrations.
     pub unfinished: i64,
 }
 
-/// Asks, with the login that GitLab has. The sentence says why there is no answer.
+/// Queries the database with GitLab's login. The error says why there is no answer.
 pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, String> {
     let address = psql.behind_pooler.as_ref().unwrap_or(&psql.address);
     let password = secret.data.as_ref().and_then(|data| data.get(&psql.password.key));
@@ -39,7 +39,7 @@ pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, 
     }
 }
 
-/// Finished are those in the states 3 (finished) and 6 (finalized). A database without the table has none.
+/// The states 3 (finished) and 6 (finalized) count as finished. A database without the table has no migrations.
 async fn question(pools: &Pools, target: &Target) -> Result<Answer, Error> {
     const IS_THERE: &str = "SELECT to_regclass('public.batched_background_migrations') IS NOT NULL";
     const UNFINISHED: &str =
@@ -52,7 +52,7 @@ async fn question(pools: &Pools, target: &Target) -> Result<Answer, Error> {
     let mut unfinished = 0;
     if is_there {
         let rows = session.query(&Query::new(UNFINISHED)).await?;
-        // An answer that cannot be read is no permission to go on.
+        // An unreadable answer does not permit the upgrade.
         unfinished = rows
             .first()
             .and_then(|row| row.try_get(0).ok())

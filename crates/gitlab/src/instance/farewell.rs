@@ -1,5 +1,5 @@
-//! What goes with an instance, in which order. GitLab goes before what it reads: its pods would fail while they are
-//! stopped. Databases and users' Secrets stay.
+//! Plans the cleanup of a deleted instance, in order. GitLab is uninstalled before what it reads is deleted, because
+//! its pods would fail while they stop. Databases and users' Secrets stay.
 
 use kube::core::{ApiResource, DynamicObject};
 use stanchion_kernel::Problem;
@@ -13,11 +13,11 @@ use super::secrets;
 use crate::account;
 use crate::flux::{Progress, Release};
 
-/// What is to be done next.
+/// The next step of the cleanup.
 pub fn plan(instance: &str, remains: &Remains) -> Result<Plan, Problem> {
     if let Some((kind, release)) = &remains.release {
         let mut plan = uninstall(&kind.resource, release);
-        // Flux uninstalls as the account that the release names, and leaves everything behind without it.
+        // Flux uninstalls with the ServiceAccount of the release, and leaves everything behind without it.
         let named = Release::of(release).account;
         if named == Some(account::name(instance)) && remains.account.somebody_elses(instance).is_none() {
             let account = plan::make_account(instance, &remains.account, &remains.subject)?;
@@ -27,7 +27,7 @@ pub fn plan(instance: &str, remains: &Remains) -> Result<Plan, Problem> {
     }
     let ours = secrets::names(instance);
     let secrets = remains.secrets.iter().filter(|secret| {
-        // The list is in the status: a name that we would not give is nobody's wish.
+        // The list comes from the status: delete only names that the operator gives.
         let name = secret.metadata.name.as_ref();
         name.is_some_and(|name| ours.contains(name))
     });
@@ -39,7 +39,7 @@ pub fn plan(instance: &str, remains: &Remains) -> Result<Plan, Problem> {
     })
 }
 
-/// What stays, told while there is still somebody to tell.
+/// What stays, reported while the instance still exists.
 pub fn left_behind(instance: &str, remains: &Remains) -> Vec<Notice> {
     if remains.retained.is_empty() {
         return Vec::new();
@@ -52,8 +52,8 @@ pub fn left_behind(instance: &str, remains: &Remains) -> Vec<Notice> {
     vec![Notice::normal("Retained", "Delete", words)]
 }
 
-/// Flux leaves what it has installed where it is when a release goes that is suspended. GitLab would then run on without
-/// what it reads, so that is for a person to decide.
+/// When a suspended release is deleted, Flux leaves what it installed. GitLab would then run on without the Secrets
+/// that it reads, so a person has to decide.
 fn uninstall(kind: &ApiResource, release: &DynamicObject) -> Plan {
     let release_of = Release::of(release);
     let Release {
@@ -81,7 +81,7 @@ fn uninstall(kind: &ApiResource, release: &DynamicObject) -> Plan {
     }
 }
 
-/// What an uninstallation waits for, until when, and how to wait no longer.
+/// What an uninstall waits for, until when, and how to stop waiting.
 fn waits_for(release: &Release) -> (&'static str, String) {
     let name = &release.object;
     let way_out = format!(
@@ -162,7 +162,7 @@ mod tests {
         assert!(words.contains("no rights."), "{words}");
     }
 
-    /// A release that is long gone has no status at all.
+    /// A release without a status is deleted like any other.
     #[test]
     fn a_release_without_a_status_is_uninstalled() {
         let release: DynamicObject = serde_json::from_value(json!({

@@ -1,4 +1,4 @@
-//! What shows that a Secret has changed, without showing it; and a password where there is none.
+//! Fingerprints that show changes of Secrets without revealing them, and generated passwords.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use stanchion_kernel::redact::FingerprintKey;
 use super::target::Wanted;
 use crate::values::Checksums;
 
-/// Long enough that nobody finds it, of characters that mean nothing to anybody.
+/// Length of a generated password of letters and digits.
 const LENGTH: usize = 32;
 
-/// A new password.
+/// Generates a password.
 pub fn password() -> Result<SecretString, Problem> {
     let mut random = StdRng::try_from_os_rng().map_err(|error| {
         Problem::transient("NoRandomness", "the system gives no random numbers").caused_by(error)
@@ -24,7 +24,7 @@ pub fn password() -> Result<SecretString, Problem> {
     Ok(Alphanumeric.sample_string(&mut random, LENGTH).into())
 }
 
-/// The marks of what each of GitLab's parts reads. Whoever has the marks has nothing: they are made with a key.
+/// The fingerprints of the Secrets that each of GitLab's parts reads. They are keyed, so they reveal nothing.
 pub fn checksums(
     key: &FingerprintKey,
     uid: &str,

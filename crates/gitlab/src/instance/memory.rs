@@ -1,7 +1,7 @@
-//! What was read for an instance in an earlier pass. What no watch has told of since is not read again.
+//! Caches what earlier reconciles read for an instance. What no watch has reported as changed is not read again.
 //!
-//! No secret is kept. Of a Secret only its shape is: which keys it has, and the values of those that are no secrets, such
-//! as a host. A pass that needs more reads the Secret again.
+//! No secret is kept. Of a Secret only its shape is kept: its keys, and the values that are not secret, such as a host.
+//! A reconcile that needs more reads the Secret again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::target::Wanted;
 use crate::account;
 use crate::values::Checksums;
 
-/// The keys of Secrets that are no secrets. Names of buckets are none either.
+/// The keys of Secrets whose values are not secret, in addition to the names of buckets.
 const PLAIN: [&str; 14] = [
     "host",
     "port",
@@ -36,11 +36,11 @@ const PLAIN: [&str; 14] = [
     "starttls",
 ];
 
-/// What is known of each instance, by its uid.
+/// The cache of each instance, by its uid.
 #[derive(Default)]
 pub struct Memory(Mutex<HashMap<String, Arc<Kept>>>);
 
-/// What is known of an instance: what is `None` is known not to be there.
+/// The cache of an instance: `None` means that the object does not exist.
 #[derive(Clone)]
 pub struct Kept {
     /// The version map.
@@ -49,39 +49,39 @@ pub struct Kept {
     pub profile: Option<GitlabProfileSpec>,
     /// The account.
     pub account: account::Found,
-    /// What was recorded when a version ran last.
+    /// The record of the last version.
     pub record: Option<ConfigMap>,
-    /// What the database is told first.
+    /// The initial statements of the database.
     pub init: Option<ConfigMap>,
-    /// Where charts are.
+    /// The chart repository.
     pub repository: Option<DynamicObject>,
-    /// The Secrets, where all that is made of them was as it should be.
+    /// The Secrets, if everything that is derived from them was up to date.
     pub secrets: Option<Shapes>,
 }
 
 /// The shapes of an instance's Secrets.
 #[derive(Clone)]
 pub struct Shapes {
-    /// What the spec names them for: another place is another meaning.
+    /// The roles of the Secrets in the spec: in another field, a Secret has another meaning.
     pub named: [Option<String>; 5],
-    /// Those that are there.
+    /// The existing ones.
     pub secrets: BTreeMap<String, Secret>,
-    /// What shows that one has changed.
+    /// Fingerprints that show changes.
     pub checksums: Checksums,
 }
 
 impl Memory {
-    /// What is known.
+    /// The cache of an instance.
     pub fn recall(&self, uid: &str) -> Option<Arc<Kept>> {
         self.lock().get(uid).cloned()
     }
 
-    /// An instance goes.
+    /// Removes a deleted instance.
     pub fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }
 
-    /// After everything that a pass has planned was written.
+    /// Called after the whole plan was written.
     pub fn keep(&self, wanted: &Wanted, seen: &Seen, applied: &Applied) {
         let instance = wanted.name.as_str();
         let written = &applied.written;
@@ -112,7 +112,7 @@ impl Memory {
     }
 }
 
-/// Only where nothing but what is made of the buckets was written: the rest is read again.
+/// Only if nothing but the Secrets of the buckets was written: the rest is read again.
 fn shapes(wanted: &Wanted, seen: &Seen, applied: &Applied) -> Option<Shapes> {
     let made = secrets::names(&wanted.name);
     let written = &applied.written;
@@ -135,7 +135,7 @@ fn shapes(wanted: &Wanted, seen: &Seen, applied: &Applied) -> Option<Shapes> {
     })
 }
 
-/// A Secret without its secrets.
+/// A Secret without its secret values.
 fn shape(secret: &Secret) -> Secret {
     let is_plain = |key: &str| PLAIN.contains(&key) || key.starts_with("bucket.");
     let data = secret.data.iter().flatten().map(|(key, value)| {
@@ -156,7 +156,7 @@ fn shape(secret: &Secret) -> Secret {
     shape
 }
 
-/// Something that is judged as the value is, and tells nothing else about it.
+/// A placeholder that validates like the value, and reveals nothing else about it.
 fn sealed(value: &ByteString) -> ByteString {
     let stands_for: &[u8] = match std::str::from_utf8(&value.0) {
         Err(_) => b"\xff",

@@ -32,7 +32,7 @@ use crate::account;
 use crate::backends::kinds;
 use crate::flux;
 
-/// Keeps instances as `GitlabInstance` objects say.
+/// Reconciles `GitlabInstance` objects.
 pub struct InstanceController {
     setup: Setup,
     memory: memory::Memory,
@@ -48,7 +48,7 @@ impl InstanceController {
     }
 }
 
-/// What Flux and the operators of the backends define.
+/// The kinds of Flux and the operators of the backends.
 static FOREIGN: [&Foreign; 7] = [
     &flux::HELM_RELEASE,
     &flux::HELM_REPOSITORY,
@@ -90,7 +90,7 @@ impl Reconciler for InstanceController {
     fn rules() -> Vec<Rule> {
         const MAKE: &[&str] = &["get", "create", "patch"];
         let mut rules = vec![
-            // Those of the buckets go with their instance.
+            // The Secrets of the buckets are deleted with their instance.
             Rule::new("", &["secrets"], &["get", "create", "patch", "delete"]),
             Rule::new("", &["configmaps"], MAKE),
             Rule::new("apps", &["statefulsets"], &["get"]),
@@ -123,7 +123,7 @@ impl Reconciler for InstanceController {
         validate::farewell(instance)
     }
 
-    /// One that was never touched has nothing to clean up.
+    /// An instance that was never applied has nothing to clean up.
     fn holds(target: &Self::Target) -> bool {
         !matches!(target, target::Target::Suspended)
     }
@@ -144,7 +144,7 @@ impl Reconciler for InstanceController {
         plan: Self::Plan,
         applied: &mut Self::Applied,
     ) -> Result<(), Problem> {
-        // What is half done is not known.
+        // The state after a failed apply is unknown.
         self.memory.forget(&write.subject().uid);
         let obstacle = apply::apply(write, plan, applied).await?;
         if let (target::Target::Instance(wanted), observe::Observed::Instance(seen)) = (target, observed) {

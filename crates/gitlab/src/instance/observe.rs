@@ -1,4 +1,4 @@
-//! What is there. Reads only.
+//! Reads the state of an instance. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -34,101 +34,100 @@ use crate::helm::{self, Deployed, Unreadable};
 use crate::record;
 use crate::values::Checksums;
 
-/// What was read.
+/// The observed state.
 pub enum Observed {
-    /// For an instance that shall be there.
+    /// Of an instance that is not being deleted.
     Instance(Box<Seen>),
-    /// For one that goes.
+    /// Of a deleted instance.
     Leaving(Box<Remains>),
-    /// Nothing was looked at.
+    /// Nothing was read.
     Nothing,
 }
 
-/// What there is of an instance.
+/// The state of an instance.
 #[derive(Clone, Default)]
 pub struct Seen {
-    /// The instance, as writes know it.
+    /// The instance as the owner of writes.
     pub subject: Option<Subject>,
-    /// Which chart installs which version.
+    /// The version map.
     pub map: Option<GitlabVersionMapSpec>,
-    /// The profile, if one is named and there.
+    /// The profile, if one is named and exists.
     pub profile: Option<GitlabProfileSpec>,
-    /// What tenants may do.
+    /// The permissions of tenants.
     pub tenants: Arc<Tenants>,
-    /// The account that is made for the instance.
+    /// The ServiceAccount that the operator creates.
     pub account: account::Found,
-    /// Whether the account that the profile names is there.
+    /// Whether the ServiceAccount that the profile names exists.
     pub given_account: bool,
-    /// The Secrets that are named or made, as far as they are there.
+    /// The existing Secrets that the spec names or the operator creates.
     pub secrets: BTreeMap<String, Secret>,
-    /// Whether nothing of the storage has changed since what is made of it was as it should be. The Secrets are then only
-    /// shapes.
+    /// Whether the storage is unchanged since its derived Secrets were up to date. The Secrets are then only shapes.
     pub storage_settled: bool,
-    /// What the database is told first.
+    /// The initial statements of the database.
     pub init: Option<ConfigMap>,
-    /// What comes of the Redis.
+    /// The `StatefulSets` of the Redis.
     pub stateful_sets: BTreeMap<String, StatefulSet>,
-    /// What other operators are told.
+    /// The objects of other operators.
     pub backends: HashMap<&'static Foreign, Backend>,
-    /// How Flux is told where charts are.
+    /// The served version of Flux's repositories.
     pub repository_kind: Option<Served>,
-    /// How Flux is told what to install.
+    /// The served version of Flux's releases.
     pub release_kind: Option<Served>,
-    /// What Helm itself has deployed, where Flux does not know of it; or why that cannot be read.
+    /// The release that Helm itself deployed, if Flux has none; or why it cannot be read.
     pub helm: Option<Result<Deployed, Unreadable>>,
-    /// What was recorded when a version ran last.
+    /// The record of the last version.
     pub record: Option<ConfigMap>,
-    /// Where charts are.
+    /// The chart repository.
     pub repository: Option<DynamicObject>,
-    /// What is installed.
+    /// The release.
     pub release: Option<DynamicObject>,
-    /// What the database said, where it was asked.
+    /// The database's answer, if it was queried.
     pub database: Option<Result<Answer, String>>,
-    /// A password for a managed Redis that has none yet.
+    /// A generated password for a managed Redis that has none yet.
     pub password: Option<SecretString>,
-    /// What shows that a Secret has changed, without showing it.
+    /// Fingerprints that show changes of Secrets without revealing them.
     pub checksums: Checksums,
 }
 
-/// What another operator is told.
+/// An object of another operator.
 #[derive(Clone, Default)]
 pub struct Backend {
-    /// How the cluster serves the kind, if it does.
+    /// The served version of the kind, if the cluster serves it.
     pub served: Option<Served>,
     /// The object.
     pub object: Option<DynamicObject>,
 }
 
-/// What there is of an instance that goes.
+/// The state of a deleted instance.
 pub struct Remains {
-    /// How Flux is told what to install, and what it was told.
+    /// The release and its served version.
     pub release: Option<(Served, DynamicObject)>,
-    /// The Secrets that were made for it.
+    /// The derived Secrets.
     pub secrets: Vec<Secret>,
-    /// The account that was made for it.
+    /// The ServiceAccount that the operator created.
     pub account: account::Found,
-    /// What other operators run for it, and stays: each with its kind and name. Only once the release is gone.
+    /// Objects of other operators, which stay: each with its kind and name. Filled only once the release is gone.
     pub retained: Vec<String>,
-    /// The instance, as writes know it.
+    /// The instance as the owner of writes.
     pub subject: Subject,
 }
 
 impl Backend {
-    /// Whether it is there and was not made here: it may be somebody's database.
+    /// Whether it exists and the operator did not create it: it may be somebody's database.
     pub fn is_somebody_elses(&self) -> bool {
         let object = self.object.as_ref();
         object.is_some_and(|object| !is_made_here(&object.metadata))
     }
 }
 
-/// Whether this operator made it.
+/// Whether the operator created it.
 pub fn is_made_here(meta: &ObjectMeta) -> bool {
     let label = meta.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY.0));
     label.map(String::as_str) == Some(MANAGED_BY.1)
 }
 
 impl Seen {
-    /// What another operator is told, and whether it is there at all.
+    /// The object of another operator, and whether its kind is served.
     pub fn backend(&self, kind: &'static Foreign) -> &Backend {
         const NONE: &Backend = &Backend {
             served: None,
@@ -251,9 +250,9 @@ async fn instance(
     Ok(seen)
 }
 
-/// The Secrets that the instance names, those that other operators make for it, and those that are made here.
+/// The Secrets that the instance names, those that other operators create for it, and those that are derived here.
 ///
-/// Where none of them has changed since everything that is made of them was as it should be, only their shapes are known.
+/// If none of them has changed since everything derived from them was up to date, only their shapes are known.
 async fn secrets(
     setup: &Setup,
     kept: Option<&Kept>,
@@ -267,14 +266,14 @@ async fn secrets(
         .filter(|name| !name.is_empty())
         .cloned()
         .collect();
-    // Those of a storage that is no longer named are there until nothing reads them.
+    // The Secrets of a storage that is no longer named exist until nothing reads them.
     let made = made::names(&wanted.name);
     let has_storage = wanted.spec.object_storage.credentials_secret.is_some();
     names.extend(
         made.into_iter()
             .filter(|name| has_storage || wanted.secrets.contains(name)),
     );
-    // Each is asked for, so that each goes on to wake.
+    // Check each one, so that each stays registered as a dependency.
     let changed = names
         .iter()
         .filter(|name| !read.is_unchanged::<Secret>(name))
@@ -312,7 +311,7 @@ async fn config_map(
     read.get(name).await
 }
 
-/// The account that is made for an instance.
+/// The ServiceAccount that the operator creates for an instance.
 async fn own_account(
     read: &Reader,
     kept: Option<&account::Found>,
@@ -358,7 +357,7 @@ async fn flux(read: &Reader, kept: Option<&Kept>, wanted: &Wanted) -> Result<Flu
     Ok((repositories, releases, repository, release))
 }
 
-/// The instance's release: under the name that we give it, or whichever a predecessor made for it.
+/// The instance's release: under the operator's name for it, or under any name that a predecessor gave it.
 async fn release(read: &Reader, kind: &Served, name: &str) -> Result<Option<DynamicObject>, Problem> {
     if let Some(found) = read.get_foreign(&kind.resource, name).await? {
         return Ok(Some(found));
@@ -370,13 +369,14 @@ async fn release(read: &Reader, kind: &Served, name: &str) -> Result<Option<Dyna
     Ok(ours)
 }
 
-/// What Helm itself has deployed under the release's name. Only before anything is known to run: from then on Flux says it.
+/// The release that Helm itself deployed under this name. Read only before any version is known to run: from then on
+/// Flux reports it.
 async fn predecessor(
     read: &Reader,
     wanted: &Wanted,
     release: Option<&DynamicObject>,
 ) -> Result<Option<Result<Deployed, Unreadable>>, Problem> {
-    /// More revisions than one are deployed only where somebody made them up.
+    /// The most revisions that are read; more than one deployed revision is not genuine.
     const REVISIONS: u32 = 16;
     let release = release.map(Release::of);
     let is_known = release.as_ref().is_some_and(|release| release.running.is_some());
@@ -400,7 +400,7 @@ async fn predecessor(
     Ok(Some(found.unwrap_or(Err(Unreadable::Malformed))))
 }
 
-/// What is, or shall be, run by other operators.
+/// The objects that other operators run, or will run.
 async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(), Problem> {
     let name = wanted.name.as_str();
     let mut objects: Vec<(&'static Foreign, String)> = Vec::new();
@@ -441,8 +441,8 @@ async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(),
     Ok(())
 }
 
-/// Asks the database, where an answer decides something: before a brought one is used for the first time, and before an
-/// upgrade goes on.
+/// Queries the database if the answer decides something: before the first use of a provided one, and before an upgrade
+/// continues.
 async fn ask(
     setup: &Setup,
     read: &Reader,
@@ -504,7 +504,7 @@ async fn remains(read: &Reader, leaving: &Leaving) -> Result<Remains, Problem> {
     })
 }
 
-/// What other operators run for an instance, whatever its spec says by now.
+/// The objects that other operators run for an instance, independent of its current spec.
 async fn retained(read: &Reader, instance: &str) -> Result<Vec<String>, Problem> {
     let objects = [
         (&PERCONA, percona::name(instance)),

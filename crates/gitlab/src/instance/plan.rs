@@ -1,4 +1,4 @@
-//! What to do about what was found. Backends are made side by side; the release waits for all that it stands on.
+//! Plans the writes for an instance. Backends are created in parallel; the release waits for everything that it needs.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::{ApiResource, DynamicObject};
@@ -21,14 +21,14 @@ use crate::record;
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
 
-/// What to do.
+/// The plan.
 #[derive(Default)]
 pub struct Plan {
-    /// In this order.
+    /// The writes, in this order.
     pub deeds: Vec<Deed>,
-    /// What is then still in the way.
+    /// What blocks the instance after these writes.
     pub obstacle: Option<Obstacle>,
-    /// Whether the Secrets of the buckets are then as they should be.
+    /// Whether the Secrets of the buckets are up to date after these writes.
     pub storage_settled: bool,
 }
 
@@ -38,27 +38,27 @@ pub enum Deed {
     Secret(Intent),
     /// A `ConfigMap`.
     ConfigMap(Intent),
-    /// An object of somebody else's kind.
+    /// An object of a third-party kind.
     Foreign(ApiResource, Intent),
-    /// The release; and the object that a predecessor made, whose fields become ours first.
+    /// The release; and a predecessor's object whose fields are adopted first.
     Release(ApiResource, Intent, Option<Box<DynamicObject>>),
-    /// The account as which Flux installs.
+    /// The ServiceAccount that Flux installs with.
     Account(Intent),
-    /// The account's rights.
+    /// The binding of the ServiceAccount.
     Binding(Intent),
-    /// A release that was made without an account gets this one, and nothing else changes.
+    /// Adds this ServiceAccount to a release without one, and changes nothing else.
     Restrict(ApiResource, Box<DynamicObject>, String),
-    /// The account shall go.
+    /// Deletes the ServiceAccount.
     RemoveAccount(Box<kube::core::ObjectMeta>),
-    /// The account's rights shall go.
+    /// Deletes the binding of the ServiceAccount.
     RemoveBinding(Box<kube::core::ObjectMeta>),
-    /// The release shall go.
+    /// Deletes the release.
     Uninstall(ApiResource, Box<DynamicObject>),
-    /// A Secret shall go.
+    /// Deletes a Secret.
     RemoveSecret(Box<kube::core::ObjectMeta>),
 }
 
-/// Decides.
+/// Plans the writes.
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
         (Target::Instance(wanted), Observed::Instance(seen)) => instance(wanted, seen),
@@ -87,7 +87,7 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
         for secret in secrets::objects(&wanted.name, buckets)? {
             let live = seen.secrets.get(name_of(&secret));
             let intent = Intent::new(&secret, subject)?;
-            // A predecessor's has the same name and no owner, and is in the status.
+            // A predecessor's Secret has the same name and no owner, and is listed in the status.
             let is_predecessors = wanted.secrets.iter().any(|name| name == name_of(&secret));
             let takeover = if is_predecessors {
                 Takeover::Adopt
@@ -106,7 +106,7 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     if findings.before_release().is_some() {
         return Ok(plan);
     }
-    // They are there, or there would be an obstacle.
+    // Both are served; otherwise there would be an obstacle.
     let (Some(repositories), Some(releases)) = (&seen.repository_kind, &seen.release_kind) else {
         return Ok(plan);
     };
@@ -130,7 +130,7 @@ fn instance(wanted: &Wanted, seen: &Seen) -> Result<Plan, Problem> {
     Ok(plan)
 }
 
-/// The Secrets of a storage that is no longer named: nothing reads them once Flux has installed GitLab without.
+/// The Secrets of a storage that is no longer named: nothing reads them once Flux has installed GitLab without them.
 fn unused_secrets(wanted: &Wanted, seen: &Seen, subject: &Subject) -> Vec<Deed> {
     if wanted.spec.object_storage.credentials_secret.is_some() {
         return Vec::new();
@@ -142,7 +142,7 @@ fn unused_secrets(wanted: &Wanted, seen: &Seen, subject: &Subject) -> Vec<Deed> 
         .collect()
 }
 
-/// The account as which Flux installs comes before everything that Flux is told, and goes when no release names it.
+/// The ServiceAccount is written before everything for Flux, and deleted when no release names it.
 fn account(
     plan: &mut Plan,
     wanted: &Wanted,
@@ -166,7 +166,7 @@ fn account(
     let (Some(name), Some(kind), Some(release)) = (account.name(), &seen.release_kind, &seen.release) else {
         return Ok(());
     };
-    // One that waits for something else must not go on with the rights of Flux.
+    // A release that waits for something else must not keep Flux's permissions.
     if used.is_none() && findings.before_release().is_some() && is_owned(&release.metadata, subject) {
         let release = Box::new(release.clone());
         plan.deeds
@@ -175,7 +175,7 @@ fn account(
     Ok(())
 }
 
-/// What is to be written so that an instance's account is there.
+/// The writes that create an instance's ServiceAccount.
 pub(super) fn make_account(
     instance: &str,
     found: &account::Found,
@@ -189,7 +189,7 @@ pub(super) fn make_account(
     Ok(deeds.into_iter().flatten().collect())
 }
 
-/// What is to be removed so that nothing is left of an instance's account. What somebody else made stays.
+/// The writes that delete an instance's ServiceAccount. Objects of somebody else stay.
 pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<Deed> {
     let ours =
         |meta: &kube::core::ObjectMeta| account::is_ours(meta, instance).then(|| Box::new(meta.clone()));
@@ -223,7 +223,7 @@ fn backends(
             .iter()
             .all(|(kind, _)| seen.backend(kind).served.is_some())
         {
-            // The password of somebody else's Redis is not ours to make up.
+            // The password of somebody else's Redis is not generated.
             let is_theirs = objects
                 .iter()
                 .any(|(kind, _)| seen.backend(kind).is_somebody_elses());
@@ -243,7 +243,7 @@ fn backends(
     Ok(())
 }
 
-/// A `ConfigMap` that outlives the instance. One that somebody else made under this name stays as it is.
+/// A `ConfigMap` that outlives the instance. One that somebody else created under this name stays as it is.
 fn keep_map(intent: Intent, live: Option<&ConfigMap>, subject: &Subject) -> Result<Option<Deed>, Problem> {
     let takeover = match live {
         Some(live) if !is_made_here(&live.metadata) => Takeover::Refuse,
@@ -252,14 +252,14 @@ fn keep_map(intent: Intent, live: Option<&ConfigMap>, subject: &Subject) -> Resu
     Ok(decide(intent, live, subject, takeover)?.map(Deed::ConfigMap))
 }
 
-/// The major version of the database: what it is stays, because a new one needs more than another number here.
+/// The major version of the database: an existing one stays, because an upgrade needs more than a new number.
 fn postgres_version(seen: &Seen, asked: Option<u32>, course: &Course) -> u32 {
     percona::version(seen.backend(&PERCONA).object.as_ref())
         .or(asked)
         .unwrap_or_else(|| *versions::postgres(&course.now.version).end())
 }
 
-/// With the name of the instance: what outlives it says whose it was.
+/// Adds the instance's name as a label, so that objects that outlive it name it.
 fn of_instance(mut object: Value, subject: &Subject) -> Value {
     let label = json!({ "metadata": { "labels": { account::INSTANCE: subject.key.name } } });
     if let (Value::Object(object), Value::Object(label)) = (&mut object, &label) {
@@ -268,8 +268,8 @@ fn of_instance(mut object: Value, subject: &Subject) -> Value {
     object
 }
 
-/// An object that outlives the instance. One that is there and was not made here is used as it is: it may be somebody's
-/// database.
+/// An object that outlives the instance. An existing one that the operator did not create is used unchanged: it may be
+/// somebody's database.
 fn keep(
     plan: &mut Plan,
     seen: &Seen,

@@ -1,4 +1,4 @@
-//! The Secrets that are made for an instance: the buckets, told in three languages.
+//! The derived Secrets of an instance: the buckets in three formats.
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What shall be there.
+//! What a `GitlabInstance` requests, validated.
 
 use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, ProfileDefaults};
 
@@ -6,17 +6,17 @@ use crate::backends::wish::Asking;
 use crate::backends::{percona, redis};
 use crate::versions::Version;
 
-/// What shall be there.
+/// The validated request.
 pub enum Target {
-    /// This instance.
+    /// An active instance.
     Instance(Box<Wanted>),
-    /// Nothing is touched.
+    /// A suspended instance: nothing is changed.
     Suspended,
-    /// Nothing any more.
+    /// A deleted instance.
     Leaving(Leaving),
 }
 
-/// An instance that cannot be invalid.
+/// A valid instance.
 pub struct Wanted {
     /// Its name.
     pub name: String,
@@ -24,22 +24,22 @@ pub struct Wanted {
     pub namespace: String,
     /// Its spec.
     pub spec: GitlabInstanceSpec,
-    /// The Secrets that were made for it, as far as the status knows: by this operator, or by a predecessor.
+    /// The derived Secrets in the status, of this operator or a predecessor.
     pub secrets: Vec<String>,
-    /// The last version that ran, as far as the status knows.
+    /// The last version in the status.
     pub installed: Option<Version>,
 }
 
-/// An instance that goes.
+/// A deleted instance.
 pub struct Leaving {
     /// Its name.
     pub name: String,
-    /// The Secrets that were made for it.
+    /// The derived Secrets in the status.
     pub secrets: Vec<String>,
 }
 
 impl Wanted {
-    /// With everything that says something about its backends.
+    /// Adds the profile, which configures the backends, too.
     pub fn asking<'a>(&'a self, profile: Option<&'a ProfileDefaults>) -> Asking<'a> {
         Asking {
             instance: &self.name,
@@ -49,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// The Secrets that the spec names or implies, each in its place: license, database, Redis, buckets, mail.
+    /// The Secrets that the spec names or implies, by role: license, database, Redis, buckets, mail.
     pub fn named_secrets(&self) -> [Option<String>; 5] {
         [
             self.spec.license_secret.clone(),
@@ -60,21 +60,21 @@ impl Wanted {
         ]
     }
 
-    /// The Secret of the database, brought along or made for a managed one; none where only the chart's values know it.
+    /// The Secret of the database, provided or managed; `None` if only the chart's values configure it.
     pub fn postgres_secret(&self) -> Option<String> {
         let spec = &self.spec.postgres;
         let made = spec.managed.then(|| percona::secret_name(&self.name));
         spec.credentials_secret.clone().or(made)
     }
 
-    /// That of Redis, likewise.
+    /// The Secret of Redis, likewise.
     pub fn redis_secret(&self) -> Option<String> {
         let spec = &self.spec.redis;
         let made = spec.managed.then(|| redis::auth_name(&self.name));
         spec.credentials_secret.clone().or(made)
     }
 
-    /// Whether an Elasticsearch is to be made: the Community Edition cannot use one.
+    /// Whether Elasticsearch is created: the Community Edition cannot use it.
     pub fn needs_elasticsearch(&self) -> bool {
         self.spec.elasticsearch.managed && self.spec.edition == Edition::Ee
     }

@@ -1,4 +1,4 @@
-//! From an object to something that cannot be invalid.
+//! Validates an object.
 
 use kube::ResourceExt as _;
 use stanchion_api::GitlabInstance;
@@ -9,15 +9,15 @@ use stanchion_kernel::Problem;
 use super::target::{Leaving, Target, Wanted};
 use crate::values;
 
-/// The reason of everything that only a change of the spec can mend.
+/// The reason of everything that only a change of the spec can fix.
 pub const INVALID: &str = "InvalidSpec";
 
-/// Helm knows releases by at most 53 characters, and children have longer names than their instance.
+/// Helm limits release names to 53 characters, and children have longer names than their instance.
 const LONGEST_NAME: usize = 40;
-/// Elastic's operator allows 36 characters, and the name of what it is given is longer by three.
+/// Elastic's operator allows 36 characters, and the object's name is three characters longer than the instance's.
 const LONGEST_WITH_ELASTICSEARCH: usize = 33;
 
-/// The target of an instance that shall be there.
+/// The target of an instance that is not being deleted.
 pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
     if instance.spec.suspend {
         return Ok(Target::Suspended);
@@ -106,7 +106,7 @@ fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What reaches the chart, and names of objects: an older definition may have let in what the present one refuses.
+/// Strings that reach the chart, and names of objects: an older CRD may have accepted what the current one refuses.
 fn texts(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
     let domains = &spec.domains;
     let hosts = [

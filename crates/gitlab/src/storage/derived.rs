@@ -1,4 +1,4 @@
-//! The Secrets that are made of the user's: one for each part of GitLab that reads a language of its own.
+//! Derived Secrets: one for each part of GitLab that needs its own format.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::Buckets;
 
-/// A Secret that is made of the user's.
+/// A derived Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Derived {
-    /// What the container registry reads: the settings of its S3 driver.
+    /// For the container registry: the settings of its S3 driver.
     Registry,
-    /// What Rails, and Workhorse with it, reads: a connection.
+    /// For Rails and Workhorse: a connection.
     Rails,
-    /// What the toolbox reads to write backups: the configuration of s3cmd.
+    /// For the toolbox, which writes backups: the configuration of s3cmd.
     Backup,
 }
 
-/// A text that could not be written.
+/// A text that could not be serialized.
 #[derive(Debug, thiserror::Error)]
 #[error("the Secret {name} cannot be written")]
 pub struct Unwritable {
@@ -48,7 +48,7 @@ impl Derived {
         }
     }
 
-    /// What is under that key.
+    /// The text under that key.
     pub fn text(self, instance: &str, buckets: &Buckets) -> Result<SecretString, Unwritable> {
         let text = match self {
             Self::Registry => yaml(&registry(buckets)),
@@ -62,8 +62,8 @@ impl Derived {
     }
 }
 
-/// Every text in quotes: the readers are written in Ruby and Go and do not agree on what a bare `no` or `1e3` is. On
-/// one line: the chart pushes the lines to the right when it puts them into the registry's own file.
+/// Every string in quotes: the readers are written in Ruby and Go and differ on what a bare `no` or `1e3` is. On one
+/// line: the chart indents the lines when it puts them into the registry's own file.
 fn yaml(document: &impl Serialize) -> Result<String, serde_saphyr::ser::Error> {
     serde_saphyr::to_string_with_options(document, serde_saphyr::ser_options! { quote_all: true })
 }
@@ -108,7 +108,7 @@ struct Driver<'a> {
     pathstyle: bool,
 }
 
-/// GitLab 19 drops the driver of this name, and reads its settings with the one that follows it.
+/// GitLab 19 drops the driver of this name, and its successor reads the same settings.
 fn registry(buckets: &Buckets) -> Registry<'_> {
     Registry {
         s3: Driver {
@@ -123,8 +123,8 @@ fn registry(buckets: &Buckets) -> Registry<'_> {
     }
 }
 
-/// Without a place for the bucket in the host, buckets are addressed by path. In parts of 128 MiB, the 10,000 that S3
-/// allows are enough for a backup of more than a terabyte; with s3cmd's own 15 MiB it would end at 150 GiB.
+/// Without the bucket in the host, buckets are addressed by path. With parts of 128 MiB, S3's limit of 10,000 parts
+/// suffices for a backup of more than a terabyte; with s3cmd's default of 15 MiB it would end at 150 GiB.
 fn s3cmd(buckets: &Buckets) -> String {
     let Buckets { endpoint, region, .. } = buckets;
     format!(
@@ -144,7 +144,7 @@ fn s3cmd(buckets: &Buckets) -> String {
     )
 }
 
-/// s3cmd takes a pair of quotes off a value, and knows no escapes: a value that has a pair gets another.
+/// s3cmd removes a pair of quotes around a value, and knows no escapes: a value that has a pair gets another.
 fn bare(value: &str) -> Cow<'_, str> {
     if value.starts_with('"') && value.ends_with('"') {
         format!("\"{value}\"").into()

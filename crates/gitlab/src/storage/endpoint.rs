@@ -1,23 +1,23 @@
-//! Where the object storage is: people write it with and without a scheme, and GitLab's parts want both.
+//! The address of the object storage: users write it with and without a scheme, and GitLab's parts need both forms.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A scheme, a host, and perhaps a port.
+/// A scheme, a host, and an optional port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) secure: bool,
     pub(super) authority: String,
 }
 
-/// A text that is none. What it was is not said: it may be a credential that was written under the wrong key.
+/// A text that is not an endpoint. The text is not repeated: it may be a credential under the wrong key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotAnEndpoint;
 
 impl FromStr for Endpoint {
     type Err = NotAnEndpoint;
 
-    /// Without a scheme it is encrypted. A path is refused: the backup tool has no place for one.
+    /// The default scheme is https. A path is refused, because the backup tool does not support one.
     fn from_str(text: &str) -> Result<Self, NotAnEndpoint> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("https", text));
         let secure = match scheme.to_ascii_lowercase().as_str() {

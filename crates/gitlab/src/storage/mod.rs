@@ -1,8 +1,8 @@
-//! The buckets, as the user's Secret names them, and the three forms in which GitLab's parts want to be told of them.
+//! The buckets from the user's Secret, in the three formats that GitLab's parts need.
 //!
-//! Each part reads a language of its own, and a missing bucket shows only when somebody uploads the first thing of its
-//! kind. So all is read at once, everything that is missing is named at once, and what one of the languages could not
-//! carry is refused before anything is installed.
+//! Each part has its own format, and a missing bucket shows only at the first upload of its kind. So the whole Secret
+//! is read at once, all missing keys are reported at once, and values that one of the formats cannot express are
+//! refused before anything is installed.
 
 mod derived;
 mod endpoint;
@@ -26,7 +26,7 @@ pub struct Buckets {
     secret_key: SecretString,
     endpoint: Endpoint,
     region: String,
-    /// None where the registry is off, and none is named.
+    /// `None` if the registry is off and the Secret names no bucket.
     pub registry: Option<String>,
     pub lfs: String,
     pub artifacts: String,
@@ -37,13 +37,13 @@ pub struct Buckets {
     pub ci_secure_files: String,
     pub dependency_proxy: String,
     pub backups: String,
-    /// None where Pages are off, and none is named.
+    /// `None` if Pages are off and the Secret names no bucket.
     pub pages: Option<String>,
-    /// Where a backup is laid while it is restored: the bucket of the backups, if there is none for it.
+    /// Where a restore saves the previous contents; default: the bucket of the backups.
     pub tmp: String,
 }
 
-/// The parts of GitLab that can be off.
+/// The optional parts of GitLab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Parts {
@@ -52,7 +52,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// What has a domain is on.
+    /// A part with a domain is on.
     pub fn of(domains: &Domains) -> Self {
         Self {
             registry: domains.registry.is_some(),
@@ -61,23 +61,22 @@ impl Parts {
     }
 }
 
-/// Why a Secret does not describe an object storage. No value is in it. The sentence begins with what the Secret does,
-/// and its name is to be put before.
+/// Why a Secret does not describe an object storage. Contains no values. The sentence continues the Secret's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// Keys that are not there, or empty: all of them.
+    /// Missing or empty keys: all of them.
     #[error("lacks {}: add what is missing", .0.join(", "))]
     Missing(Vec<&'static str>),
-    /// Not text.
+    /// The value is not text.
     #[error("has bytes under {0} that are not UTF-8: write it as text")]
     NotText(&'static str),
-    /// Not an address.
+    /// The value is not an address.
     #[error(
         "has no address under endpoint: write a host, with a port if need be, such as https://s3.example.com:9000"
     )]
     Endpoint,
-    /// The configuration of the backup tool has one line a setting, and takes what begins with `$` for a variable of
-    /// its environment.
+    /// The configuration of the backup tool has one line for each setting, and treats a value that begins with `$` as
+    /// an environment variable.
     #[error(
         "has a value under {0} that begins with $, or has a line break or another control character in it: the \
          configuration of GitLab's backup tool cannot carry that. Use other credentials"

@@ -1,4 +1,4 @@
-//! Reads a Secret to its end before it complains, so that whoever filled it in hears of everything at once.
+//! Reads a whole Secret and collects all errors, so that the user sees them at once.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text under a key without the blanks around it: the line break that an editor leaves at the end is nobody's
-    /// password.
+    /// The text under a key without surrounding white space: an editor's trailing line break is not part of a password.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<String> {
         let bytes = &self.data.get(key)?.0;
         let Ok(text) = std::str::from_utf8(bytes) else {
@@ -32,7 +31,7 @@ impl<'a> Reader<'a> {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// A text that has to be there.
+    /// A required text.
     pub(super) fn text(&mut self, key: &'static str) -> String {
         self.optional(key).unwrap_or_else(|| {
             self.missing.push(key);
@@ -40,7 +39,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A text that has to be there for a part that is on.
+    /// A text that is required if a part is on.
     pub(super) fn text_if(&mut self, needed: bool, key: &'static str) -> Option<String> {
         if needed {
             Some(self.text(key))
@@ -49,7 +48,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text that the configuration of the backup tool can carry.
+    /// A text that the configuration of the backup tool can express.
     pub(super) fn line(&mut self, key: &'static str) -> String {
         let text = self.text(key);
         if text.starts_with('$') || text.chars().any(char::is_control) {
@@ -66,7 +65,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What is missing is said first: the rest may be a consequence of it.
+    /// Missing keys are reported first: other errors may follow from them.
     pub(super) fn verdict(mut self) -> Result<(), Unusable> {
         if !self.missing.is_empty() {
             self.missing.sort_unstable();

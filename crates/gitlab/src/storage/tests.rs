@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// What a complete Secret has in it.
+/// The contents of a complete Secret.
 pub(crate) const COMPLETE: [(&str, &str); 15] = [
     ("accessKey", "AKIDEXAMPLE"),
     ("secretKey", "wJalr/XUtnFEMI+K7MDENG"),
@@ -153,7 +153,7 @@ fn no_credential_is_shown_by_debug() {
     );
 }
 
-/// Reads as s3cmd does: the rest of the line, without the blanks around it, and without a pair of quotes.
+/// Parses like s3cmd: the rest of the line, without surrounding white space, and without a pair of quotes.
 fn s3cmd_reads(text: &str, key: &str) -> Option<String> {
     let value = text
         .lines()

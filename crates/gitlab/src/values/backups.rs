@@ -1,4 +1,4 @@
-//! When backups are made.
+//! The backup schedule.
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,8 @@
-//! What the chart brings along and a cluster has already.
+//! Switches off what the chart bundles and the cluster provides.
 //!
-//! By its defaults the chart installs an entrance, a certificate manager, a Prometheus and a runner, for each instance
-//! anew, and some of them with rights over the whole cluster. They are off here, in the lowest layer, because the spec
-//! says nothing about them: a profile may want one back. The backends are off in the layer of the spec, which speaks of
-//! them.
+//! By default the chart installs an ingress controller, a certificate manager, a Prometheus and a runner for each
+//! instance, some of them with cluster-wide permissions. They are off in the lowest layer, because the spec has no
+//! fields for them: a profile may switch one on. The backends are off in the layer of the spec, which configures them.
 
 use serde_json::{Value, json};
 
@@ -23,8 +22,8 @@ fn certificates(input: &Input<'_>) -> Value {
     }
 }
 
-/// Ingresses, for the controller that most clusters have. Left alone, a chart of the new kind would take the Ingresses
-/// of a running instance away and wait for a gateway.
+/// Ingresses, for the controller that most clusters have. Without this, a chart from 10 on would remove the Ingresses
+/// of a running instance and wait for a gateway.
 fn entrance(input: &Input<'_>) -> Value {
     let ingress = json!({ "enabled": true, "class": "nginx", "configureCertmanager": false });
     let global = if input.chart.prefers_gateways() {

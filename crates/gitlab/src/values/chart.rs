@@ -1,6 +1,6 @@
-//! What a version of the chart knows.
+//! Differences between versions of the chart.
 
-/// The chart's version, as far as it can be known.
+/// The chart's version, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct ChartVersion {
@@ -10,14 +10,14 @@ pub struct ChartVersion {
 }
 
 impl ChartVersion {
-    /// Newer than any: a version that says nothing is taken for one of tomorrow rather than of yesterday.
+    /// Newer than any version: an unknown version counts as the newest.
     pub const NEWEST: Self = Self {
         major: u32::MAX,
         minor: u32::MAX,
         patch: u32::MAX,
     };
 
-    /// Reads a version. What a range such as `9.x` or `~9.2` leaves open is taken for the newest.
+    /// Parses a version. Open parts of a range such as `9.x` or `~9.2` count as the newest.
     pub fn of(text: &str) -> Self {
         let mut numbers = text
             .trim_start_matches(['v', '~', '^', '=', ' '])
@@ -34,24 +34,24 @@ impl ChartVersion {
         }
     }
 
-    /// Whether things can be stored without buckets, in a `MinIO` that the chart brings along.
+    /// Whether the chart can store objects without buckets, in its bundled `MinIO`.
     pub const fn bundles_minio(&self) -> bool {
         self.bundles_backends()
     }
 
-    /// Whether the certificate manager is left out with a value of its own (9.0). Since 9.3, the value that it was
-    /// before stops the chart: the manager's own chart checks what it is told.
+    /// Whether the certificate manager has its own switch (9.0). Since 9.3, the previous value makes the chart fail,
+    /// because the subchart validates its values.
     pub(super) const fn has_flag_for_cert_manager(&self) -> bool {
         self.major >= 9
     }
 
-    /// Whether it brings a PostgreSQL, a Redis and a `MinIO` along (until 10.0). From then on it stops when one of
-    /// them is wanted, so it is told nothing about them.
+    /// Whether the chart bundles PostgreSQL, Redis and `MinIO` (until 10.0). Later versions fail if a value for them is
+    /// set.
     pub(super) const fn bundles_backends(&self) -> bool {
         self.major < 10
     }
 
-    /// Whether it prefers the Gateway API, with an Envoy of its own, to Ingresses (10.0).
+    /// Whether the chart prefers the Gateway API, with its own Envoy, to Ingresses (10.0).
     pub(super) const fn prefers_gateways(&self) -> bool {
         self.major >= 10
     }

@@ -1,21 +1,21 @@
-//! Makes the pods that read a Secret new when its contents are: they read it once, when they start.
+//! Rolls the pods that read a Secret when its contents change, because they read it only at start.
 //!
-//! The chart has a place for annotations of all Deployments, which rolls nothing. What it calls the annotations of a
-//! part are those of the part's pods; the toolbox hands its own on to the pods of its backups.
+//! The chart's annotations for all Deployments roll nothing. The annotations of a part are those of the part's pods;
+//! the toolbox passes its own on to the pods of its backups.
 
 use serde_json::{Value, json};
 
 use super::Input;
 use super::merge::layered;
 
-/// What the Secrets that GitLab's pods read contain, as short texts that change with it.
+/// Fingerprints of the Secrets that GitLab's pods read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checksums {
     /// What Rails reads.
     pub rails: Option<String>,
     /// What the registry reads.
     pub registry: Option<String>,
-    /// What the toolbox reads beside Rails.
+    /// What the toolbox reads in addition to Rails' Secrets.
     pub toolbox: Option<String>,
     /// What the agent server reads.
     pub kas: Option<String>,
@@ -53,7 +53,7 @@ pub(super) fn values(input: &Input<'_>) -> Value {
     ])
 }
 
-/// Pages mount Rails' connection too; neither Gitaly nor GitLab Shell do.
+/// Pages mount Rails' connection, too; Gitaly and GitLab Shell do not.
 fn rails_readers(sum: &str, pages: bool) -> Value {
     let readers = ["webservice", "sidekiq", "toolbox"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Where GitLab and its parts are reached. A part without a host is not installed: the chart would make one up.
+//! The hosts of GitLab and its parts. A part without a host is not installed: the chart would invent one.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) fn values(input: &Input<'_>) -> Value {
         ("kas", domains.kas.as_ref()),
         ("pages", domains.pages.as_ref()),
     ];
-    // Encryption is said once, for all: a host's own setting would win over what people turn off for all.
+    // Encryption is set once for all hosts: a host's own setting would override what users switch off for all.
     let mut hosts = Values::from_iter([
         ("domain".to_owned(), parent(&domains.gitlab).into()),
         ("https".to_owned(), true.into()),
@@ -33,8 +33,8 @@ pub(super) fn values(input: &Input<'_>) -> Value {
     })
 }
 
-/// The domain that a host is in, for what the chart makes itself, such as a certificate for `*.example.com`: not a
-/// top-level one.
+/// The parent domain of a host, for what the chart creates itself, such as a certificate for `*.example.com`: never a
+/// top-level domain.
 fn parent(host: &str) -> &str {
     match host.split_once('.') {
         Some((_, parent)) if parent.contains('.') => parent,

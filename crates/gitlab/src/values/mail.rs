@@ -6,7 +6,7 @@ use super::Input;
 use super::merge::layered;
 use crate::login::Mail;
 
-/// The port on which a connection is encrypted from its first byte; there, encryption cannot be asked for later.
+/// The port for implicit TLS, where STARTTLS is not possible.
 const ENCRYPTED_PORT: u16 = 465;
 
 pub(super) fn values(input: &Input<'_>) -> Value {
@@ -37,7 +37,7 @@ fn server(mail: &Mail) -> Value {
         "port": mail.address.port,
         "tls": encrypted,
         "starttls_auto": mail.starttls && !encrypted,
-        // Unless it is told otherwise, the chart wants a login.
+        // The chart's default requires a login.
         "authentication": mail.authentication.as_deref().unwrap_or_default(),
     })
 }

@@ -1,11 +1,11 @@
-//! How one layer of values is laid over another.
+//! Merges layers of values.
 
 use serde_json::Value;
 use stanchion_api::gitlab::Values;
 
-/// Lays `over` over `values`: maps are joined, everything else is replaced, lists as a whole. Null takes away, and then
-/// the chart's own default holds: null itself is not handed to Helm, which would take away that too and leave templates
-/// without what they rely on.
+/// Merges `over` into `values`: maps are merged, everything else is replaced, lists as a whole. Null removes a value,
+/// so that the chart's own default applies: null itself is not passed to Helm, which would remove the default, too, and
+/// break templates.
 pub fn merge(values: &mut Values, over: &Values) {
     for (key, new) in over {
         match (values.get_mut(key), new) {
@@ -25,9 +25,9 @@ pub fn merge(values: &mut Values, over: &Values) {
     }
 }
 
-/// Takes away maps with nothing in them, such as null leaves behind: to Helm they say no more than the chart's own
-/// default. An API server makes null of a map whose last field is applied away, and an upgrade of its own would be
-/// needed to mend that. What is in lists stays as it is.
+/// Removes empty maps, such as null leaves behind: for Helm they mean the chart's own default. An API server turns a
+/// map whose last field is removed by apply into null, which would cost another upgrade. Contents of lists stay as they
+/// are.
 pub(super) fn tidy(values: &mut Values) {
     values.retain(|_, value| match value {
         Value::Object(map) => {
@@ -38,7 +38,7 @@ pub(super) fn tidy(values: &mut Values) {
     });
 }
 
-/// Lays parts over `values`, one after the other; what is no map says nothing.
+/// Merges parts into `values`, in order; anything but a map is ignored.
 pub(super) fn lay(values: &mut Values, parts: impl IntoIterator<Item = Value>) {
     for part in parts {
         if let Value::Object(part) = part {
@@ -47,7 +47,7 @@ pub(super) fn lay(values: &mut Values, parts: impl IntoIterator<Item = Value>) {
     }
 }
 
-/// The parts of one subject, as one; a part that is not there says nothing.
+/// The parts of one subject, merged; a missing part is ignored.
 pub(super) fn layered<const PARTS: usize>(parts: [Option<Value>; PARTS]) -> Value {
     let mut values = Values::new();
     lay(&mut values, parts.into_iter().flatten());
@@ -112,7 +112,7 @@ mod tests {
             .prop_map(|map| Value::Object(map.into_iter().collect()))
     }
 
-    /// Every value that is no map, under its path.
+    /// Every value that is not a map, under its path.
     fn leaves(value: &Value, path: &str) -> Vec<(String, Value)> {
         match value {
             Value::Object(map) => map

@@ -1,17 +1,17 @@
-//! What the chart is told.
+//! Composes the chart's values.
 //!
-//! | layer | says |
+//! | layer | contains |
 //! |---|---|
-//! | `bundled` | what the chart brings along and a cluster has already: off, unless a layer above wants it |
-//! | the profile | what the instances of a kind share |
-//! | the version map | what the chart of one version needs |
-//! | the subjects below | what the spec asks for |
-//! | `spec.helm.values` | whatever the spec has no field for; it wins |
+//! | `bundled` | switches off what the chart bundles and the cluster provides, unless a later layer enables it |
+//! | the profile | values that instances share |
+//! | the version map | values that the chart of one version needs |
+//! | the subjects below | the values for the fields of the spec |
+//! | `spec.helm.values` | anything that the spec has no field for; overrides the rest |
 //!
-//! The chart changes from version to version, and refuses values that it no longer knows, or installs a database of its
-//! own where it misses one that it still knew. Everything that depends on the version asks [`ChartVersion`].
+//! The chart changes between versions: it refuses values that it no longer knows, or installs its own database if a
+//! value is missing. Everything that depends on the version uses [`ChartVersion`].
 //!
-//! No secret is in the values: everybody who may read a `HelmRelease` may read them.
+//! The values contain no secret: everybody who may read a `HelmRelease` may read them.
 
 mod backups;
 mod bundled;
@@ -39,32 +39,32 @@ pub use merge::merge;
 use merge::{lay, tidy};
 pub use named::{names_object_storage, names_psql, names_redis, psql_host};
 
-/// Everything that the values follow from.
+/// The inputs of the values.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The instance's name.
     pub name: &'a str,
     /// Its spec.
     pub spec: &'a GitlabInstanceSpec,
-    /// The defaults of its profile; the empty ones without a profile.
+    /// The defaults of its profile; empty without a profile.
     pub profile: &'a ProfileDefaults,
-    /// What the version map tells the chart of this version.
+    /// The values of the version map for this version.
     pub step_values: &'a Values,
     /// The chart's version.
     pub chart: &'a ChartVersion,
-    /// The database, unless `spec.helm.values` says where it is.
+    /// The database, unless `spec.helm.values` configures it.
     pub psql: Option<&'a Psql>,
-    /// Redis, unless `spec.helm.values` says where it is.
+    /// Redis, unless `spec.helm.values` configures it.
     pub redis: Option<&'a RedisLogin>,
-    /// The buckets. Without them a chart that has a `MinIO` of its own uses it.
+    /// The buckets. Without them a chart with a bundled `MinIO` uses that.
     pub buckets: Option<&'a Buckets>,
     /// The mail server.
     pub mail: Option<&'a Mail>,
-    /// What the pods' Secrets contain.
+    /// The fingerprints of the pods' Secrets.
     pub checksums: &'a Checksums,
 }
 
-/// What the spec asks for, a subject each. None says what another does, so their order does not matter.
+/// The values of the spec by subject. Subjects do not overlap, so their order does not matter.
 const SUBJECTS: [fn(&Input<'_>) -> Value; 9] = [
     edition::values,
     hosts::values,

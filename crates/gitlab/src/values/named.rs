@@ -1,33 +1,33 @@
-//! What `spec.helm.values` brings itself, so that the spec has to name no backend for it.
+//! Detects backends that `spec.helm.values` configures, so that the spec need not name them.
 
 use serde_json::Value;
 use stanchion_api::gitlab::Values;
 
-/// Whether these values say where the database is.
+/// Whether these values configure the database.
 pub fn names_psql(values: &Values) -> bool {
     says(values, &["global", "psql", "host"]) || says(values, &["global", "psql", "main", "host"])
 }
 
-/// Where these values say that the database is.
+/// The database's host in these values.
 pub fn psql_host(values: &Values) -> Option<&str> {
     let host = find(values, &["global", "psql", "host"])
         .or_else(|| find(values, &["global", "psql", "main", "host"]));
     host.and_then(Value::as_str).filter(|host| !host.is_empty())
 }
 
-/// Whether these values say where Redis is.
+/// Whether these values configure Redis.
 pub fn names_redis(values: &Values) -> bool {
     says(values, &["global", "redis", "host"]) || says(values, &["global", "redis", "redisYmlOverride"])
 }
 
-/// Whether these values say where things are stored, be it in the chart's own `MinIO`.
+/// Whether these values configure object storage, or the chart's own `MinIO`.
 pub fn names_object_storage(values: &Values) -> bool {
     says(values, &["global", "appConfig", "object_store", "connection"])
         || says(values, &["global", "appConfig", "object_store", "enabled"])
         || find(values, &["global", "minio", "enabled"]).is_some_and(Value::is_boolean)
 }
 
-/// Whether there is more than nothing, no and emptiness.
+/// Whether the value is present, and neither null, false nor empty.
 fn says(values: &Values, path: &[&str]) -> bool {
     find(values, path).is_some_and(|value| match value {
         Value::Null | Value::Bool(false) => false,

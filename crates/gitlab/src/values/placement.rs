@@ -1,7 +1,7 @@
-//! On which nodes the pods run.
+//! Placement of the pods on nodes.
 //!
-//! The chart has one place for the labels of nodes, but none for tolerations that all its versions read: each of its
-//! parts is told. A part that is forgotten stays pending for ever, and with a Job the release with it.
+//! The chart has a global node selector, but no tolerations that all its versions read: each part is configured. A part
+//! without tolerations stays pending forever, and if it is a Job, so does the release.
 
 use serde_json::{Value, json};
 

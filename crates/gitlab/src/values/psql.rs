@@ -18,7 +18,7 @@ pub(super) fn values(input: &Input<'_>) -> Value {
     layered([bundled, input.psql.map(login), direct])
 }
 
-/// Statements are never prepared: behind a pooler the next one may come to another session, which has not heard of it.
+/// No prepared statements: behind a pooler the next statement may run in another session, which does not have them.
 fn login(psql: &Psql) -> Value {
     let Psql {
         address, password, ..
@@ -33,7 +33,7 @@ fn login(psql: &Psql) -> Value {
     } } })
 }
 
-/// Migrations and backups need a session of their own for as long as they run, and settings that a pooler loses.
+/// Migrations and backups need their own session as long as they run, and settings that a pooler loses.
 fn direct(server: &Address) -> Value {
     let psql = json!({ "psql": { "host": server.host, "port": server.port } });
     json!({ "gitlab": { "migrations": psql, "toolbox": psql } })

@@ -14,8 +14,8 @@ pub(super) fn values(input: &Input<'_>) -> Value {
     layered([bundled, input.redis.map(login)])
 }
 
-/// With sentinels, the host is the name of the group that they are asked for. They have no password themselves: a Redis
-/// that is given one and wants none refuses the connection.
+/// With Sentinels, the host is the name of their group. Sentinels have no password: a server without a password refuses
+/// a connection with one.
 fn login(redis: &RedisLogin) -> Value {
     let RedisLogin { server, password } = redis;
     let auth = json!({ "enabled": true, "secret": password.secret, "key": password.key });

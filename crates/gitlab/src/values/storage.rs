@@ -1,7 +1,7 @@
 //! The buckets.
 //!
-//! Rails is told once how to reach the storage, and of each kind of thing only its bucket: the chart refuses a kind that
-//! has a connection of its own beside that. Pages are not among these kinds and have their own.
+//! Rails has one connection to the storage, and only a bucket for each kind of content: the chart refuses a kind that
+//! has its own connection as well. Pages are not among these kinds and have their own.
 
 use serde_json::{Value, json};
 

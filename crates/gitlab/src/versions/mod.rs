@@ -1,7 +1,7 @@
-//! Which chart installs which version of GitLab, and over which versions an upgrade leads.
+//! Versions of GitLab, their charts, and upgrade paths.
 //!
-//! A version that is left out on the way, where GitLab says that it must not be, leaves the database half migrated: the
-//! chart notices only when Helm runs, the database never forgets. So the way is laid down before anything is installed.
+//! If an upgrade skips a required stop, the database is left half migrated: the chart notices only when Helm runs, and
+//! the damage stays. So the path is computed before anything is installed.
 
 mod path;
 mod postgres;
@@ -15,13 +15,13 @@ pub use postgres::postgres;
 pub use resolve::{Known, Unknown, by_chart, resolve};
 pub use version::{Minor, NotAVersion, Version};
 
-/// A version that can be installed, and what installs it.
+/// A version that can be installed, and its chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// GitLab's version.
     pub version: Version,
     /// The chart's version.
     pub chart: String,
-    /// What the version map tells the chart of this version.
+    /// The values of the version map for this version.
     pub values: Values,
 }

@@ -1,23 +1,23 @@
-//! The versions that an upgrade leads over.
+//! Upgrade paths through required stops.
 
 use stanchion_api::gitlab::GitlabVersionMapSpec;
 
 use super::resolve::{step, steps};
 use super::{Minor, Step, Version};
 
-/// The versions that no upgrade may leave out, before they became regular.
+/// The required upgrade stops before they became regular.
 ///
-/// GitLab also names some (15.1, 16.0, 16.1, 16.2, 17.1) for installations with certain features, sizes or kinds of
-/// database. Nothing that can be seen from here tells whether one of those is meant, and to require them of all would
-/// block upgrades that GitLab allows: whoever needs one asks for it as a version of its own. Before 15.0, charts are
-/// too old to be told what is told here.
+/// GitLab also names conditional stops (15.1, 16.0, 16.1, 16.2, 17.1) for installations with certain features, sizes or
+/// kinds of database. The operator cannot see whether one applies, and to require them always would block upgrades that
+/// GitLab allows: users who need one request it as a version. Charts before 15.0 do not support the values that the
+/// operator sets.
 const EARLY_STOPS: [(u32, u32); 7] = [(15, 0), (15, 4), (15, 11), (16, 3), (16, 7), (16, 11), (17, 3)];
 
 /// Since 17.5 these minor versions of every major version.
 const REGULAR_STOPS: [u32; 4] = [2, 5, 8, 11];
 const REGULAR_SINCE: (u32, u32) = (17, 5);
 
-/// Why there is no way from one version to another.
+/// Why there is no upgrade path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Blocked {
     /// Migrations of the database cannot be undone.
@@ -26,29 +26,29 @@ pub enum Blocked {
          newer, or restore a backup that was made with {target} into a new instance"
     )]
     Downgrade {
-        /// What runs.
+        /// The running version.
         running: Version,
-        /// What is asked for.
+        /// The requested version.
         target: Version,
     },
-    /// A version on the way is not in the map.
+    /// A stop on the path is not in the map.
     #[error(
         "the way from {running} to {target} leads over {stop}, which GitLab does not let an upgrade leave out, and \
          the version map has no {stop}.x. Add its newest patch to the map"
     )]
     StopMissing {
-        /// The version on the way.
+        /// The missing stop.
         stop: Minor,
-        /// What runs.
+        /// The running version.
         running: Version,
-        /// What is asked for.
+        /// The requested version.
         target: Version,
     },
 }
 
-/// The steps that are still to be installed, in order; the last is the target. None, if the target runs.
+/// The remaining steps, in order; the last is the target. Empty if the target runs.
 ///
-/// A stop is passed once any patch of its minor version runs; it is installed with the newest patch that the map has.
+/// A stop is passed once any patch of its minor version runs; it is installed with the newest patch in the map.
 pub fn path(map: &GitlabVersionMapSpec, running: &Version, target: &Step) -> Result<Vec<Step>, Blocked> {
     let (running, goal) = (*running, target.version);
     if goal < running {

@@ -1,17 +1,16 @@
-//! Which PostgreSQL a GitLab runs on.
+//! Supported PostgreSQL versions.
 //!
-//! GitLab refuses to start on an older one only after the migrations have begun: it is known here, before.
+//! GitLab refuses to start on an older server only after its migrations have begun, so the version is checked before.
 
 use std::ops::RangeInclusive;
 
 use super::Version;
 
-/// For each major version of GitLab: the oldest major version of PostgreSQL that it runs on, and the newest that it is
-/// tested with.
+/// For each major version of GitLab: the oldest supported and the newest tested major version of PostgreSQL.
 ///
-/// The floors of 18 and 19 are in the notes of their charts. The rows of 15 and 16, and the ends of 17 and 18, are as GitLab's
-/// requirements were when this was written, and were not looked up again. That 19 runs on 18 is not said anywhere yet, so 18
-/// is not offered for it.
+/// The lower bounds of 18 and 19 are in the notes of their charts. The rows of 15 and 16, and the upper bounds of 17
+/// and 18, are GitLab's requirements when this was written, and were not verified again. No document states that 19
+/// supports 18, so 18 is not offered for it.
 const KNOWN: [(u32, RangeInclusive<u32>); 5] = [
     (15, 12..=14),
     (16, 13..=15),
@@ -20,8 +19,8 @@ const KNOWN: [(u32, RangeInclusive<u32>); 5] = [
     (19, 17..=17),
 ];
 
-/// The major versions of PostgreSQL that a version of GitLab runs on: below the start it does not, beyond the end
-/// nobody has promised it. What is older or newer than all that is known is taken for the nearest that is.
+/// The major versions of PostgreSQL for a version of GitLab: below the start it fails, beyond the end it is untested.
+/// An unknown version counts as the nearest known one.
 pub fn postgres(version: &Version) -> RangeInclusive<u32> {
     let [(_, oldest), ..] = &KNOWN;
     KNOWN

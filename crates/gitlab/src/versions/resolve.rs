@@ -1,4 +1,4 @@
-//! From what a person wrote to a version and its chart.
+//! Resolves a requested version to an exact version and its chart.
 
 use std::fmt;
 
@@ -6,32 +6,32 @@ use stanchion_api::gitlab::{ChartOf, GitlabVersionMapSpec};
 
 use super::{Step, Version};
 
-/// How many versions and aliases an error names: enough to see what is meant, and still one line.
+/// How many versions and aliases an error names, so that it stays one line.
 const NAMED: usize = 8;
 
-/// What the version map has, as an error tells it.
+/// The contents of the version map, for errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The newest versions, newest first.
     pub versions: Vec<Version>,
-    /// Aliases, with what they stand for.
+    /// Aliases and their targets.
     pub aliases: Vec<(String, String)>,
 }
 
 /// A version that cannot be found in the version map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    /// Neither an alias nor a version, nor the beginning of one.
+    /// Neither an alias, nor a version, nor a prefix of one.
     #[error(
         "the version map has no version \"{wanted}\": {known}. Add it to the map, or ask for one that is there"
     )]
     Version {
-        /// What was asked for.
+        /// The requested version.
         wanted: String,
-        /// What there is.
+        /// The contents of the map.
         known: Known,
     },
-    /// An alias that stands for something that the map does not have.
+    /// An alias whose target is not in the map.
     #[error(
         "the alias {} of the version map stands for \"{target}\", which the map does not have: {known}. Add it to \
          the map, or correct the alias",
@@ -40,15 +40,15 @@ pub enum Unknown {
     Dangling {
         /// The aliases that were followed, in order.
         aliases: Vec<String>,
-        /// What the last one stands for.
+        /// The last target.
         target: String,
-        /// What there is.
+        /// The contents of the map.
         known: Known,
     },
-    /// Aliases that stand for one another.
+    /// Aliases that refer to each other.
     #[error("aliases of the version map stand for one another: {}. Let one of them name a version", chain(.0))]
     Circle(Vec<String>),
-    /// The only entry that fits is no version.
+    /// The only matching entry is not an exact version.
     #[error(
         "\"{entry}\" in the version map is not an exact version such as 17.11.7, so \"{wanted}\" finds none. \
          Correct the entry"
@@ -56,13 +56,13 @@ pub enum Unknown {
     Entry {
         /// The key in the map.
         entry: String,
-        /// What was asked for.
+        /// The requested version.
         wanted: String,
     },
 }
 
-/// The version and the chart that `wanted` stands for: an alias, an exact version, or the first numbers of one, which
-/// find the highest that begins with them.
+/// The version and the chart of `wanted`: an alias, an exact version, or a prefix, which selects the highest version
+/// that begins with it.
 pub fn resolve(map: &GitlabVersionMapSpec, wanted: &str) -> Result<Step, Unknown> {
     let (aliases, name) = follow(map, wanted)?;
     if let Some(found) = steps(map)
@@ -92,7 +92,7 @@ pub fn resolve(map: &GitlabVersionMapSpec, wanted: &str) -> Result<Step, Unknown
     })
 }
 
-/// The version that the map installs with this chart; the highest where several do.
+/// The version that the map installs with this chart; the highest if there are several.
 pub fn by_chart(map: &GitlabVersionMapSpec, chart: &str) -> Option<Step> {
     steps(map)
         .filter(|(_, entry)| entry.chart_version == chart)
@@ -100,7 +100,7 @@ pub fn by_chart(map: &GitlabVersionMapSpec, chart: &str) -> Option<Step> {
         .map(step)
 }
 
-/// What the map has, without the entries that are no versions: they harm nobody who does not ask for them.
+/// The entries of the map. Invalid ones are skipped: they matter only if they are requested.
 pub(super) fn steps(map: &GitlabVersionMapSpec) -> impl Iterator<Item = (Version, &ChartOf)> {
     map.versions
         .iter()
@@ -115,7 +115,7 @@ pub(super) fn step((version, chart): (Version, &ChartOf)) -> Step {
     }
 }
 
-/// The aliases from `wanted` on, and the first name that is none.
+/// The aliases from `wanted` on, and the first name that is not an alias.
 fn follow<'a>(map: &'a GitlabVersionMapSpec, wanted: &'a str) -> Result<(Vec<String>, &'a str), Unknown> {
     let (mut followed, mut name) = (Vec::new(), wanted);
     while let Some(next) = map.aliases.get(name) {
@@ -129,7 +129,7 @@ fn follow<'a>(map: &'a GitlabVersionMapSpec, wanted: &'a str) -> Result<(Vec<Str
     Ok((followed, name))
 }
 
-/// Whether a version is the named one or begins with its numbers: `18.1` begins 18.1.6, and not 18.11.6.
+/// Whether a version equals the name or begins with its numbers: `18.1` is a prefix of 18.1.6, not of 18.11.6.
 fn begins_with(version: &Version, name: &str) -> bool {
     name.parse() == Ok(*version) || names(&version.to_string(), name)
 }

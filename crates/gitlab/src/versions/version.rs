@@ -1,4 +1,4 @@
-//! Versions as numbers: as texts, 18.8.10 would come before 18.8.9.
+//! Versions as numbers: compared as text, 18.8.10 would come before 18.8.9.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ pub struct Minor {
     pub minor: u32,
 }
 
-/// A text that is no exact version.
+/// A text that is not an exact version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not an exact version such as 17.11.7")]
 pub struct NotAVersion(pub String);
@@ -43,7 +43,7 @@ pub struct NotAVersion(pub String);
 impl FromStr for Version {
     type Err = NotAVersion;
 
-    /// Three numbers; a `v` before them, as charts write the version of their application, is accepted.
+    /// Three numbers, with an optional `v` in front, as in a chart's application version.
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
         let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.').map(number);
         match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
@@ -55,7 +55,7 @@ impl FromStr for Version {
     }
 }
 
-/// A number in its only spelling: neither `+1` nor `01`, so that two texts are never the same version.
+/// A number in its canonical form: neither `+1` nor `01`, so that each version has one spelling.
 fn number(text: &str) -> Option<u32> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     plain.then(|| text.parse().ok()).flatten()

@@ -1,4 +1,4 @@
-//! Killed at every write, it comes to the same end.
+//! Killed at every write, the operator reaches the same end state.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -15,16 +15,16 @@ use stanchion_testkit::wait;
 
 use crate::bed::{Bed, PATIENCE};
 
-/// What is going on.
+/// A scenario.
 #[derive(Clone, Copy, Debug)]
 enum Story {
-    /// Buckets, a repository and a release are made.
+    /// Creates Secrets of buckets, a repository and a release.
     Create,
-    /// A database and a Redis are asked for.
+    /// Requests a database and a Redis.
     Provision,
-    /// The next version is installed.
+    /// Installs the next version.
     Upgrade,
-    /// The instance goes.
+    /// Deletes the instance.
     Delete,
 }
 
@@ -114,10 +114,10 @@ impl Scenario for Story {
         let bed = &told.bed;
         let mut secrets = objects::<Secret>(bed.client.clone(), &bed.namespace).await;
         if let Some(auth) = secrets.get_mut("hero-redis-auth") {
-            // It is another one each time.
+            // It differs between runs.
             auth["data"] = Value::Null;
         }
-        // What they say depends on the namespace.
+        // They contain the namespace.
         let mut bindings = objects::<RoleBinding>(bed.client.clone(), &bed.namespace).await;
         without_marks(&mut bindings);
         let mut all = json!({
@@ -153,7 +153,7 @@ impl Scenario for Story {
     }
 }
 
-/// Without the marks of Secrets, and what follows from them: each telling has a key of its own.
+/// Removes fingerprints of Secrets and what is derived from them: each run has its own key.
 fn without_marks(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("v1.") => *value = Value::Null,

@@ -1,4 +1,4 @@
-//! The definitions of other operators' kinds: their own, where somebody has them, and stand-ins.
+//! The CRDs of third-party kinds: the originals if available, otherwise stand-ins.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,11 +8,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::ResourceExt as _;
 use stanchion_sandbox::players::DEFINITIONS;
 
-/// Names a directory with the definitions as the other operators publish them, as YAML.
+/// Names a directory with the CRDs that the other operators publish, as YAML.
 const VARIABLE: &str = "STANCHION_THIRD_PARTY_CRDS";
 
-/// The originals if there are any, and stand-ins otherwise. One kind has one definition: tests that share a cluster all use
-/// these.
+/// The originals if available, otherwise stand-ins. Tests that share a cluster all use these.
 pub(crate) fn best() -> Vec<CustomResourceDefinition> {
     match env::var_os(VARIABLE) {
         Some(directory) => originals(Path::new(&directory)),
@@ -24,7 +23,7 @@ pub(crate) fn stand_ins() -> Vec<CustomResourceDefinition> {
     DEFINITIONS.iter().flat_map(|text| documents(text)).collect()
 }
 
-/// All definitions of a directory; of several of the same kind, the one of the last file.
+/// All CRDs of a directory; of several for the same kind, the one of the last file.
 fn originals(directory: &Path) -> Vec<CustomResourceDefinition> {
     let files = fs::read_dir(directory)
         .unwrap_or_else(|error| panic!("{VARIABLE}: {}: {error}", directory.display()));

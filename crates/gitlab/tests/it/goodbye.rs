@@ -1,4 +1,4 @@
-//! What goes with an instance, in which order, and what stays.
+//! Deletion of an instance: the order, and what stays.
 
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -19,7 +19,7 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
     bed.brought().await;
     bed.instance("shop", json!({})).await;
     bed.release("shop").await;
-    // As helm-controller does: the release is uninstalled before its object goes.
+    // Like helm-controller: the finalizer holds the object until the release is uninstalled.
     let holds = Patch::Merge(json!({ "metadata": { "finalizers": ["finalizers.fluxcd.io"] } }));
     let releases = bed.foreign(&HELM_RELEASE);
     releases
@@ -53,7 +53,7 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
     }
 }
 
-/// Flux uninstalls nothing when a suspended release goes: GitLab would run on without what it reads.
+/// Flux does not uninstall a suspended release that is deleted: GitLab would run on without its Secrets.
 #[tokio::test]
 async fn a_suspended_release_is_left_to_a_person() {
     let bed = Bed::new().await;
@@ -127,7 +127,7 @@ async fn without_flux_an_instance_still_goes() {
     bed.wait().gone(&bed.instances(), "shop").await;
 }
 
-/// The database stays, and is not given to a version that is older than its tables.
+/// The database stays, and refuses a version that is older than its schema.
 #[tokio::test]
 async fn a_database_that_stays_remembers_the_last_version() {
     let bed = Bed::new().await;

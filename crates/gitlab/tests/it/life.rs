@@ -1,4 +1,4 @@
-//! From the first apply to ready, on what was brought along.
+//! From the first apply to ready, on provided backends.
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
@@ -105,7 +105,7 @@ async fn a_release_that_flux_changed_its_mind_about_is_told_as_it_is() {
     assert_eq!(ready(&failed).1, "the migrations did not end");
     bed.installed("shop", "17.11.7").await;
     bed.phase("shop", Phase::Ready).await;
-    // The next spec is another generation of the release, of which the old Ready says nothing.
+    // The next spec is another generation of the release, for which the old Ready does not count.
     bed.respec(
         "shop",
         json!({ "helm": { "values": { "global": { "hosts": { "https": false } } } } }),
@@ -233,7 +233,7 @@ async fn what_is_so_is_not_written_again() {
         .eventually("both to be looked at", async || again.passes() >= 2)
         .await;
     again.idle().await;
-    // A change of something that it reads, and that changes nothing.
+    // A changed dependency with the same result.
     let passes = again.passes();
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     let params = kube::api::PatchParams::default();
@@ -262,7 +262,7 @@ async fn a_suspended_instance_is_left_alone_and_still_goes() {
     bed.wait().gone(&bed.instances(), "shop").await;
 }
 
-/// What the API server itself refuses.
+/// Specs that the API server refuses.
 #[tokio::test]
 async fn what_cannot_be_meant_is_refused_at_once() {
     let bed = Bed::new().await;
@@ -292,7 +292,7 @@ async fn what_cannot_be_meant_is_refused_at_once() {
     }
 }
 
-/// What an instance on brought backends costs the API server from its creation to `Ready`, all told.
+/// The API calls of an instance on provided backends from its creation to `Ready`.
 #[tokio::test]
 async fn an_instance_takes_at_most_forty_calls() {
     let bed = Bed::new().await;
@@ -306,7 +306,7 @@ async fn an_instance_takes_at_most_forty_calls() {
     bed.instance("shop", json!({})).await;
     bed.release("shop").await;
     bed.phase("shop", Phase::Deploying).await;
-    // As Flux does: it says more than once that it is at work.
+    // Like Flux, which reports its progress several times.
     for words in [
         "Fulfilling prerequisites",
         "Running 'install' action with timeout of 45m0s",
@@ -321,7 +321,7 @@ async fn an_instance_takes_at_most_forty_calls() {
     let counted: Vec<_> = requests
         .list()
         .iter()
-        // What the process asks once, for all instances: watches, and which kinds are served.
+        // Without requests of the process for all instances: watches and discovery.
         .filter(|request| request.verb != "watch" && !request.resource.is_empty())
         .collect();
     let secrets = counted
@@ -332,7 +332,7 @@ async fn an_instance_takes_at_most_forty_calls() {
     assert!(secrets <= 8, "{secrets} reads of Secrets");
 }
 
-/// Storage that is no longer named leaves nothing behind, and can be named again.
+/// Storage that is removed from the spec leaves nothing behind, and can be added again.
 #[tokio::test]
 async fn the_way_back_from_buckets_leads_back() {
     let bed = Bed::new().await;
@@ -369,7 +369,7 @@ async fn the_way_back_from_buckets_leads_back() {
     bed.secrets().get("shop-gitlab-rails-storage").await.unwrap();
 }
 
-/// What is off needs no bucket; a new instance that is suspended says so; VERSION is what runs.
+/// A part that is off needs no bucket; a new suspended instance reports that; VERSION is the running version.
 #[tokio::test]
 async fn what_is_shown_is_what_is() {
     let bed = Bed::new().await;
@@ -412,7 +412,7 @@ async fn what_is_shown_is_what_is() {
     assert!(ready(&lacks).1.contains("bucket.registry") && !ready(&lacks).1.contains("bucket.pages"));
 }
 
-/// Texts that reach the chart are what they should be, or are refused when they are applied.
+/// Strings for the chart are valid, or refused when they are applied.
 #[tokio::test]
 async fn texts_that_nobody_can_mean_are_refused_at_once() {
     let bed = Bed::new().await;

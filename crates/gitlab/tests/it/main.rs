@@ -1,4 +1,4 @@
-//! `GitlabInstance` on a real API server, one module a subject.
+//! `GitlabInstance` on a real API server, one module for each subject.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

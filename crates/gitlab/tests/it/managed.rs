@@ -1,4 +1,4 @@
-//! Backends that other operators run: asked for side by side, waited for, and never written over.
+//! Backends that other operators run: created in parallel, waited for, and never overwritten.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
@@ -23,7 +23,7 @@ async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
         .unwrap();
 }
 
-/// What Redis' operator makes of its objects; the cluster brings its pods about, or not, by their image.
+/// A `StatefulSet` as Redis' operator creates it; the cluster starts its pods or not, depending on the image.
 async fn stateful_set(bed: &Bed, name: &str, replicas: i32, image: &str) {
     let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
     let labels = json!({ "app": name });

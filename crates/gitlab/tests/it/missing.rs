@@ -1,4 +1,4 @@
-//! What is not there yet, on clusters that have nothing: each thing that comes is noticed by itself.
+//! Missing dependencies, on empty clusters: the operator notices each one when it appears.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
@@ -94,7 +94,7 @@ async fn a_chart_that_is_named_needs_no_map_and_an_operator_may_come_late() {
     bed.foreign(&PERCONA).get("managed-pg").await.unwrap();
 }
 
-/// The version that the original writes is the oldest that there is; newer ones no longer have it.
+/// The version that the original writes is the oldest one; newer Flux versions no longer serve it.
 #[tokio::test]
 async fn every_flux_is_told_in_a_version_that_it_serves() {
     for (versions, expected) in [

@@ -1,4 +1,4 @@
-//! The players of the sandbox make of each object what our readers take for ready.
+//! The simulated operators of the sandbox make each object ready as the controller expects it.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::definitions;
 
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A namespace with players in it, until it is dropped.
+/// A namespace with simulated operators, until it is dropped.
 struct Stage {
     client: Client,
     namespace: String,
@@ -73,7 +73,7 @@ impl Stage {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Ends the players, who must end by themselves.
+    /// Stops the simulated operators, which must end by themselves.
     async fn end(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.playing.join_next().await {
@@ -190,7 +190,7 @@ fn release(version: &str) -> Value {
     })
 }
 
-/// The reason of the condition `Ready`, once Flux has spoken about the current spec.
+/// The reason of the condition `Ready`, once it is for the current generation.
 fn verdict(release: &DynamicObject) -> Option<String> {
     let status = &release.data["status"];
     let current = status["observedGeneration"].as_i64() == release.metadata.generation;

@@ -1,4 +1,4 @@
-//! The rights that the operator asks for: enough for everything, and no more.
+//! The operator's RBAC rules: sufficient, and no more.
 
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
@@ -10,7 +10,7 @@ use stanchion_testkit::faults::Faults;
 
 use crate::bed::Bed;
 
-/// The operator's rights as `stanchion rbac` hands them out for one namespace.
+/// The operator's rules as `stanchion rbac` prints them for one namespace.
 pub(crate) fn grants(bed: &Bed) -> Vec<Grant> {
     let (wide, narrow): (Vec<Rule>, Vec<Rule>) = rules::<InstanceController>()
         .into_iter()
@@ -21,7 +21,7 @@ pub(crate) fn grants(bed: &Bed) -> Vec<Grant> {
     ]
 }
 
-/// The whole life of an instance without one 403, and no write to anything but what is ours.
+/// The whole life of an instance without one 403, and without a write to objects of others.
 #[tokio::test]
 async fn the_rights_are_enough_and_used() {
     let bed = Bed::new().await;

@@ -1,4 +1,4 @@
-//! What is written for other operators is what their definitions take: every field known, every rule kept.
+//! Objects for other operators are valid for their CRDs: every field is known, every rule is satisfied.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
@@ -12,7 +12,7 @@ use stanchion_testkit::cluster::Cluster;
 
 use crate::definitions;
 
-/// Everything that an instance with this spec would have, whichever version of PostgreSQL it takes.
+/// All objects of an instance with this spec, for every version of PostgreSQL.
 fn objects(instance: &str, spec: &GitlabInstanceSpec) -> Vec<(&'static Foreign, Value)> {
     let asking = Asking {
         instance,
@@ -45,7 +45,7 @@ fn fullest() -> GitlabInstanceSpec {
     .unwrap()
 }
 
-/// Applies an object, and has every field refused that its definition does not know.
+/// Applies an object with strict field validation.
 async fn strictly(
     client: &Client,
     namespace: &str,
@@ -92,7 +92,7 @@ async fn what_is_written_is_what_the_definitions_take() {
     assert!(refused.contains("spec.backups"), "{refused}");
 }
 
-/// Whatever was written is there; defaults may have come to it.
+/// Every written field is stored; defaults may be added.
 fn assert_kept(written: &Value, there: &Value, path: &str) {
     match (written, there) {
         (Value::Object(fields), Value::Object(_)) => {

@@ -1,4 +1,4 @@
-//! An installation that another operator made goes on under this one.
+//! Adopts an installation of another operator.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -36,7 +36,7 @@ async fn a_release_of_another_name_stays_the_release() {
         ..PostParams::default()
     };
     let before = releases.create(&params, &theirs).await.unwrap();
-    // The Secret that it made has no owner, and is in the status that it wrote.
+    // The Secret that it created has no owner, and is listed in the status that it wrote.
     let listed = Patch::Merge(json!({ "status": { "secrets": ["shop-gitlab-registry-storage"] } }));
     bed.instances()
         .patch_status("shop", &PatchParams::default(), &listed)
@@ -102,7 +102,7 @@ async fn what_somebody_does_to_the_release_is_undone() {
     bed.release_of("shop", "8.11.8").await;
 }
 
-/// What only has the name is somebody's, and stays as it is.
+/// An object that only has the name belongs to somebody else, and stays as it is.
 #[tokio::test]
 async fn what_nobody_recognises_is_not_overwritten() {
     let bed = Bed::new().await;
@@ -144,7 +144,7 @@ async fn what_nobody_recognises_is_not_overwritten() {
     assert_eq!(secret_text(&kept, "connection"), "somebody's");
 }
 
-/// 17.8.7 was installed by Helm alone; the instance asks for 18.2.8.
+/// Helm alone installed 17.8.7; the instance requests 18.2.8.
 #[tokio::test]
 async fn a_plain_helm_install_is_upgraded_over_every_stop() {
     let bed = Bed::new().await;
@@ -158,7 +158,7 @@ async fn a_plain_helm_install_is_upgraded_over_every_stop() {
             "name": "sh.helm.release.v1.shop.v1",
             "labels": { "owner": "helm", "name": "shop", "status": "deployed", "version": "1" },
         },
-        // Helm reads what is not compressed, too.
+        // Helm also reads uncompressed releases.
         "stringData": { "release": BASE64_STANDARD.encode(release.to_string()) },
     });
     let secret = serde_json::from_value(secret).unwrap();

@@ -1,4 +1,4 @@
-//! The way to a new version: over every stop, not before the last step is done, and never back.
+//! Upgrades: through every required stop, each after the last step is finished, and never a downgrade.
 
 use kube::core::DynamicObject;
 use serde_json::json;
@@ -7,7 +7,7 @@ use stanchion_testkit::postgres::{Database, Version};
 
 use crate::bed::{Bed, ready};
 
-/// A database of GitLab's, with one migration in this state.
+/// A GitLab database with one migration in this state.
 async fn database(bed: &Bed, version: Version) -> Database<'static> {
     let database = Database::of(version).await;
     let role = stanchion_testkit::unique::name("gitlab").replace('-', "_");
@@ -54,7 +54,7 @@ async fn an_upgrade_leads_over_every_stop_and_waits_for_the_migrations_of_each()
     database
         .execute("UPDATE batched_background_migrations SET status = 3")
         .await;
-    // Nothing tells that they are done; a look does.
+    // Nothing reports the end of the migrations; a reconcile finds it.
     bed.secret("pg-touched", json!({})).await;
     operator.kill().await;
     let _operator = bed.operator().await;
@@ -145,12 +145,12 @@ async fn a_database_that_does_not_answer_holds_an_upgrade_unless_told_otherwise(
     bed.respec("shop", json!({ "upgrade": { "waitForMigrations": false } }))
         .await;
     bed.release_of("shop", "8.5.5").await;
-    // What has failed may be replaced by something newer.
+    // A failed upgrade may be replaced by a newer version.
     bed.failed("shop", "UpgradeFailed", "words").await;
     bed.shows("shop", Phase::Degraded, "UpgradeFailed").await;
 }
 
-/// An API server makes null of a map that is applied empty, which was mended by a second upgrade.
+/// An API server turns a map that is applied empty into null, which used to cost a second upgrade.
 #[tokio::test]
 async fn a_value_that_is_taken_away_costs_one_upgrade() {
     let bed = Bed::new().await;

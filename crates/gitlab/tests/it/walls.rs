@@ -1,4 +1,4 @@
-//! What whoever may write an instance does not get with it: charts of strangers, and rights beyond the namespace.
+//! A user who may write an instance cannot install other charts, and gets no permissions beyond the namespace.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Bed {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Applies a profile; profiles are the whole cluster's, so its name carries the namespace.
+    /// Applies a profile; profiles are cluster-scoped, so its name contains the namespace.
     async fn profile(&self, release: Value) -> String {
         let name = format!("{}-profile", self.namespace);
         let profile = json!({
@@ -47,7 +47,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// A release of an earlier version of the operator: without an account.
+    /// A release of an earlier version of the operator: without a ServiceAccount.
     async fn old_release(&self, instance: &stanchion_api::GitlabInstance) -> String {
         let release = serde_json::from_value(json!({
             "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
@@ -114,7 +114,7 @@ async fn a_release_is_installed_as_an_account_of_its_namespace() {
     );
     bed.installed("shop", "17.11.7").await;
     bed.phase("shop", Phase::Ready).await;
-    // Somebody who takes the account away gets it back: Flux would leave GitLab behind without it.
+    // A deleted ServiceAccount is created again: without it, Flux would leave GitLab behind.
     bed.accounts()
         .delete(ACCOUNT, &DeleteParams::default())
         .await
@@ -157,7 +157,7 @@ async fn charts_of_strangers_are_refused() {
     bed.release("shop").await;
 }
 
-/// A release of an earlier version had the rights of Flux. It loses them, also where the chart is now refused.
+/// A release of an earlier version had Flux's permissions. It loses them, even if the chart is now refused.
 #[tokio::test]
 async fn an_old_release_gets_an_account_without_a_reinstall() {
     let bed = Bed::new().await;
@@ -195,7 +195,7 @@ async fn an_old_release_gets_an_account_without_a_reinstall() {
     );
 }
 
-/// Flux uninstalls as the account, and without a word uninstalls nothing when the account is gone.
+/// Flux uninstalls with the ServiceAccount, and silently uninstalls nothing if it is gone.
 #[tokio::test]
 async fn the_account_is_there_until_the_release_is_gone() {
     let bed = Bed::new().await;
@@ -209,7 +209,7 @@ async fn the_account_is_there_until_the_release_is_gone() {
         .patch("shop-gitlab", &PatchParams::default(), &holds)
         .await
         .unwrap();
-    // Everything that the instance owns goes at once then.
+    // Foreground deletion: everything that the instance owns is deleted at once.
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Foreground),
         ..DeleteParams::default()
@@ -235,7 +235,7 @@ async fn the_account_is_there_until_the_release_is_gone() {
     bed.wait().gone(&bed.bindings(), ACCOUNT).await;
 }
 
-/// An account that somebody else made under this name may have any rights.
+/// A ServiceAccount that somebody else created under this name may have any permissions.
 #[tokio::test]
 async fn an_account_of_somebody_else_is_not_used() {
     let bed = Bed::new().await;
@@ -255,7 +255,7 @@ async fn an_account_of_somebody_else_is_not_used() {
         .expect("it is not ours to delete");
 }
 
-/// A profile can be named from every namespace: its account counts only where the administrator has made it.
+/// Every namespace can name a profile: its ServiceAccount is used only where the administrator created it.
 #[tokio::test]
 async fn the_account_of_a_profile_must_be_in_the_namespace() {
     let bed = Bed::new().await;
@@ -360,7 +360,7 @@ async fn what_the_account_may_not_create_is_named_with_the_ways_out() {
     }
 }
 
-/// What `--trust-tenants` is: the chart of anybody, with the rights of Flux.
+/// `--trust-tenants` allows any chart, with Flux's permissions.
 #[tokio::test]
 async fn trusted_tenants_get_what_the_original_gave() {
     let mut bed = Bed::new().await;

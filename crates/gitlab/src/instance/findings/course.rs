@@ -1,4 +1,4 @@
-//! Which version is installed now, and why not the one that is asked for.
+//! Decides which version is installed now, and why not the requested one.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use crate::record;
 use crate::values::ChartVersion;
 use crate::versions::{self, Step, Version, by_chart, path, resolve};
 
-/// The reason for which the next step waits until the database has been asked.
+/// The reason while the next step waits for the database's answer.
 pub const ASKING: &str = "AskingForMigrations";
 
-/// When the database is asked again whether an upgrade may go on: nothing tells when its migrations are done.
+/// How often the database is queried during an upgrade: nothing reports the end of its migrations.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
-/// The way to the version that is asked for.
+/// The upgrade path to the requested version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
-    /// The version that is asked for.
+    /// The requested version.
     pub target: Version,
-    /// What the release is given now.
+    /// The current step of the release.
     pub now: Step,
-    /// What is still to be installed, in order.
+    /// The remaining versions, in order.
     pub path: Vec<Version>,
-    /// What runs, where something does and it is known.
+    /// The running version, if known.
     pub running: Option<Version>,
     /// Why the next step is not taken yet.
     pub held: Option<Obstacle>,
 }
 
-/// Lays it down.
+/// Computes the upgrade path.
 pub(super) fn find(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Course> {
     let course = lay(wanted, seen, release)?;
     check_postgres(wanted, seen, release, course)
@@ -98,7 +98,7 @@ fn lay(wanted: &Wanted, seen: &Seen, release: Option<&Release>) -> Finding<Cours
     })
 }
 
-/// Where nothing is known to have run, nothing can be skipped.
+/// If no version is known to have run, the target is installed directly.
 fn beginning(ran: Option<&Running>, target: Step) -> Finding<Course> {
     if let Some(running) = ran {
         return Err(blocked(format!(
@@ -113,7 +113,7 @@ fn beginning(ran: Option<&Running>, target: Step) -> Finding<Course> {
     })
 }
 
-/// What is there already: it stays while the next step waits. A release that somebody has deleted comes back as it was.
+/// The present step, which stays while the next one waits. A release that somebody deleted comes back with it.
 fn present(map: &GitlabVersionMapSpec, chart: Option<&str>, running: &Version) -> Finding<Step> {
     if let Some(chart) = chart {
         return Ok(by_chart(map, chart).unwrap_or_else(|| Step {
@@ -138,7 +138,7 @@ impl Course {
     }
 }
 
-/// Whether the next step may be taken. A patch may always: it migrates nothing that has to be waited for.
+/// Whether the next step may be taken. A patch release always may, because it has no migrations to wait for.
 fn may_go_on(
     wanted: &Wanted,
     seen: &Seen,
@@ -154,9 +154,9 @@ fn may_go_on(
         let runs = release.running.as_ref();
         let is_idle = runs.is_none_or(|running| running.chart == release.chart);
         match &release.progress {
-            // What has failed, or cannot even begin, is replaced: what runs is still what ran before.
+            // A failed or blocked upgrade is replaced: the previous version still runs.
             Progress::Failed { .. } | Progress::Waiting { .. } if !is_idle => return Ok(()),
-            // A chart that can no longer be had is left behind like any other.
+            // A chart that is no longer available does not block the next step.
             Progress::Done | Progress::Waiting { .. } => {}
             Progress::Failed { reason, message } => {
                 return Err(held(
@@ -199,7 +199,7 @@ fn may_go_on(
     }
 }
 
-/// What is installed needs a PostgreSQL that it knows. Nothing is changed on one that is too old.
+/// Checks that the version supports the PostgreSQL server. Nothing is changed on one that is too old.
 fn check_postgres(
     wanted: &Wanted,
     seen: &Seen,
@@ -223,7 +223,7 @@ fn check_postgres(
     ))
 }
 
-/// The server's major version, where it is known: a managed one says it, another one was asked.
+/// The server's major version, if known: from the object of a managed server, or from the query.
 fn server_version(wanted: &Wanted, seen: &Seen) -> Option<u32> {
     if wanted.spec.postgres.managed {
         return percona::version(seen.backend(&PERCONA).object.as_ref()).or(wanted.spec.postgres.version);
@@ -232,7 +232,7 @@ fn server_version(wanted: &Wanted, seen: &Seen) -> Option<u32> {
     Some(answer.version)
 }
 
-/// What Helm has deployed under the release's name before there was an instance.
+/// The release that Helm deployed under this name before the instance existed.
 fn predecessor(seen: &Seen) -> Finding<Option<&Running>> {
     match &seen.helm {
         None => Ok(None),
@@ -250,7 +250,7 @@ fn predecessor(seen: &Seen) -> Finding<Option<&Running>> {
     }
 }
 
-/// The version that ran last on this database, as far as it was recorded.
+/// The version that ran last on this database, if recorded.
 fn recorded(wanted: &Wanted, seen: &Seen) -> Option<Version> {
     record::version(seen.record.as_ref()?, &super::database(wanted, seen)?)
 }
@@ -261,7 +261,7 @@ fn version_of(running: &Running, map: Option<&GitlabVersionMapSpec>) -> Option<V
         .or_else(|| by_chart(map?, &running.chart).map(|step| step.version))
 }
 
-/// A chart that the map does not have. Charts are nine major versions behind GitLab; more than that is not guessed.
+/// A chart that the map does not have. Charts are nine major versions behind GitLab; nothing else is guessed.
 fn unmapped(chart: &str) -> Step {
     let number = ChartVersion::of(chart);
     Step {

@@ -1,4 +1,4 @@
-//! What the release itself needs: Flux, and a storage that the chart may not bring.
+//! Checks what the release itself needs: Flux, and object storage that the chart may not provide.
 
 use super::super::observe::Seen;
 use super::super::target::Wanted;
@@ -6,7 +6,7 @@ use super::{Course, Finding, Obstacle};
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use crate::values::{self, ChartVersion};
 
-/// Whether Flux is there.
+/// Whether Flux is installed.
 pub(super) fn flux(seen: &Seen) -> Finding<()> {
     let missing: Vec<String> = [
         (&HELM_REPOSITORY, &seen.repository_kind),
@@ -25,7 +25,7 @@ pub(super) fn flux(seen: &Seen) -> Finding<()> {
     ))
 }
 
-/// Whether there is any storage: charts from 10 on bring none of their own.
+/// Whether there is object storage: charts from 10 on do not provide their own.
 pub(super) fn stored(wanted: &Wanted, course: &Finding<Course>) -> Finding<()> {
     let given = wanted.spec.object_storage.credentials_secret.is_some()
         || values::names_object_storage(&wanted.spec.helm.values);

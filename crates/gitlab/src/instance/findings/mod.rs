@@ -1,5 +1,5 @@
-//! What follows from what was read: of each thing that an instance stands on, either how it is used or what is in the
-//! way. Pure; the plan acts on it, the report tells it.
+//! Derives findings from what was read: for each dependency of an instance, how to use it or what blocks it. Pure; the
+//! plan acts on the findings, the report shows them.
 
 mod course;
 mod ground;
@@ -29,46 +29,46 @@ use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
 use crate::values;
 
-/// What can be used, or what is in the way.
+/// A usable dependency, or what blocks it.
 pub type Finding<T> = Result<T, Obstacle>;
 
-/// Something in the way.
+/// What blocks an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Who has to move.
+    /// The class of the problem, which decides who has to act.
     pub class: Class,
-    /// The instance's phase meanwhile.
+    /// The instance's phase while it is blocked.
     pub phase: Phase,
-    /// In one word.
+    /// The reason, one word.
     pub reason: &'static str,
-    /// In a sentence.
+    /// The message.
     pub message: String,
-    /// When to look again, where nothing tells that it is gone.
+    /// When to retry, if nothing reports the end.
     pub again: Option<Duration>,
 }
 
 impl Obstacle {
-    /// Something that the instance names is not there yet.
+    /// Something that the instance names does not exist yet.
     pub fn pending(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Dependency, Phase::Pending, reason, message)
     }
 
-    /// Another operator is at work.
+    /// Another operator is provisioning.
     pub fn provisioning(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Dependency, Phase::Provisioning, reason, message)
     }
 
-    /// Somebody has to mend something; it is noticed when they have.
+    /// A person has to fix something; a watch reports it.
     pub fn failed(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Dependency, Phase::Failed, reason, message)
     }
 
-    /// Somebody has to mend something outside of the instance, and nothing tells that they have.
+    /// A person has to fix something outside of the instance, and no watch reports it.
     pub fn human(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Human, Phase::Failed, reason, message)
     }
 
-    /// Nobody in the cluster knows what to do with these kinds. Nothing else is used instead without a word.
+    /// The operator for these kinds is not installed. There is no silent fallback.
     pub fn operator_missing(reason: &'static str, field: &str, kinds: &[&'static Foreign]) -> Self {
         let definitions: Vec<String> = kinds.iter().map(|kind| kind.definition()).collect();
         let message = format!(
@@ -88,7 +88,7 @@ impl Obstacle {
         }
     }
 
-    /// As what a step of a reconcile fails with.
+    /// The obstacle as the error of a reconcile step.
     pub fn problem(&self) -> Problem {
         let problem = Problem::new(self.class, self.reason, self.message.clone());
         match self.again {
@@ -100,38 +100,38 @@ impl Obstacle {
 
 /// All findings about an instance.
 pub struct Findings {
-    /// The profile; none where none is named.
+    /// The profile; `None` if the spec names none.
     pub profile: Finding<Option<GitlabProfileSpec>>,
-    /// Which version, by which way.
+    /// The version and its upgrade path.
     pub course: Finding<Course>,
-    /// The database; `None` where the chart's values say where it is.
+    /// The database; `None` if the chart's values configure it.
     pub postgres: Finding<Option<Psql>>,
-    /// Redis, likewise.
+    /// Redis; `None` if the chart's values configure it.
     pub redis: Finding<Option<RedisLogin>>,
-    /// Elasticsearch; `None` where none is asked for.
+    /// Elasticsearch; `None` if it is not requested.
     pub elasticsearch: Finding<Option<ElasticsearchAddress>>,
-    /// The buckets; `None` where none are given.
+    /// The buckets; `None` if the spec has none.
     pub storage: Finding<Option<Buckets>>,
-    /// The mail server; `None` where none is given.
+    /// The mail server; `None` if the spec has none.
     pub mail: Finding<Option<Mail>>,
     /// The license, where one is needed.
     pub license: Finding<()>,
-    /// Whether the release that is there may be taken over.
+    /// Whether the existing release may be adopted.
     pub ours: Finding<()>,
-    /// Where the chart comes from.
+    /// The chart repository.
     pub repository: Finding<ChartRepository>,
-    /// As whom Flux installs it.
+    /// The ServiceAccount that Flux installs with.
     pub account: Finding<Account>,
-    /// Whether Flux is there.
+    /// Whether Flux is installed.
     pub flux: Finding<()>,
-    /// Whether there is any storage, given or brought by the chart.
+    /// Whether there is object storage, provided or from the chart.
     pub stored: Finding<()>,
-    /// What Flux says.
+    /// The state of the release.
     pub release: Option<Release>,
 }
 
 impl Findings {
-    /// What follows from what was read.
+    /// Derives all findings.
     pub fn of(wanted: &Wanted, seen: &Seen) -> Self {
         let ours = release::recognised(seen);
         let release = seen.release.as_ref().filter(|_| ours.is_ok()).map(Release::of);
@@ -158,12 +158,12 @@ impl Findings {
         }
     }
 
-    /// What keeps anything from being made at all: without these nobody knows what to make.
+    /// What blocks everything: without these it is unknown what to create.
     pub fn before_backends(&self) -> Option<&Obstacle> {
         self.course.as_ref().err().or(self.profile.as_ref().err())
     }
 
-    /// What keeps the release from being made or changed, in the order in which people expect to be told.
+    /// What blocks the release, in the order in which it is reported.
     pub fn before_release(&self) -> Option<&Obstacle> {
         self.before_backends()
             .or(self.ours.as_ref().err())
@@ -178,7 +178,7 @@ impl Findings {
             .or(self.stored.as_ref().err())
     }
 
-    /// What keeps the instance from being ready, beside the release itself.
+    /// What keeps the instance from being ready, besides the release itself.
     pub fn before_ready(&self) -> Option<&Obstacle> {
         let held = self.course.as_ref().ok().and_then(|course| course.held.as_ref());
         self.before_release()
@@ -187,7 +187,7 @@ impl Findings {
     }
 }
 
-/// Which database an instance has, in words that no other has. `None` while that is not known.
+/// A unique identifier of the instance's database. `None` while it is unknown.
 pub fn database(wanted: &Wanted, seen: &Seen) -> Option<String> {
     let spec = &wanted.spec.postgres;
     if spec.managed {
@@ -204,7 +204,7 @@ pub fn database(wanted: &Wanted, seen: &Seen) -> Option<String> {
     ))
 }
 
-/// A Secret that somebody named.
+/// A Secret that the spec names.
 fn named<'a>(
     secrets: &'a BTreeMap<String, Secret>,
     name: &str,

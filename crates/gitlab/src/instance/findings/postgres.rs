@@ -1,4 +1,4 @@
-//! The database: made by Percona's operator, brought along, or known to the chart's values alone.
+//! The database: managed by Percona's operator, provided, or configured in the chart's values.
 
 use kube::core::DynamicObject;
 
@@ -10,7 +10,7 @@ use crate::backends::wish::Asking;
 use crate::backends::{Readiness, brought, percona};
 use crate::login::Psql;
 
-/// How the database is reached.
+/// The login to the database.
 pub(super) fn find(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<Option<Psql>> {
     let postgres = &wanted.spec.postgres;
     if postgres.managed {
@@ -36,7 +36,7 @@ fn managed(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<Psql> {
     };
     let waits = |why: String| Obstacle::provisioning("PostgresProvisioning", why);
     let name = percona::name(&wanted.name);
-    // One that this pass makes is as good as one that was just made.
+    // An object that this reconcile creates is not ready yet.
     let cluster = found
         .object
         .clone()
@@ -52,7 +52,7 @@ fn managed(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<Psql> {
             percona::secret_name(&wanted.name)
         ))
     })?;
-    // What the cluster has, and not what it shall have: it may be a moment behind.
+    // Use the actual state of the cluster, not the requested one, which may be ahead.
     let pooled = cluster.data.pointer("/spec/proxy/pgBouncer").is_some() && asking.postgres(0).pgbouncer;
     percona::psql(secret, pooled).map_err(|error| waits(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Redis: made by the operator of OT-Container-Kit, brought along, or known to the chart's values alone.
+//! Redis: managed by OT-CONTAINER-KIT's operator, provided, or configured in the chart's values.
 
 use super::super::observe::Seen;
 use super::super::target::Wanted;
@@ -7,7 +7,7 @@ use crate::backends::wish::Asking;
 use crate::backends::{Readiness, brought, redis};
 use crate::login::RedisLogin;
 
-/// How Redis is reached.
+/// The login to Redis.
 pub(super) fn find(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<Option<RedisLogin>> {
     let spec = &wanted.spec.redis;
     if spec.managed {
@@ -22,7 +22,7 @@ pub(super) fn find(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding
         .map_err(|error| Obstacle::failed("RedisSecretIncomplete", error.to_string()))
 }
 
-/// Its custom resources say nothing about themselves: only the `StatefulSets` that come of them do.
+/// The custom resources have no status: readiness comes from their `StatefulSets`.
 fn managed(wanted: &Wanted, seen: &Seen, asking: &Asking<'_>) -> Finding<RedisLogin> {
     let wish = asking.redis();
     let kinds = redis::kinds(wish.topology);

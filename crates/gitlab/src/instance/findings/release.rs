@@ -1,4 +1,4 @@
-//! Whose chart is installed, and as whom.
+//! Checks the chart's repository, and the ServiceAccount that Flux installs with.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use super::super::target::Wanted;
 use super::{Finding, Obstacle};
 use crate::account;
 
-/// When to look again whether what is in the way of the account is gone.
+/// How often the obstacles of the ServiceAccount are checked.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// As whom Flux installs the chart.
+/// The ServiceAccount that Flux installs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
-    /// As the account that is made for the instance.
+    /// The ServiceAccount that the operator creates for the instance.
     Own(String),
-    /// As the account that an administrator made in the instance's namespace, and named in the profile.
+    /// A ServiceAccount that an administrator created in the instance's namespace, and named in the profile.
     Given(String),
-    /// As itself: the administrator trusts everybody who may write an instance.
+    /// Flux's own: the administrator trusts everybody who may write an instance.
     Flux,
 }
 
 impl Account {
-    /// The account's name; none for Flux's own.
+    /// The ServiceAccount's name; `None` for Flux's own.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Own(name) | Self::Given(name) => Some(name),
@@ -36,8 +36,8 @@ impl Account {
     }
 }
 
-/// Whether the release that is there may be taken over: one that the instance controls, or one of GitLab's chart that nobody
-/// controls. Another chart under this name is somebody's program, and would be replaced by GitLab.
+/// Whether the existing release may be adopted: one that the instance controls, or one of GitLab's chart without a
+/// controller. Another chart under this name belongs to somebody else, and would be replaced by GitLab.
 pub(super) fn recognised(seen: &Seen) -> Finding<()> {
     let (Some(release), Some(subject)) = (&seen.release, &seen.subject) else {
         return Ok(());
@@ -63,7 +63,7 @@ pub(super) fn recognised(seen: &Seen) -> Finding<()> {
     })
 }
 
-/// Where the chart comes from.
+/// The chart repository.
 pub(super) fn repository(
     wanted: &Wanted,
     seen: &Seen,
@@ -77,7 +77,7 @@ pub(super) fn repository(
         .map_err(|refused| Obstacle::failed("ChartRepositoryNotAllowed", refused.0))
 }
 
-/// As whom Flux installs it.
+/// The ServiceAccount that Flux installs with.
 pub(super) fn account(wanted: &Wanted, seen: &Seen, profile: Option<&GitlabProfileSpec>) -> Finding<Account> {
     let given = profile.and_then(|profile| profile.release.service_account_name.clone());
     if let Some(name) = given {

@@ -1,4 +1,4 @@
-//! Profile, license, mail, buckets, Elasticsearch.
+//! Checks the profile, the license, mail, buckets and Elasticsearch.
 
 use kube::core::DynamicObject;
 use stanchion_api::gitlab::{Edition, ElasticsearchAddress, GitlabProfileSpec};
@@ -25,7 +25,7 @@ pub(super) fn profile(wanted: &Wanted, seen: &Seen) -> Finding<Option<GitlabProf
     })
 }
 
-/// The license. Its absence would only be noticed when GitLab runs without what was paid for.
+/// The license. Otherwise its absence would only show when GitLab runs without the licensed features.
 pub(super) fn license(wanted: &Wanted, seen: &Seen) -> Finding<()> {
     let Some(name) = wanted
         .spec

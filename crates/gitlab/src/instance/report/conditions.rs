@@ -1,4 +1,4 @@
-//! What the instance stands on and what Flux says, as conditions.
+//! Conditions of the instance's dependencies and of Flux.
 
 use stanchion_api::gitlab::{Edition, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
@@ -8,7 +8,7 @@ use super::super::target::Wanted;
 use crate::flux::{Progress, Release};
 use crate::values;
 
-/// What the instance stands on.
+/// Conditions of the dependencies.
 pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &Findings) {
     let spec = &wanted.spec;
     let how = |managed: bool, secret: bool| match (managed, secret) {
@@ -83,7 +83,7 @@ fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Finding<Option<T>
     }
 }
 
-/// What Flux says.
+/// The condition of the release.
 pub(super) fn released(conditions: &mut Conditions, release: Option<&Release>) {
     let Some(release) = release else {
         conditions.clear(condition::RELEASED);

@@ -1,4 +1,4 @@
-//! How it went, as a status. True is only what was seen in this pass.
+//! Builds the status. A condition is True only if it was observed in this reconcile.
 
 mod conditions;
 
@@ -21,7 +21,7 @@ use super::secrets;
 use super::target::{Leaving, Target, Wanted};
 use crate::flux::{Progress, Release};
 
-/// Every condition that is written here.
+/// Every condition of this kind.
 pub const CONDITIONS: &[&str] = &[
     condition::READY,
     condition::POSTGRES_READY,
@@ -31,10 +31,10 @@ pub const CONDITIONS: &[&str] = &[
     condition::RELEASED,
 ];
 
-/// How much of what Flux says is repeated.
+/// The most bytes of Flux's message that are repeated.
 const LONGEST_QUOTE: usize = 1024;
 
-/// What is told when it flips.
+/// Events on transitions of conditions.
 pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
     condition: condition::READY,
     status: "True",
@@ -44,7 +44,7 @@ pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
 
 type Ended<'a> = Outcome<'a, InstanceController>;
 
-/// The status after a pass.
+/// The status after a reconcile.
 pub fn report(
     instance: &GitlabInstance,
     outcome: &Ended<'_>,
@@ -57,7 +57,7 @@ pub fn report(
             status.phase = Some(Phase::Suspended);
             let words = "suspended: nothing is touched until spec.suspend is false";
             status.message = Some(words.into());
-            // One that was never looked at has nothing to say but that; of the others, what was seen stays.
+            // An instance that was never observed only reports that; otherwise the observed conditions stay.
             if find(&status.conditions, condition::READY).is_none() {
                 let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
                 conditions.set(condition::READY, Truth::Unknown, "Suspended", words);
@@ -86,7 +86,7 @@ pub fn report(
     }
 }
 
-/// What holds the end of an instance up; or what stays, told while there is still somebody to tell.
+/// What blocks the deletion of an instance; or what stays, reported while the instance still exists.
 fn ending(
     mut status: GitlabInstanceStatus,
     leaving: &Leaving,
@@ -104,7 +104,7 @@ fn ending(
     report
 }
 
-/// A pass that saw nothing. A hiccup says nothing about an instance that runs.
+/// A reconcile that observed nothing. A transient error does not change the state of a running instance.
 fn unseen(
     instance: &GitlabInstance,
     report: &mut Report<GitlabInstanceStatus>,
@@ -128,7 +128,7 @@ fn unseen(
     );
 }
 
-/// A pass that saw the instance, whatever came after.
+/// A reconcile that observed the instance, with any later result.
 fn present(
     mut status: GitlabInstanceStatus,
     said: &mut Conditions,
@@ -163,7 +163,7 @@ fn present(
             )
         }
         (_, Some(release)) => progress(release, held, is_up, &wanted.namespace),
-        // Nothing was in the way, and nothing was written: there is nothing to say yet.
+        // Nothing blocked it and nothing was written: there is nothing to report yet.
         (_, None) => {
             let words = "there is no release yet";
             (
@@ -180,7 +180,7 @@ fn present(
     report
 }
 
-/// The phase of an instance with something in its way. What runs goes on running without a backend's operator.
+/// The phase of a blocked instance. A running GitLab keeps running without a backend's operator.
 fn blocked(findings: &Findings, problem: &Problem, is_up: bool) -> Phase {
     let obstacle = findings
         .before_ready()
@@ -193,7 +193,7 @@ fn blocked(findings: &Findings, problem: &Problem, is_up: bool) -> Phase {
     }
 }
 
-/// The phase of an instance that was told to Flux.
+/// The phase of an instance whose release is written.
 fn progress(
     release: &Release,
     held: Option<&Obstacle>,
@@ -233,7 +233,7 @@ fn progress(
     }
 }
 
-/// What a chart may not create, and the ways out.
+/// What the chart may not create, and possible solutions.
 fn refused(release: &Release, words: &str) -> String {
     format!(
         "the chart wants something that ServiceAccount {} may not create, which is what Flux installs as: {}. Switch it off \
@@ -244,7 +244,7 @@ fn refused(release: &Release, words: &str) -> String {
     )
 }
 
-/// The fields that say what is where.
+/// The fields with versions, addresses and names.
 fn tell(
     status: &mut GitlabInstanceStatus,
     wanted: &Wanted,
@@ -257,7 +257,7 @@ fn tell(
         let running = course
             .running
             .or(release.and_then(|release| release.running.as_ref()?.version));
-        // What ran last may be known of a database that nothing runs on now.
+        // The last version may be known for a database on which nothing runs now.
         let runs = release.is_some_and(|release| release.running.is_some()) || seen.helm.is_some();
         if runs {
             status.observed_version = running.map(|version| version.to_string());
@@ -270,7 +270,7 @@ fn tell(
         status.target_version = Some(course.target.to_string());
         status.upgrade_path = course.path.iter().map(ToString::to_string).collect();
     } else {
-        // What was said of another spec.
+        // These belong to another spec.
         status.target_version = None;
         status.upgrade_path.clear();
     }
@@ -278,7 +278,7 @@ fn tell(
         status.chart_version = Some(release.chart.clone());
     }
     status.elasticsearch = findings.elasticsearch.as_ref().ok().cloned().flatten();
-    // What somebody else has made under such a name is not ours, and does not go with the instance.
+    // A Secret of that name that somebody else created is not deleted with the instance.
     let is_theirs = |name: &String| {
         let live = seen.secrets.get(name).zip(seen.subject.as_ref());
         live.is_some_and(|(secret, subject)| {
@@ -304,7 +304,7 @@ fn conclude(
     if is_bad && is_news {
         report.notices = vec![Notice::warning(reason, "Reconcile", message)];
     } else if !is_bad && phase != Phase::Ready && before != Some(reason) {
-        // How far it is changes often; what is waited for, seldom.
+        // The progress changes often, what the instance waits for seldom.
         report.notices = vec![Notice::normal(reason, "Wait", message)];
     }
     conditions.set(condition::READY, truth, reason, message);

@@ -20,7 +20,7 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// The instance that the documentation begins with: databases that are brought along, and buckets.
+    /// The first instance of the documentation: provided databases and buckets.
     pub(super) fn smallest() -> Self {
         let spec = json!({
             "version": "17", "edition": "ce",
@@ -51,7 +51,7 @@ impl Bed {
         }
     }
 
-    /// Everything that can be said.
+    /// An instance with all fields.
     pub(super) fn fullest() -> Self {
         let smallest = Self::smallest();
         let spec = json!({

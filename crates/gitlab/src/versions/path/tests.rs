@@ -22,7 +22,7 @@ fn map<'a>(versions: impl IntoIterator<Item = &'a str>) -> GitlabVersionMapSpec 
     }
 }
 
-/// The ladder that users know.
+/// A complete list of stops.
 fn ladder() -> GitlabVersionMapSpec {
     map([
         "17.3.0", "17.5.5", "17.8.7", "17.11.7", "18.2.8", "18.5.7", "18.8.9", "18.8.10", "18.11.6", "19.1.1",
@@ -61,7 +61,7 @@ fn a_stop_that_the_map_lacks_is_named() {
     let gap = map(["17.5.5", "17.11.7", "17.8.x", "18.2.8"]);
     let error = way(&gap, "17.5.5", "18.2.8").unwrap_err();
     insta::assert_snapshot!(error, @"the way from 17.5.5 to 18.2.8 leads over 17.8, which GitLab does not let an upgrade leave out, and the version map has no 17.8.x. Add its newest patch to the map");
-    // Whoever is past the gap does not need it.
+    // An instance beyond the gap does not need it.
     assert_eq!(way(&gap, "17.8.0", "18.2.8").unwrap(), "17.11.7 18.2.8");
 }
 

@@ -1,4 +1,4 @@
-//! Flux, played by hand: each test decides what it says.
+//! A simulated Flux: each test sets its status.
 
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
@@ -13,7 +13,7 @@ impl Bed {
         self.release_where(name, |_| true).await
     }
 
-    /// Waits until the release of an instance is told this version of the chart.
+    /// Waits until the release requests this version of the chart.
     pub(crate) async fn release_of(&self, name: &str, chart: &str) -> DynamicObject {
         self.release_where(name, |release| {
             release.data.pointer("/spec/chart/spec/version") == Some(&json!(chart))
@@ -21,7 +21,7 @@ impl Bed {
         .await
     }
 
-    /// Waits until the release of an instance is so.
+    /// Waits until the release satisfies a condition.
     pub(crate) async fn release_where(
         &self,
         name: &str,
@@ -38,7 +38,7 @@ impl Bed {
         found.into_inner().unwrap()
     }
 
-    /// There is no release of an instance.
+    /// Asserts that the instance has no release.
     pub(crate) async fn no_release(&self, name: &str) {
         let found = self
             .foreign(&HELM_RELEASE)
@@ -48,7 +48,7 @@ impl Bed {
         assert!(found.is_none(), "{found:?}");
     }
 
-    /// Flux has installed what the release asks for.
+    /// Flux has installed the release.
     pub(crate) async fn installed(&self, name: &str, version: &str) {
         let release = self.release(name).await;
         let chart = release.data.pointer("/spec/chart/spec/version").cloned();
@@ -75,13 +75,13 @@ impl Bed {
         .await;
     }
 
-    /// Flux has failed at what the release asks for.
+    /// Flux has failed to install the release.
     pub(crate) async fn failed(&self, name: &str, reason: &str, message: &str) {
         let release = self.release(name).await;
         self.says(&release, "False", reason, message, json!({})).await;
     }
 
-    /// Flux is at work on what the release asks for.
+    /// Flux is installing the release.
     pub(crate) async fn works(&self, name: &str, message: &str) {
         let release = self.release(name).await;
         self.says(&release, "Unknown", "Progressing", message, json!({}))

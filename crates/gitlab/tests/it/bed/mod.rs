@@ -1,4 +1,4 @@
-//! A test bed: a namespace, and the operator in this process, restricted to it.
+//! The test environment: a namespace, and an operator in this process, restricted to it.
 
 mod flux;
 mod objects;
@@ -28,10 +28,10 @@ pub(crate) use stanchion_testkit::running::Running;
 
 use crate::definitions;
 
-/// How long anything may take: the machines are slow and busy.
+/// The timeout of every wait: test machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The versions that instances find in a cluster that is shared: everything that any test asks for.
+/// The version map of the shared cluster: every version that any test uses.
 const MAP: &str = include_str!("map.yaml");
 
 /// A namespace.
@@ -44,7 +44,7 @@ pub(crate) struct Bed {
     pub(crate) log: OperatorLog,
 }
 
-/// A cluster of all tests, or of this one.
+/// The shared cluster, or one of this test.
 pub(crate) enum Lent {
     All(&'static Cluster),
     Own(Box<Cluster>),
@@ -62,7 +62,7 @@ impl std::ops::Deref for Lent {
 }
 
 impl Bed {
-    /// In a cluster that has everything: Flux, all other operators' kinds, and the version map.
+    /// In a cluster with Flux, the CRDs of all other operators, and the version map.
     pub(crate) async fn new() -> Self {
         static PREPARED: OnceCell<()> = OnceCell::const_new();
         let cluster = Cluster::shared().await;
@@ -76,7 +76,7 @@ impl Bed {
         Self::of(Lent::All(cluster)).await
     }
 
-    /// In a cluster of its own that has nothing but our kinds.
+    /// In a new cluster with only our CRDs.
     pub(crate) async fn bare() -> Self {
         let cluster = Cluster::start().await;
         cluster.install_crds(stanchion_api::crds()).await;
@@ -94,7 +94,7 @@ impl Bed {
         }
     }
 
-    /// The operator, with nothing in its way.
+    /// The operator, without faults.
     pub(crate) async fn operator(&self) -> Running {
         self.operator_with(&Faults::new()).await
     }
@@ -104,7 +104,7 @@ impl Bed {
         self.operator_as(self.cluster.config().await, faults)
     }
 
-    /// The operator as somebody, with these faults.
+    /// The operator with this identity and these faults.
     pub(crate) fn operator_as(&self, config: Config, faults: &Faults) -> Running {
         let (operator, metrics) = self.build(config, faults.clone());
         let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));

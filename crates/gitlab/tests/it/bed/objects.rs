@@ -1,4 +1,4 @@
-//! What a person does with objects, and sees of them.
+//! What a user does with objects, and sees of them.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -11,7 +11,7 @@ use stanchion_kernel::foreign::Foreign;
 
 use super::Bed;
 
-/// The reason of `Ready`, and what it says.
+/// The reason and the message of `Ready`.
 pub(crate) fn ready(instance: &GitlabInstance) -> (String, String) {
     let status = instance.status.clone().unwrap_or_default();
     let ready = status
@@ -37,7 +37,7 @@ impl Bed {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Objects of somebody else's kind, in its best version.
+    /// Objects of a third-party kind, in its preferred version.
     pub(crate) fn foreign(&self, kind: &Foreign) -> Api<DynamicObject> {
         self.foreign_at(kind, kind.versions[0])
     }
@@ -56,7 +56,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// The Secrets of a database, a Redis and buckets that somebody brings along.
+    /// The Secrets of a provided database, Redis and buckets.
     pub(crate) async fn brought(&self) {
         self.secret(
             "pg",
@@ -71,7 +71,7 @@ impl Bed {
         self.secret("s3", buckets()).await;
     }
 
-    /// Applies an instance on what was brought along, with `more` merged over it.
+    /// Applies an instance on provided backends, with `more` merged into its spec.
     pub(crate) async fn instance(&self, name: &str, more: Value) -> GitlabInstance {
         let mut instance = json!({
             "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": name },
@@ -92,7 +92,7 @@ impl Bed {
             .unwrap()
     }
 
-    /// What is said about an instance that is refused when it is applied.
+    /// The error of an instance that is refused when it is applied.
     pub(crate) async fn refused(&self, more: Value) -> String {
         let mut instance = json!({
             "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": "refused" },
@@ -126,7 +126,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// Waits until an instance satisfies a condition in a status of its present generation.
+    /// Waits until an instance's status for the current generation satisfies a condition.
     pub(crate) async fn until(
         &self,
         name: &str,

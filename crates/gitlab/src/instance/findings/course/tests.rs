@@ -37,7 +37,7 @@ fn seen() -> Seen {
     }
 }
 
-/// A release that was told one chart and runs another.
+/// A release that requests one chart and runs another.
 fn release(told: &str, runs: Option<(&str, &str)>, ready: &str) -> Release {
     let history = runs.map(
         |(chart, version)| json!([{ "chartVersion": chart, "appVersion": version, "status": "deployed" }]),
@@ -74,7 +74,7 @@ fn reason(finding: &Finding<Course>) -> &'static str {
 fn a_first_installation_is_the_version_itself() {
     let course = find(&at("latest"), &seen(), None).unwrap();
     assert_eq!((course.now.chart.as_str(), course.held), ("9.2.8", None));
-    // What was told to Flux and never ran is no reason to go by stops.
+    // A requested chart that never ran does not require stops.
     let never_ran = release("8.3.7", None, "False");
     let course = find(&at("latest"), &seen(), Some(&never_ran)).unwrap();
     assert_eq!(course.now.chart, "9.2.8");
@@ -124,7 +124,7 @@ fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
         ("8.5.5", None),
         "it stays on its way"
     );
-    // A person has changed the map meanwhile, so that another chart is the next one.
+    // The map has changed in the meantime, so that another chart is next.
     let other_way = release("8.6.0", Some(("8.3.7", "17.3.7")), "Unknown");
     let course = find(&at("18"), &seen, Some(&other_way));
     assert_eq!(reason(&course), "ReleaseAtWork");
@@ -144,7 +144,7 @@ fn a_chart_that_cannot_be_had_is_replaced_or_left_behind() {
     let corrected = release("8.5.99", Some(("8.3.7", "17.3.7")), "Waiting");
     let course = find(&at("18"), &seen, Some(&corrected)).unwrap();
     assert_eq!((course.now.chart.as_str(), course.held), ("8.5.5", None));
-    // What runs is still asked whether it is done.
+    // The running version's migrations are still checked.
     let withdrawn = release("8.3.7", Some(("8.3.7", "17.3.7")), "Waiting");
     assert_eq!(reason(&find(&at("18"), &seen, Some(&withdrawn))), ASKING);
     seen.database = Some(Ok(Answer {
@@ -200,7 +200,7 @@ fn an_old_server_is_noticed_before_something_new_is_installed() {
     }));
     assert_eq!(reason(&find(&at("18"), &seen, None)), "PostgresTooOld");
     assert_eq!(reason(&find(&at("17"), &seen, None)), "");
-    // What runs already is left in peace.
+    // The running version stays.
     let runs = release("9.2.8", Some(("9.2.8", "18.2.8")), "True");
     assert_eq!(reason(&find(&at("18"), &seen, Some(&runs))), "");
 }
@@ -234,7 +234,7 @@ fn a_release_that_somebody_deleted_comes_back_as_it_was() {
     assert_eq!(reason(&find(&older, &seen, None)), "UpgradeBlocked");
 }
 
-/// A database outlives its instance, and what remembers it does, too.
+/// A database outlives its instance, and so does the record of its version.
 #[test]
 fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
     let mut seen = seen();
@@ -263,7 +263,7 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
     );
 }
 
-/// A plain `helm install` is a predecessor like any other: the stops on the way are not left out.
+/// A plain `helm install` is a predecessor like any other: its upgrade goes through every required stop.
 #[test]
 fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
     let helm = |chart: &str, version: &str, app: &str| {
