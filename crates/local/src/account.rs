@@ -1,7 +1,7 @@
 //! The account that servers run under.
 //!
-//! PostgreSQL refuses to run as root, and people and tests often are root in a container. Then its files are
-//! given to an unprivileged account and its processes run as that account.
+//! PostgreSQL refuses to run as root, and users and tests in a container often are root. Then an unprivileged account
+//! owns its files and runs its processes.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use std::{
 
 use crate::error::{Attempt, Error};
 
-/// A user of this machine, by number.
+/// A user of this machine, by uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     uid: u32,
@@ -23,7 +23,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account to change to: none for an ordinary user, `postgres` or else `nobody` for root.
+    /// The account to change to: `None` for an ordinary user; `postgres`, or else `nobody`, for root.
     pub fn unprivileged() -> Result<Option<Self>, Error> {
         let me = fs::metadata("/proc/self")
             .attempting(|| "read /proc/self".to_owned())?
@@ -53,12 +53,12 @@ impl Account {
         })
     }
 
-    /// Lets `command` run as this account.
+    /// Makes `command` run as this account.
     pub fn run(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid);
     }
 
-    /// Makes this account the owner of `path` (not of what is below it).
+    /// Makes this account the owner of `path`, but not of its contents.
     pub fn own(self, path: &Path) -> Result<(), Error> {
         chown(path, Some(self.uid), Some(self.gid)).attempting(|| format!("chown {}", path.display()))
     }

@@ -1,7 +1,7 @@
-//! Where downloads and prepared data directories are kept between runs.
+//! The cache of downloads and prepared data directories.
 //!
-//! Whatever is in the cache is complete: it is made beside its place, under a lock against other
-//! processes, and then renamed into it.
+//! Every entry in the cache is complete: it is created beside its final path, under a lock against other processes, and
+//! then renamed.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ use crate::{
     error::{Attempt, Error},
 };
 
-/// `$STANCHION_CACHE`, or for root a place that the unprivileged account can read, or the user's cache.
+/// `$STANCHION_CACHE`; for root a directory that the unprivileged account can read; else the user's cache.
 pub fn directory() -> Result<PathBuf, Error> {
     let chosen = if let Some(chosen) = variable("STANCHION_CACHE") {
         chosen
@@ -31,20 +31,20 @@ pub fn directory() -> Result<PathBuf, Error> {
     Ok(chosen)
 }
 
-/// Our part of the user's own cache.
+/// Our directory in the user's own cache.
 pub fn of_user() -> Option<PathBuf> {
     let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("stanchion"))
 }
 
-/// A path from the environment; an empty one counts as none.
+/// A path from the environment; an empty one counts as unset.
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }
 
-/// The entry `name`, made by `make` into an empty directory if it is not there. Blocks.
+/// The entry `name`. If it does not exist, `make` fills an empty directory for it. Blocks.
 pub fn entry(name: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
     let cache = directory()?;
     let place = cache.join(name);

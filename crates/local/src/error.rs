@@ -1,11 +1,11 @@
-//! What can keep a server from standing up. Every message says what was attempted, on what, and what to do about it.
+//! Errors of local servers. Every message says what was attempted, on what, and what to do about it.
 
 use std::{fmt::Write as _, io, path::Path, process::Output};
 
-/// Why something could not be provided.
+/// Why something is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something that must be on the machine is not.
+    /// Something is missing on this machine.
     #[error("{what} not found; {remedy}")]
     Missing {
         /// What was looked for, and where.
@@ -23,7 +23,7 @@ pub enum Error {
         /// What it printed.
         output: String,
     },
-    /// A server did not come up.
+    /// A server did not start.
     #[error("{what} did not start: {why}\n{log}")]
     Start {
         /// The server.
@@ -43,9 +43,9 @@ pub enum Error {
     },
 }
 
-/// Adds to an [`io::Error`] what was being done.
+/// Adds the attempted action to an [`io::Error`].
 pub trait Attempt<T> {
-    /// `what` reads as "verb path".
+    /// `what` has the form "verb path".
     fn attempting(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
@@ -55,7 +55,7 @@ impl<T> Attempt<T> for io::Result<T> {
     }
 }
 
-/// Turns an unsuccessful tool run into an error that shows what the tool said.
+/// Turns an unsuccessful tool run into an error with the tool's output.
 pub fn checked(command: &str, output: &Output) -> Result<String, Error> {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {

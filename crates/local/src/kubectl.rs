@@ -1,7 +1,8 @@
-//! kubectl, where this machine has one.
+//! Finds kubectl on this machine.
 //!
-//! Nothing installs it: what Debian 12 packages is five years older than the servers that the tests run, and no other
-//! package manager of a fresh machine has it (docs/testing.md). A test whose subject is kubectl is skipped by name there.
+//! Nothing installs it: the package of Debian 12 is five years older than the servers that the tests run, and no other
+//! package manager of a fresh machine has it (docs/testing.md). Without kubectl, the tests about kubectl are skipped
+//! and listed.
 
 use std::{
     env, fs,
@@ -12,10 +13,11 @@ use std::{
 
 use crate::cache;
 
-/// The oldest one that the tests pass with. Older ones lack options, such as `--validate=strict`, or behave differently.
+/// The oldest version that the tests pass with. Older ones lack options, such as `--validate=strict`, or behave
+/// differently.
 const OLDEST: (u32, u32) = (1, 32);
 
-/// A kubectl that can be used: of `$KUBEBUILDER_ASSETS`, of what `make control-plane` has built, or of `$PATH`, in this
+/// A usable kubectl: from `$KUBEBUILDER_ASSETS`, from the output of `make control-plane`, or from `$PATH`, in this
 /// order. The error says in a few words why there is none.
 pub fn find() -> Result<&'static Path, &'static str> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
@@ -30,7 +32,7 @@ pub fn find() -> Result<&'static Path, &'static str> {
     found.as_deref().map_err(String::as_str)
 }
 
-/// The folders that may have the programs of a control plane, the best first.
+/// The folders that may contain the programs of a control plane, the preferred one first.
 pub fn control_planes() -> Vec<PathBuf> {
     if let Some(given) = env::var_os("KUBEBUILDER_ASSETS").filter(|given| !given.is_empty()) {
         return vec![PathBuf::from(given)];
@@ -63,7 +65,7 @@ fn choose(
     Err(why)
 }
 
-/// What `kubectl version` says; `None` when it does not run.
+/// The version that `kubectl version` prints; `None` if it does not run.
 fn version(program: &Path) -> Option<(u32, u32)> {
     let output = Command::new(program)
         .args(["version", "--client", "--output=json"])
@@ -75,7 +77,7 @@ fn version(program: &Path) -> Option<(u32, u32)> {
 
 fn parse(said: &[u8]) -> Option<(u32, u32)> {
     let said: serde_json::Value = serde_json::from_slice(said).ok()?;
-    // Of the git version, because builds of other vendors leave the numbers out or write `32+`.
+    // From the git version, because builds of other vendors omit the numbers or write `32+`.
     let version = said.pointer("/clientVersion/gitVersion")?.as_str()?;
     let mut numbers = version.strip_prefix('v')?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

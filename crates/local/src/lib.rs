@@ -1,4 +1,4 @@
-//! Servers on this machine, for trying and for testing: started by whoever needs them, and gone with them.
+//! Local servers for demos and tests. They end with the process that starts them.
 //!
 //! | module | what it gives |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | [`s3`] | an S3 server in this process |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive this process |
 //! | [`port`] | free ports on loopback |
-//! | [`kubectl`] | a kubectl that the machine has |
-//! | [`cache`], [`account`] | where downloads are kept, and as whom a server runs when we are root |
+//! | [`kubectl`] | finds kubectl on the machine |
+//! | [`cache`], [`account`] | where downloads are kept, and which account a server runs as if we are root |
 //!
-//! Both `stanchion sandbox` and the test bed stand on it. A user's command must not panic and must not carry the
-//! test bed (clusters, faults, crash harness) with it, hence a crate between the two.
+//! Both `stanchion sandbox` and the test environment use this crate. A user's command must not panic and must not
+//! include the test environment (clusters, faults, crash harness), so this is a separate crate.
 
 pub mod account;
 pub mod cache;

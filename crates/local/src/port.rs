@@ -1,7 +1,7 @@
 //! Free ports on loopback.
 //!
-//! The port is free when it is chosen; another process may take it before our server binds it, so
-//! whoever starts a server tries again with another port.
+//! The port is free when it is chosen. Another process may take it before our server binds it, so the caller retries
+//! with another port.
 
 use std::{
     collections::HashSet,
@@ -14,7 +14,7 @@ use std::{
 
 use crate::error::{Attempt, Error};
 
-/// A port that nobody listens on and that was not handed out in this process before.
+/// A free port that was not returned in this process before.
 pub fn free() -> Result<u16, Error> {
     static HANDED_OUT: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
     let mut handed_out = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,8 +36,8 @@ pub fn free() -> Result<u16, Error> {
     }
 }
 
-/// Ports below those that the system gives to outgoing connections and to servers that do not mind which:
-/// there, one that is free now is seldom taken a moment later.
+/// Ports below the range that the system uses for outgoing connections and for servers without a fixed port: a port
+/// there that is free now is seldom taken a moment later.
 fn quiet() -> Range<u16> {
     let given_out = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok();
     let first = given_out.and_then(|range| range.split_whitespace().next()?.parse().ok());

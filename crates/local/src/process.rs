@@ -1,9 +1,8 @@
 //! Child processes that cannot outlive this process.
 //!
-//! We may end by `exit`, by a panic or by SIGKILL, and statics are never dropped; none of these runs a
-//! destructor. So each child is started by a small supervising shell which reads a pipe
-//! whose other end only we hold: when we are gone, however we went, the shell reads the end of the file
-//! and ends the child. The same pipe carries signals, one name a line.
+//! We may end by `exit`, by a panic or by SIGKILL, and statics are never dropped; none of these runs a destructor. So
+//! each child is started by a small supervising shell which reads a pipe whose other end only we have. However we end,
+//! the shell then reads the end of the file and ends the child. The same pipe carries signals, one name per line.
 
 use std::{
     ffi::OsString,
@@ -20,7 +19,8 @@ use crate::{
     error::{Attempt, Error},
 };
 
-/// `$1`: log file, `$2`: parting signal, the rest: the command. A frozen process is woken to part.
+/// `$1`: log file, `$2`: signal that ends the child, the rest: the command. A frozen process is continued so that it
+/// can end.
 const SUPERVISOR: &str = r#"
 log=$1 parting=$2; shift 2
 exec 3<&0
@@ -117,7 +117,7 @@ impl Launch {
         self
     }
 
-    /// The signal that ends the process when we are gone; SIGKILL unless told.
+    /// The signal that ends the process when we end. Default: SIGKILL.
     #[must_use]
     pub fn parting(mut self, signal: Signal) -> Self {
         self.parting = signal;
@@ -200,10 +200,10 @@ impl Process {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// Sends a signal; nothing happens if the process has ended.
+    /// Sends a signal; does nothing if the process has ended.
     pub fn signal(&mut self, signal: Signal) {
         if let Some(control) = &mut self.control {
-            // A broken pipe means that the process is gone, which is no news to the caller.
+            // A broken pipe means that the process has ended.
             let _ = writeln!(control, "{}", signal.name());
         }
     }
@@ -211,12 +211,12 @@ impl Process {
     /// Whether it is frozen ([`Signal::Stop`] takes a moment to arrive).
     pub fn is_frozen(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        // The state follows the name, which is in parentheses and may hold anything.
+        // The state follows the name, which is in parentheses and may contain anything.
         stat.rsplit_once(") ")
             .is_some_and(|(_, rest)| rest.starts_with('T'))
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.supervisor.try_wait().ok().flatten()
     }

@@ -1,5 +1,5 @@
-//! An S3 server in this process, on loopback: its objects are files of a folder, its buckets folders in it. It ends
-//! with the value.
+//! An S3 server in this process, on loopback. Buckets are folders, objects are files in them. Dropping the value ends
+//! it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use crate::error::{Attempt, Error};
 /// The region that every request must be signed for.
 pub const REGION: &str = "us-east-1";
 
-/// The one who may do everything.
+/// The access key with full access.
 #[derive(Clone, Copy)]
 pub struct AccessKey<'a> {
     /// The key's id.
     pub id: &'a str,
-    /// What requests are signed with.
+    /// The secret that signs requests.
     pub secret: &'a str,
 }
 
-/// A running server; it ends with the value.
+/// A running server. Dropping the value ends it.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -54,12 +54,12 @@ impl Server {
             .local_addr()
             .attempting(|| "read the address of a socket".to_owned())?;
         let task = tokio::spawn(async move {
-            // Dropped with the task, and the connections with it.
+            // Dropped with the task, which also drops the connections.
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
                 let service = service.clone();
                 connections.spawn(async move {
-                    // A client that goes away is its own business.
+                    // Ignore clients that disconnect.
                     let _ = auto::Builder::new(TokioExecutor::new())
                         .serve_connection(TokioIo::new(socket), service)
                         .await;
@@ -73,12 +73,12 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its URL; buckets are in the path.
+    /// The URL; buckets are in the path.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,4 +1,4 @@
-//! Temporary directories and files that go away with this process, however it ends.
+//! Temporary directories and files that are removed when this process ends, however it ends.
 
 use std::{
     fs::File,
@@ -9,20 +9,20 @@ use std::{
 
 use crate::error::{Attempt, Error};
 
-/// Servers that write into the directory are ended by the same end of file (see [`crate::process`]) and
-/// may need a moment longer than the first `rm`.
+/// Servers that write into the directory are ended by the same end of file (see [`crate::process`]) and may take longer
+/// than the first `rm`.
 const DIRECTORY: &str = r#"
 read -r _
 for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" 2>/dev/null && exit 0; sleep 0.2; done
 "#;
 
-/// Somebody else may have put another file in the place of ours, which is standard output.
+/// Another process may have replaced our file, which is standard output.
 const FILE: &str = r#"
 read -r _
 [ "$1" -ef /dev/fd/1 ] && rm -f -- "$1"
 "#;
 
-/// A shell that waits for our end and then clears away.
+/// A shell that waits for the end of this process and then cleans up.
 #[derive(Debug)]
 struct Guardian(Child);
 
@@ -71,14 +71,14 @@ impl Scratch {
         })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A file that is of no use without this process: removed when this is dropped or when the process ends, unless
-/// another one is in its place by then.
+/// A file that is useless without this process. It is removed when this is dropped or when the process ends, unless
+/// another file has replaced it.
 #[derive(Debug)]
 pub struct Passing {
     path: PathBuf,
@@ -86,7 +86,7 @@ pub struct Passing {
 }
 
 impl Passing {
-    /// A file that is there.
+    /// Takes an existing file.
     pub fn file(path: PathBuf) -> Result<Self, Error> {
         let file = File::open(&path).attempting(|| format!("open {}", path.display()))?;
         let guardian = Guardian::of(&path, FILE, file.into())?;
@@ -96,7 +96,7 @@ impl Passing {
         })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -33,12 +33,12 @@ impl Authority {
         }
     }
 
-    /// The certificate that clients are told to trust.
+    /// The CA certificate in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Certificate and key, in PEM, of a server that is known by `names` (DNS names or addresses).
+    /// Certificate and key, in PEM, of a server with these `names` (DNS names or addresses).
     pub fn issue(&self, names: &[String]) -> (String, String) {
         let mut params = CertificateParams::new(names).expect("names of a server");
         params

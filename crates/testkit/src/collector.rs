@@ -1,4 +1,5 @@
-//! An OpenTelemetry collector in the process: it takes metrics (OTLP over HTTP, protobuf) and remembers the last message.
+//! An OpenTelemetry collector in this process. It receives metrics (OTLP over HTTP, protobuf) and keeps the last
+//! message.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use tokio::{net::TcpListener, task::AbortHandle};
 
 type Heard = Arc<Mutex<Vec<ExportMetricsServiceRequest>>>;
 
-/// A collector that runs; it ends with the value.
+/// A running collector. Dropping the value ends it.
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
@@ -21,7 +22,7 @@ pub struct Collector {
     task: AbortHandle,
 }
 
-/// One number that was sent.
+/// One data point of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The metric's name.
@@ -30,12 +31,12 @@ pub struct Series {
     pub unit: String,
     /// The attributes of this point.
     pub attributes: BTreeMap<String, String>,
-    /// Its value; for a histogram, how many were counted.
+    /// The value; for a histogram, the count.
     pub value: f64,
 }
 
 impl Collector {
-    /// Starts one on loopback.
+    /// Starts a collector on loopback.
     pub async fn start() -> Self {
         let heard = Heard::default();
         let routes = Router::new()
@@ -55,12 +56,12 @@ impl Collector {
         }
     }
 
-    /// Its address, as an operator is told it.
+    /// The address, for `--otlp-endpoint`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Who sent the last message: the attributes of its resource.
+    /// The resource attributes of the last message.
     pub fn sender(&self) -> BTreeMap<String, String> {
         let last = self.last();
         let resources = last.resource_metrics.iter().flat_map(|one| &one.resource);
@@ -69,7 +70,7 @@ impl Collector {
             .collect()
     }
 
-    /// The numbers of the last message; none when nothing was sent.
+    /// The data points of the last message; empty if nothing was sent.
     pub fn series(&self) -> Vec<Series> {
         let last = self.last();
         let scopes = last.resource_metrics.iter().flat_map(|one| &one.scope_metrics);

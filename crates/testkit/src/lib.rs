@@ -1,20 +1,20 @@
-//! The test bed: everything that Stanchion's tests stand on, started by the tests themselves.
+//! The test environment of Stanchion. The tests start all of it themselves.
 //!
 //! | module | what a test gets |
 //! |---|---|
 //! | [`cluster`] | a Kubernetes cluster, a namespace of its own, users with real RBAC, the audit log |
-//! | [`faults`] | API faults on a script: conflicts, throttling, lost answers, silence, a cut |
-//! | [`crash`] | an operator killed at every write, compared with one that was not |
-//! | [`postgres`] | throw-away servers of four versions, with their log |
+//! | [`faults`] | scripted API faults: conflicts, throttling, lost answers, silence, a cut |
+//! | [`crash`] | kills an operator at every write and compares the result with an undisturbed run |
+//! | [`postgres`] | temporary servers of four versions, with their log |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
 //! | [`collector`] | an OpenTelemetry collector in the process |
-//! | [`running`] | an operator in the process, and what its numbers say |
-//! | [`report`] | what a run used and what it left out |
+//! | [`running`] | an operator in the process, and its metrics |
+//! | [`report`] | what a run used and what it skipped |
 //! | [`s3`] | an S3 server in the process |
 //! | [`wait`] | waiting with a deadline and a useful failure |
 //! | [`process`], [`scratch`] | children and directories that cannot outlive the test (of `stanchion-local`) |
 //!
-//! A part that cannot be provided fails the test at once: the functions panic and say what to do.
+//! If something is not available, the functions panic and say what to do, so the test fails at once.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,5 +45,5 @@ pub mod unique;
 pub mod wait;
 
 pub use stanchion_local::{Error, kubectl, process, scratch};
-// What the modules here know them by.
+// For the modules of this crate.
 use stanchion_local::{account, cache, error};

@@ -1,4 +1,4 @@
-//! The log of the operator under test, kept for the moment a test fails.
+//! The log of the operator under test, for failure messages.
 
 use std::{
     collections::VecDeque,
@@ -12,11 +12,11 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::error::tail;
 
-/// How many lines of it a failure shows, and how many are kept in memory.
+/// Number of lines that are kept in memory and that a failure shows.
 const KEPT_LINES: usize = 2_000;
 const SHOWN_LINES: usize = 60;
 
-/// Where the operator's log is: in memory, for one that runs inside the test, or in a file.
+/// The operator's log: in memory, for an operator inside the test process, or in a file.
 #[derive(Clone, Debug)]
 pub struct OperatorLog(Source);
 
@@ -41,7 +41,7 @@ impl OperatorLog {
 
     /// A subscriber that writes into this log: run the operator's future `.with_subscriber(…)` of it.
     ///
-    /// A subscriber a test, and not a global one, because the tests of a binary run side by side.
+    /// Each test has its own subscriber, not a global one, because the tests of a binary run in parallel.
     pub fn dispatch(&self) -> Dispatch {
         let filter = EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| EnvFilter::new("info,stanchion=debug,hyper_util=warn,tower=warn"));
@@ -54,7 +54,7 @@ impl OperatorLog {
         )
     }
 
-    /// All that is kept.
+    /// All lines that are kept.
     pub fn text(&self) -> String {
         match &self.0 {
             Source::Memory(lines) => lines.lock().unwrap().iter().map(String::as_str).collect(),
@@ -89,7 +89,7 @@ impl<'a> MakeWriter<'a> for OperatorLog {
 }
 
 impl io::Write for OperatorLog {
-    /// The formatter writes one event a call.
+    /// The formatter writes one event per call.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         if let Source::Memory(lines) = &self.0 {
             let mut lines = lines.lock().unwrap();

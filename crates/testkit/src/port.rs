@@ -1,7 +1,7 @@
 //! Free ports on loopback.
 
-/// A port that nobody listens on and that was not handed out in this process before. Whoever starts a server
-/// tries again with another one: somebody may take it first.
+/// A free port that was not returned in this process before. Another process may take it first, so retry with another
+/// port if a server cannot bind it.
 pub fn free() -> u16 {
     stanchion_local::port::free().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,7 +1,7 @@
-//! What a run used and what it left out.
+//! What a run used and what it skipped.
 //!
-//! The output of a test that passes is hidden, so a suite that was skipped would go unnoticed. Every
-//! process of a run adds its lines to one file instead, and `test-bed` shows them at the end.
+//! The harness hides the output of a test that passes, so a skipped suite would go unnoticed. Every process of a run
+//! appends its lines to one file instead, and `test-bed` prints them at the end.
 
 use std::{
     collections::BTreeSet,
@@ -10,28 +10,28 @@ use std::{
     path::Path,
 };
 
-/// Names the file. Without it nothing is kept.
+/// The file. Without it nothing is recorded.
 pub const VARIABLE: &str = "STANCHION_TEST_REPORT";
 
-/// Says what tests ran against: `used("postgres", "15.14")`.
+/// Records what tests ran against: `used("postgres", "15.14")`.
 pub(crate) fn used(what: &str, version: &str) {
     add(&format!("{what}: {version}"));
 }
 
-/// Says that a suite, or a part of it, did not run.
+/// Records that a suite, or a part of it, did not run.
 pub fn skipped(suite: &str, why: &str) {
     eprintln!("skipped: {suite}: {why}");
     add(&format!("skipped: {suite}: {why}"));
 }
 
-/// The name of the test that runs, which the test harness gives to its thread. It gives none where tests run one by one.
+/// The name of the current test, which the test harness gives to its thread. It does not when tests run one at a time.
 pub fn this_test() -> String {
     let thread = std::thread::current();
     let name = thread.name().filter(|name| *name != "main");
     name.unwrap_or("a test").to_owned()
 }
 
-/// Each line once, in order. That nothing was skipped is said too: silence could mean anything.
+/// Each line once, in order. If nothing was skipped, a line says so: an empty list could mean anything.
 pub fn lines(file: &Path) -> io::Result<Vec<String>> {
     let text = fs::read_to_string(file)?;
     let mut lines: BTreeSet<&str> = text.lines().collect();
@@ -48,7 +48,7 @@ fn add(line: &str) {
     }
 }
 
-/// One write, so that lines of several processes do not mix.
+/// A single write, so that lines of several processes do not mix.
 fn append(file: &Path, line: &str) -> io::Result<()> {
     fs::OpenOptions::new()
         .append(true)

@@ -1,4 +1,4 @@
-//! An operator in the process of the test, and what its numbers say.
+//! An operator in the process of the test, and its metrics.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -8,13 +8,13 @@ use tokio::task::JoinHandle;
 
 use crate::wait;
 
-/// Long enough for a busy machine.
+/// Enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What `/metrics` would say.
+/// Returns the text of `/metrics`.
 type Numbers = Box<dyn Fn() -> String + Send + Sync>;
 
-/// An operator that runs; dropped, it is killed where it stands.
+/// A running operator. Dropping the value kills it at once.
 pub struct Running {
     controller: &'static str,
     task: JoinHandle<()>,
@@ -22,7 +22,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The operator in this task, whose controller of this name is watched by what `/metrics` would say.
+    /// The operator in this task. Its metrics describe the controller of this name.
     pub fn new(
         controller: &'static str,
         task: JoinHandle<()>,
@@ -35,7 +35,7 @@ impl Running {
         }
     }
 
-    /// How many passes have ended.
+    /// Number of passes that have ended.
     pub fn passes(&self) -> u64 {
         passes(&self.numbers(), self.controller)
     }
@@ -48,17 +48,17 @@ impl Running {
         .await;
     }
 
-    /// The sum of all numbers whose name and labels begin like this.
+    /// The sum of all metrics whose name and labels start with this text.
     pub fn total(&self, start: &str) -> u64 {
         total(&self.numbers(), start)
     }
 
-    /// All numbers, as `/metrics` would say them.
+    /// All metrics, as in `/metrics`.
     pub fn numbers(&self) -> String {
         (self.numbers)()
     }
 
-    /// Kills it, as SIGKILL would: nothing of it goes on.
+    /// Kills the operator, as SIGKILL would: none of its tasks continues.
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
@@ -77,14 +77,14 @@ impl fmt::Debug for Running {
     }
 }
 
-/// The operator that runs now, where one comes after another.
+/// The current operator, if one replaces another.
 pub struct Latest {
     controller: &'static str,
     numbers: Mutex<Option<Numbers>>,
 }
 
 impl Latest {
-    /// None yet; its controller of this name will be watched.
+    /// No operator yet; its controller will have this name.
     pub fn new(controller: &'static str) -> Self {
         Self {
             controller,
@@ -92,14 +92,14 @@ impl Latest {
         }
     }
 
-    /// Another operator runs, until what this returns is dropped.
+    /// Another operator runs, until the returned value is dropped.
     #[must_use]
     pub fn runs(&self, numbers: impl Fn() -> String + Send + Sync + 'static) -> impl Drop {
         *self.numbers.lock().unwrap() = Some(Box::new(numbers));
         Now(self)
     }
 
-    /// Whether it has ended a pass, and none runs or waits.
+    /// Whether it has finished a pass, and no pass runs or waits.
     pub fn has_looked(&self) -> bool {
         let numbers = self.numbers.lock().unwrap().as_ref().map(|numbers| numbers());
         numbers.is_some_and(|numbers| {
@@ -110,7 +110,7 @@ impl Latest {
     }
 }
 
-/// As long as it runs.
+/// Resets the operator on drop.
 struct Now<'a>(&'a Latest);
 
 impl Drop for Now<'_> {
@@ -132,7 +132,7 @@ fn running_passes(numbers: &str, controller: &str) -> u64 {
     )
 }
 
-/// How many passes of a controller have ended.
+/// Number of passes of a controller that have ended.
 fn passes(numbers: &str, controller: &str) -> u64 {
     total(
         numbers,

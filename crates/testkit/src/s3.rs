@@ -6,7 +6,7 @@ use stanchion_local::s3::{AccessKey, REGION, Server};
 
 use crate::{scratch::Scratch, unique};
 
-/// A running server; it ends with the value.
+/// A running server. Dropping the value ends it.
 #[derive(Debug)]
 pub struct S3 {
     server: Server,
@@ -41,12 +41,12 @@ impl S3 {
         }
     }
 
-    /// Where it listens, for a [`crate::proxy::Proxy`].
+    /// The address, for a [`crate::proxy::Proxy`].
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Its URL; buckets are in the path.
+    /// The URL; buckets are in the path.
     pub fn endpoint(&self) -> String {
         self.server.endpoint()
     }
@@ -61,7 +61,7 @@ impl S3 {
         &self.secret_key
     }
 
-    /// The bucket that is there from the start.
+    /// The bucket that exists from the start.
     pub fn bucket(&self) -> &str {
         &self.bucket
     }

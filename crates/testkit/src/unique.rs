@@ -8,9 +8,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// `prefix` followed by lower-case letters and digits: fit for Kubernetes, PostgreSQL and S3.
+/// `prefix` followed by lower-case letters and digits: valid in Kubernetes, PostgreSQL and S3.
 pub fn name(prefix: &str) -> String {
-    // The clock's low bits tell runs apart, the process id binaries of a run, the counter tests.
+    // The clock's low bits distinguish runs, the process id distinguishes binaries of a run, the counter distinguishes
+    // tests.
     static RUN: LazyLock<u64> = LazyLock::new(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         (u64::from(std::process::id()) << 30) | u64::from(now.subsec_nanos())

@@ -1,7 +1,7 @@
-//! Waiting for a condition with a deadline, and saying on failure what was there instead.
+//! Waits for a condition with a deadline, and shows the current state on failure.
 //!
-//! Tests never sleep for a fixed time. A failure shows the object, its events and the operator's log,
-//! because a message that only says "timed out" sends its reader to run the test again.
+//! Tests never sleep for a fixed time. A failure shows the object, its events and the operator's log, because a message
+//! that only says "timed out" makes its reader run the test again.
 
 use std::{
     fmt::{self, Debug, Write as _},
@@ -70,12 +70,12 @@ pub fn within(deadline: Duration) -> Wait<'static> {
     Wait { deadline, log: None }
 }
 
-/// What a check found: `bool`, `Option` (some is success) or `Result` (the last error is shown).
+/// The result of a check: `bool`, `Option` (some is success) or `Result` (the last error is shown).
 pub trait Verdict {
     /// What a successful check yields.
     type Value;
 
-    /// The value, or why it is not there yet.
+    /// The value, or why it is not available yet.
     fn verdict(self) -> Result<Self::Value, String>;
 }
 
@@ -174,7 +174,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Watches until there is no object of that name.
+    /// Watches until no object with that name exists.
     #[track_caller]
     pub fn gone<K>(self, api: &Api<K>, name: &str) -> impl Future<Output = ()>
     where

@@ -1,4 +1,4 @@
-//! A new data directory.
+//! Creates a data directory.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,16 +7,16 @@ use crate::{
     error::{Attempt, Error, checked},
 };
 
-/// The superuser that a server begins with.
+/// The initial superuser of a server.
 #[derive(Clone, Copy)]
 pub struct Administrator<'a> {
-    /// Its name.
+    /// Name of the superuser.
     pub name: &'a str,
-    /// Its password.
+    /// Password of the superuser.
     pub password: &'a str,
 }
 
-/// Makes the data directory `place/data`; `place` must be there. Blocks.
+/// Creates the data directory `place/data`; `place` must exist. Blocks.
 pub fn initialise(
     programs: &Path,
     place: &Path,
@@ -26,7 +26,7 @@ pub fn initialise(
     if let Some(account) = account {
         account.own(place)?;
     }
-    // Readable for nobody else, and gone when this function is.
+    // Readable only by this user, and deleted when this function returns.
     let password = tempfile::NamedTempFile::new_in(place)
         .and_then(|file| fs::write(file.path(), administrator.password).map(|()| file))
         .attempting(|| format!("write a password file in {}", place.display()))?;
@@ -36,7 +36,7 @@ pub fn initialise(
     let mut initdb = Command::new(programs.join("initdb"));
     initdb
         .args(["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"])
-        // Small segments: there is less to write and to copy.
+        // Small segments need less writing and copying.
         .args(["--wal-segsize=1", "--username", administrator.name, "--pwfile"])
         .arg(password.path())
         .arg("--pgdata")

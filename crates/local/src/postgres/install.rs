@@ -15,7 +15,7 @@ use crate::{
     error::{Attempt, Error, checked},
 };
 
-/// Where the programs of `version` are; downloads them if they are not on the machine. Blocks.
+/// The directory with the programs of `version`; downloads them if they are not on the machine. Blocks.
 pub fn programs(version: Version) -> Result<PathBuf, Error> {
     let installed = distribution(version);
     if installed.join("postgres").exists() {
@@ -25,13 +25,13 @@ pub fn programs(version: Version) -> Result<PathBuf, Error> {
         .map(|package| package.join("native/bin"))
 }
 
-/// Whether the programs are there without a download.
+/// Whether the programs are available without a download.
 pub fn is_present(version: Version) -> bool {
     distribution(version).join("postgres").exists()
         || cache::directory().is_ok_and(|cache| cache.join(cache_name(version)).exists())
 }
 
-/// The newest version that is there without a download; the newest of all where none is.
+/// The newest version that is available without a download; if there is none, the newest of all.
 pub fn newest() -> Version {
     let mut newest_first = Version::ALL.into_iter().rev();
     newest_first
@@ -39,7 +39,7 @@ pub fn newest() -> Version {
         .unwrap_or(Version::V18)
 }
 
-/// Where Debian's packages put it.
+/// The directory of Debian's packages.
 fn distribution(version: Version) -> PathBuf {
     PathBuf::from(format!("/usr/lib/postgresql/{version}/bin"))
 }
@@ -82,7 +82,7 @@ fn download(version: Version, place: &Path) -> Result<(), Error> {
     restore_links(place)
 }
 
-/// An npm archive cannot hold symbolic links; the package lists those that its libraries need.
+/// An npm archive cannot contain symbolic links; the package lists those that its libraries need.
 fn restore_links(package: &Path) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Link {
@@ -95,7 +95,7 @@ fn restore_links(package: &Path) -> Result<(), Error> {
         .map_err(Into::into)
         .attempting(|| format!("read {}", list.display()))?;
     for link in links {
-        // Source and target are in the same folder, so the bare name will do after the final rename.
+        // Source and target are in the same folder, so the file name still works after the final rename.
         let name = link.source.file_name().unwrap_or(link.source.as_os_str());
         let at = package.join(&link.target);
         symlink(name, &at).attempting(|| format!("link {}", at.display()))?;

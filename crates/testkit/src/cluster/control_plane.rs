@@ -1,5 +1,5 @@
-//! A real control plane from its programs: etcd, kube-apiserver, kube-controller-manager,
-//! kube-scheduler, and kwok as the kubelet of one simulated node.
+//! A real control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwok as the kubelet of one
+//! simulated node.
 
 use std::{
     path::Path,
@@ -21,13 +21,13 @@ use crate::{
 
 const READY_DEADLINE: Duration = Duration::from_mins(2);
 
-/// The node that kwok plays the kubelet of.
+/// The node whose kubelet kwok simulates.
 const NODE: &str = include_str!("node.yaml");
 
-/// A running control plane; it ends with the value.
+/// A running control plane. Dropping the value ends it.
 #[derive(Debug)]
 pub(super) struct ControlPlane {
-    // Before `scratch`: the processes must be gone when their directory is removed.
+    // Before `scratch`: the processes must have ended when their directory is removed.
     processes: Vec<Process>,
     scratch: Scratch,
 }
@@ -40,14 +40,14 @@ impl ControlPlane {
         loop {
             attempts += 1;
             match Self::try_start(&assets).await {
-                // A port may have been taken between choosing it and binding it.
+                // Another process may have taken a port between choosing it and binding it.
                 Err(Error::Start { log, .. }) if attempts < 4 && log.contains("address already in use") => {}
                 done => return done,
             }
         }
     }
 
-    /// The directory with the kubeconfig, the audit log and the logs of the parts.
+    /// The directory with the kubeconfig, the audit log and the logs of the programs.
     pub(super) fn directory(&self) -> &Path {
         self.scratch.path()
     }
@@ -62,7 +62,7 @@ impl ControlPlane {
         plane.run(assets, "etcd", &parts.etcd_arguments())?;
         plane.run(assets, "kube-apiserver", &parts.api_server_arguments())?;
         plane.wait_until_ready(&parts.admin).await?;
-        // The stock 20 requests a second would make the controllers the bottleneck of every test.
+        // The default of 20 requests per second would make the controllers the bottleneck of every test.
         let common = [format!("--kubeconfig={}", parts.components.display())];
         let rate = [
             "--kube-api-qps=2000",

@@ -1,4 +1,4 @@
-//! kubectl on a cluster, for tests whose subject it is. All others use a client: not every machine has kubectl.
+//! kubectl on a cluster, for tests about kubectl. All others use a client: not every machine has kubectl.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,8 @@ pub struct Kubectl {
 }
 
 impl Cluster {
-    /// kubectl, or `None` where this machine has none: the report then names the test as skipped, and the test returns.
+    /// kubectl, or `None` if this machine has no suitable one. The report then lists the test as skipped, and the test
+    /// returns.
     pub fn kubectl(&self) -> Option<Kubectl> {
         match stanchion_local::kubectl::find() {
             Ok(program) => Some(Kubectl {
@@ -37,12 +38,12 @@ impl Cluster {
 }
 
 impl Kubectl {
-    /// Runs it and returns what it prints, or why it failed.
+    /// Runs kubectl and returns its output, or why it failed.
     pub async fn run(&self, arguments: &[&str]) -> Result<String, Error> {
         self.run_with(arguments, "").await
     }
 
-    /// [`Kubectl::run`] with something on its standard input (`-f -`).
+    /// [`Kubectl::run`] with input (`-f -`).
     pub async fn run_with(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
         let running = || "run kubectl".to_owned();
         let mut child = Command::new(self.program)
@@ -56,7 +57,7 @@ impl Kubectl {
             .spawn()
             .attempting(running)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A kubectl that does not read its input closes it; its own message says why.
+            // A kubectl that does not read its input closes it; its own message contains the reason.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         let output = child.wait_with_output().await.attempting(running)?;

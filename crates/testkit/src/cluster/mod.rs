@@ -1,10 +1,10 @@
 //! A Kubernetes cluster for tests.
 //!
-//! [`Cluster::shared`] is one cluster for all tests of a binary, and under `test-bed` for all binaries
-//! of a run. Each test takes a namespace of its own and filters the audit log by its namespace or user.
+//! [`Cluster::shared`] is one cluster for all tests of a binary, and under `test-bed` for all binaries of a run. Each
+//! test uses its own namespace and filters the audit log by its namespace or user.
 //!
-//! A kind of cluster joins by being a directory: a kubeconfig of an administrator and, beside it, an
-//! audit log in kube-apiserver's format. `$STANCHION_TEST_CLUSTER` says which kind a run uses.
+//! Every kind of cluster has a directory with the administrator's kubeconfig and an audit log in kube-apiserver's
+//! format. `$STANCHION_TEST_CLUSTER` selects the kind.
 
 mod assets;
 mod audit;
@@ -31,20 +31,20 @@ pub use audit::{Audit, Request, Requests};
 pub use kubectl::Kubectl;
 pub use user::{Grant, User, path_rule, rule};
 
-/// Names the administrator's kubeconfig of a cluster that runs already.
+/// The administrator's kubeconfig of a running cluster.
 pub const KUBECONFIG_VARIABLE: &str = "STANCHION_TEST_KUBECONFIG";
 
-/// Says which kind of cluster tests run on.
+/// The kind of cluster that tests run on.
 const KIND_VARIABLE: &str = "STANCHION_TEST_CLUSTER";
 
 /// The files of a cluster's directory.
 const KUBECONFIG: &str = "kubeconfig";
 const AUDIT_LOG: &str = "audit.log";
 
-/// The kinds of cluster that there are.
+/// The kinds of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// kube-apiserver and its companions, from `$KUBEBUILDER_ASSETS` or `make control-plane`.
+    /// kube-apiserver and the other programs, from `$KUBEBUILDER_ASSETS` or `make control-plane`.
     Real,
     /// The embedded API server, in this process.
     Sandbox,
@@ -70,16 +70,16 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A cluster that answers.
+/// A running cluster.
 #[derive(Debug)]
 pub struct Cluster {
     kind: Kind,
     directory: PathBuf,
-    /// What ends with this value; nothing, if somebody else started the cluster.
+    /// Dropped with this value; `None` if another process started the cluster.
     _running: Option<Running>,
 }
 
-/// A cluster of this process; it ends with the value.
+/// A cluster in this process. Dropping the value ends it.
 #[derive(Debug)]
 enum Running {
     Real(#[allow(dead_code, reason = "held for its end")] ControlPlane),
@@ -104,7 +104,7 @@ impl Cluster {
             .await
     }
 
-    /// A cluster of one's own, for tests that change what all would see.
+    /// A separate cluster, for tests that change what all other tests would see.
     pub async fn start() -> Self {
         Self::try_start().await.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -143,7 +143,7 @@ impl Cluster {
         }
     }
 
-    /// What kind it is.
+    /// The kind of the cluster.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -153,19 +153,19 @@ impl Cluster {
         self.directory.join(KUBECONFIG)
     }
 
-    /// The administrator's configuration, to build clients with layers from.
+    /// The administrator's configuration, for clients with additional layers.
     pub async fn config(&self) -> Config {
         connection::config(&self.kubeconfig_path()).await
     }
 
     /// A client of the administrator.
     ///
-    /// Each call makes a new one: connections belong to the runtime of the test that opened them.
+    /// Each call creates a new one: connections belong to the runtime of the test that opened them.
     pub async fn client(&self) -> Client {
         connection::client(&self.kubeconfig_path()).await
     }
 
-    /// What is requested from now on.
+    /// The requests from now on.
     pub fn audit(&self) -> Audit<'_> {
         Audit::from_now(self, &self.directory.join(AUDIT_LOG))
     }

@@ -1,4 +1,4 @@
-//! Putting things into a cluster: namespaces, CRDs, manifests.
+//! Creates objects in a cluster: namespaces, CRDs, manifests.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{unique, wait};
 const ESTABLISHED_DEADLINE: Duration = Duration::from_mins(1);
 
 impl Cluster {
-    /// Creates a namespace for one test. It goes away with the cluster, so that no test waits for its end.
+    /// Creates a namespace for one test. It is deleted with the cluster, so no test waits for its deletion.
     pub async fn namespace(&self, prefix: &str) -> String {
         let name = unique::name(&format!("{prefix}-"));
         let mut namespace = Namespace::default();
@@ -46,7 +46,7 @@ impl Cluster {
         }
     }
 
-    /// Applies every object of a YAML stream, as administrator; those without a namespace into `namespace`.
+    /// Applies every object of a YAML stream as administrator, in `namespace` if the object has none.
     pub async fn apply(&self, manifest: &str, namespace: &str) -> Vec<DynamicObject> {
         let objects: Vec<DynamicObject> =
             serde_saphyr::from_multiple(manifest).unwrap_or_else(|error| panic!("{error}\n{manifest}"));

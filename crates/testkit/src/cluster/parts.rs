@@ -1,4 +1,4 @@
-//! What the parts of a control plane are told: their files, their ports and their flags.
+//! Files, ports and flags of the programs of a control plane.
 
 use std::{
     fs::File,
@@ -13,11 +13,11 @@ use crate::{
     port,
 };
 
-/// What kwok does in the kubelet's place.
+/// kwok's configuration for the simulated kubelet.
 const KUBELET: &str = include_str!("kubelet.yaml");
 
-/// Requests of the control plane's own parts are not logged: they are most of the traffic, and no test
-/// is about them.
+/// Requests of the control plane's own programs are not logged: they are most of the traffic, and no test is about
+/// them.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -28,7 +28,7 @@ rules:
 - level: Metadata
 ";
 
-/// The files and ports that the parts share.
+/// The files and ports that the programs share.
 pub(super) struct Parts {
     directory: PathBuf,
     pub(super) admin: PathBuf,
@@ -120,9 +120,9 @@ impl Parts {
             format!("--audit-policy-file={}", self.path("audit-policy.yaml")),
             format!("--audit-log-path={}", self.path(AUDIT_LOG)),
             "--audit-log-maxsize=10000".to_owned(),
-            // Pods need no token, and the node is schedulable without a controller that says so.
+            // Pods need no token, and the node is schedulable without the taint controller.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
-            // Tests of many operators at once are one client: queues would hide what a test measures.
+            // All operators of the tests look like one client: queues would distort what a test measures.
             "--enable-priority-and-fairness=false".to_owned(),
             "--profiling=false".to_owned(),
         ]
@@ -137,7 +137,7 @@ impl Parts {
             format!("--root-ca-file={}", self.path("ca.crt")),
             "--use-service-account-credentials=false".to_owned(),
             "--secure-port=0".to_owned(),
-            // There is no cloud; and a busy machine must not look like a lost node.
+            // There is no cloud, and a busy machine must not look like a lost node.
             "--controllers=*,-node-ipam-controller,-node-route-controller,-service-lb-controller,\
              -cloud-node-lifecycle-controller,-node-lifecycle-controller,-taint-eviction-controller"
                 .to_owned(),
@@ -153,7 +153,7 @@ impl Parts {
     }
 }
 
-/// A token that nobody else on the machine can guess.
+/// A random token.
 fn random() -> Result<String, Error> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")

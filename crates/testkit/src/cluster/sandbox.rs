@@ -1,4 +1,4 @@
-//! The sandbox as a cluster. It lives on a thread of its own, because the runtimes of tests come and go.
+//! The sandbox as a cluster. It runs in its own thread, because each test has its own runtime.
 
 use std::{path::Path, sync::mpsc, thread};
 
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::{AUDIT_LOG, KUBECONFIG};
 use crate::{certificates::write, error::Error, scratch::Scratch};
 
-/// A running sandbox; it ends with the value.
+/// A running sandbox. Dropping the value ends it.
 #[derive(Debug)]
 pub(super) struct InProcess {
     stop: Option<oneshot::Sender<()>>,
@@ -17,7 +17,7 @@ pub(super) struct InProcess {
 }
 
 impl InProcess {
-    /// Starts a sandbox whose files are those of any cluster: kubeconfig, authority, audit log.
+    /// Starts a sandbox with the files of any cluster: kubeconfig, CA certificate, audit log.
     pub(super) fn start() -> Result<Self, Error> {
         let scratch = Scratch::new("stanchion-sandbox-")?;
         let directory = scratch.path().to_owned();
@@ -65,7 +65,7 @@ async fn serve(directory: &Path) -> Result<Sandbox, StartError> {
             source: std::io::Error::other(error.to_string()),
         }
     })?;
-    // The kubeconfig comes last: where it is, everything else is.
+    // The kubeconfig is written last: if it exists, everything else exists.
     sandbox.write_kubeconfig(&directory.join(KUBECONFIG))?;
     Ok(sandbox)
 }

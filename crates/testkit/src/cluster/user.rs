@@ -1,4 +1,4 @@
-//! Users with real rights: a `ServiceAccount`, its token, and the Roles it was given.
+//! Users with real RBAC permissions: a `ServiceAccount`, its token, and its Roles.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -18,16 +18,16 @@ use crate::{unique, wait};
 
 const RIGHTS_DEADLINE: Duration = Duration::from_mins(1);
 
-/// Rights for a [`User`].
+/// Permissions of a [`User`].
 #[derive(Clone, Debug)]
 pub enum Grant {
-    /// A Role in one namespace.
+    /// A Role in a namespace.
     In(String, Vec<PolicyRule>),
-    /// A `ClusterRole` everywhere.
+    /// A cluster-wide `ClusterRole`.
     Everywhere(Vec<PolicyRule>),
 }
 
-/// Verbs on resources of one API group.
+/// A rule for verbs on resources of one API group.
 pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     PolicyRule {
@@ -38,7 +38,7 @@ pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     }
 }
 
-/// To read a path that is no resource, such as `/metrics`.
+/// A rule to read a non-resource path, such as `/metrics`.
 pub fn path_rule(path: &str) -> PolicyRule {
     PolicyRule {
         non_resource_urls: Some(vec![path.to_owned()]),
@@ -47,7 +47,7 @@ pub fn path_rule(path: &str) -> PolicyRule {
     }
 }
 
-/// Somebody who may do what RBAC says, and nothing else.
+/// A user with exactly the permissions of its RBAC rules.
 #[derive(Clone, Debug)]
 pub struct User {
     name: String,
@@ -66,12 +66,12 @@ impl User {
         &self.kubeconfig
     }
 
-    /// The token in it.
+    /// The token in the kubeconfig.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// The configuration in it.
+    /// The configuration in the kubeconfig.
     pub async fn config(&self) -> Config {
         connection::config(&self.kubeconfig).await
     }
@@ -83,7 +83,7 @@ impl User {
 }
 
 impl Cluster {
-    /// Creates a `ServiceAccount` with these rights and waits until the API server honours them.
+    /// Creates a `ServiceAccount` with these permissions and waits until the API server honours them.
     pub async fn user(&self, namespace: &str, name: &str, grants: &[Grant]) -> User {
         let client = self.client().await;
         let account = ServiceAccount {
@@ -101,7 +101,7 @@ impl Cluster {
         user
     }
 
-    /// Whether the user may do this: `may(user.name(), "list", "", "secrets", Some("default"))`.
+    /// Whether RBAC allows it: `may(user.name(), "list", "", "secrets", Some("default"))`.
     pub async fn may(
         &self,
         user: &str,
@@ -121,7 +121,7 @@ impl Cluster {
         answer.unwrap_or_else(|error| panic!("may {user} {verb} {resource}: {error}"))
     }
 
-    /// A user for a `ServiceAccount` that is there, with the rights that it has.
+    /// A user for an existing `ServiceAccount`, with its existing permissions.
     pub async fn log_in(&self, namespace: &str, name: &str) -> User {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await, namespace);
         let wish = TokenRequest {
@@ -211,7 +211,7 @@ async fn bind(client: &Client, namespace: &str, account: &str, grant: &Grant) {
     }
 }
 
-/// The authorizer learns of new bindings by a watch: a request that comes too early is forbidden.
+/// The authorizer receives new bindings through a watch: a request that comes too early is forbidden.
 async fn honoured(client: &Client, user: &str, grant: &Grant) {
     let (namespace, rules) = match grant {
         Grant::In(namespace, rules) => (Some(namespace.clone()), rules),
@@ -247,7 +247,7 @@ async fn honoured(client: &Client, user: &str, grant: &Grant) {
     .await;
 }
 
-/// What the authorizer answers.
+/// The authorizer's answer.
 async fn review(client: &Client, user: &str, attributes: ResourceAttributes) -> kube::Result<bool> {
     let question = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {

@@ -1,10 +1,10 @@
-//! The crash test: an operator is killed at every write, and must reach the same end each time.
+//! The crash test: it kills an operator at every write and checks that the final state is always the same.
 //!
-//! A reference run counts the writes. Then, for each of them, a new run is cut off right after that
-//! write, once with its answer and once without; the operator is dropped with all that it knows, a new
-//! one is started, and the end state and the number of objects created and deleted are compared with the
-//! reference. Enumerating finds what chance does not: the window between two writes is a millisecond.
-//! [`crash_at_every_statement`] is the same for what an operator does to a database.
+//! A reference run counts the writes. Then, for each write, a new run is cut off right after that write, once with its
+//! answer and once without. The operator is dropped with its memory and a new one is started. The final state and the
+//! number of created and deleted objects are compared with the reference. Trying every write finds what random tests do
+//! not: the window between two writes is a millisecond. [`crash_at_every_statement`] does the same for an operator's
+//! SQL statements.
 
 mod normal;
 mod statements;
@@ -20,69 +20,69 @@ pub use statements::{SqlScenario, crash_at_every_statement};
 use crate::faults::{Call, CutPoint, Fault, Faults, Rule, Target};
 use crate::wait;
 
-/// Runs on at a time; more would only wait for the same two cores.
+/// Number of parallel runs; more would only wait for the same two cores.
 const SIDE_BY_SIDE: usize = 4;
 
-/// How long an operator must not write to be at rest: what it has just written comes back to it as an event, and could
-/// make it write again.
+/// How long an operator must not write to count as idle: its last write returns as an event, and could make it write
+/// again.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// How long a new operator may take to look at what is there.
+/// How long a new operator may take to reconcile the existing objects.
 const LOOKED_WITHIN: Duration = Duration::from_mins(1);
 
-/// How many failed runs are shown in full.
+/// Number of failed runs that are shown in full.
 const SHOWN_FAILURES: usize = 5;
 
-/// Something that an operator does from a beginning to an end.
+/// A sequence of an operator's work, with a start and an end.
 #[allow(
     async_fn_in_trait,
     reason = "all runs are polled by the test's own task; nothing has to be Send"
 )]
 pub trait Scenario: 'static {
-    /// What one run has to itself: a namespace, perhaps a database.
+    /// The resources of one run: a namespace, perhaps a database.
     type Run;
 
-    /// Prepares a run: the objects that the operator will find.
+    /// Prepares a run: creates the objects that the operator will find.
     async fn set_up(&self) -> Self::Run;
 
-    /// Runs a new operator behind `faults` until it is dropped. It must not leave a task behind that
-    /// writes: build its clients with [`Faults::client`] or with `faults` as their layer.
+    /// Runs a new operator behind `faults` until it is dropped. It must not leave a task behind that writes: build its
+    /// clients with [`Faults::client`] or with `faults` as their layer.
     async fn operate(&self, run: &Self::Run, faults: Faults);
 
-    /// Returns when the end is reached; panics if it is not in time (see [`crate::wait`]).
+    /// Returns when the end is reached; panics if that takes too long (see [`crate::wait`]).
     async fn converge(&self, run: &Self::Run);
 
-    /// Whether the operator that runs now has looked at its object, or has none to look at: what another did before it
-    /// was killed may be all there is to see. See [`crate::running::Latest`].
+    /// Whether the current operator has reconciled its object, or has none to reconcile: the end may already be visible
+    /// from the work of the operator that was killed. See [`crate::running::Latest`].
     async fn has_looked(&self, run: &Self::Run) -> bool {
         let _ = run;
         true
     }
 
-    /// The end state, normalised ([`objects`]), also of what is outside the cluster.
+    /// The final state, normalised ([`objects`]), including the state outside of the cluster.
     async fn end_state(&self, run: &Self::Run) -> Value;
 
-    /// Replaces what is the run's own (the name of its namespace) in a text by what all have in common.
+    /// Replaces what is specific to the run (the name of its namespace) in a text by a common placeholder.
     fn mask(&self, run: &Self::Run, text: &str) -> String {
         let _ = run;
         text.to_owned()
     }
 
-    /// Whether writes to this target are among those to crash at and to count. Not so by default:
-    /// events, which are named by the clock, and leases, which are renewed by it.
+    /// Whether writes to this target count and are points to crash at. By default events, whose names contain the time,
+    /// and leases, which are renewed by time, do not count.
     fn counts(target: &Target) -> bool {
         !["events", "leases"].contains(&target.resource.as_str())
     }
 }
 
-/// What a crash test has done.
+/// The result of a crash test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Writes of the reference run, or statements.
+    /// Number of writes or statements of the reference run.
     pub writes: usize,
-    /// Runs with a crash.
+    /// Number of runs with a crash.
     pub crashes: usize,
-    /// Runs that were over before the write at which they should have crashed.
+    /// Number of runs that ended before the write at which they should have crashed.
     pub unreached: usize,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Runs `scenario` with a crash at every write; panics if any of the ends differs from the reference.
+/// Runs `scenario` with a crash at every write; panics if any final state differs from the reference.
 pub async fn crash_at_every_write<S: Scenario>(scenario: &S) -> Report {
     let reference = run(scenario, None).await;
     let writes = reference.writes;
@@ -187,10 +187,10 @@ async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
     }
 }
 
-/// Runs one operator until it is cut off, or has looked, reached the end and come to rest there; then drops it.
+/// Runs one operator until it is cut off, or has reconciled, reached the end and become idle; then drops it.
 async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults) {
-    // An operator that is started at the end, after a crash at the last write, may still undo it. And the
-    // end may be seen before the answer to the write that brought it about. So it must be quiet, too.
+    // An operator that starts at the end, after a crash at the last write, may still undo it. And the end may be
+    // visible before the answer to the write that caused it. So the operator must be idle, too.
     let at_rest = async {
         loop {
             wait::eventually(LOOKED_WITHIN, "the operator to look", || scenario.has_looked(run)).await;
@@ -215,7 +215,7 @@ async fn drive<S: Scenario>(scenario: &S, run: &S::Run, faults: &Faults) {
     }
 }
 
-/// What differs from the reference, if anything does.
+/// The differences from the reference, if there are any.
 fn compare(crash: Crash, reference: &End, end: &End) -> Option<String> {
     let mut lines = normal::differences(&reference.state, &end.state);
     let count = |end: &End| serde_json::to_value(&end.made).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The state of a cluster without what differs between two runs by nature.
+//! The state of a cluster without the fields that always differ between two runs.
 
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
 use serde::{Serialize, de::DeserializeOwned};
@@ -29,7 +29,7 @@ where
     Value::Object(listed.items.iter().map(by_name).collect())
 }
 
-/// Takes away what the server sets, and masks times and unique identifiers wherever they are.
+/// Removes fields that the server sets, and masks times and unique identifiers everywhere.
 pub fn normalise(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -60,7 +60,7 @@ pub(super) fn map_strings(value: Value, change: &impl Fn(&str) -> String) -> Val
     }
 }
 
-/// What differs, one line a place.
+/// The differences, one line each.
 pub fn differences(expected: &Value, found: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", expected, found, &mut lines);

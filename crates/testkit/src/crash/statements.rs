@@ -1,7 +1,8 @@
-//! The same at every SQL statement: the server never hears of it, or has done it and nobody knows.
+//! The crash test for SQL statements: the server never receives a statement, or has executed it and the operator does
+//! not know.
 //!
-//! The operator reaches its server through a proxy that stops at a chosen message. Being killed before a message is the
-//! same as having been killed after the one before, so only the first has a "before".
+//! The operator connects to its server through a proxy that stops at a chosen message. Being killed before a message is
+//! the same as being killed after the previous one, so only the first message has a "before".
 
 use std::time::Duration;
 
@@ -12,13 +13,13 @@ use super::{Report, SIDE_BY_SIDE, Scenario, drive, fail_if_any, normal};
 use crate::faults::Faults;
 use crate::proxy::{Kind, Message, Point, Proxy, Stop};
 
-/// A scenario whose operator reaches its server through a proxy, without TLS, or the proxy would see nothing.
+/// A scenario whose operator connects through a proxy, without TLS, so that the proxy can read the messages.
 pub trait SqlScenario: Scenario {
     /// The proxy of a run.
     fn proxy(run: &Self::Run) -> &Proxy;
 
-    /// Whether to stop at a message: one that can change something. By default a simple query, which may hold a whole
-    /// transaction and is then done by the server from its first word to its last; queries with bound values only read.
+    /// Whether to stop at a message, that is whether it can change something. By default this is a simple query, which
+    /// may contain a whole transaction that the server then executes completely. Queries with bound values only read.
     fn stops_at(message: &Message) -> bool {
         message.kind == Kind::Typed('Q')
     }
@@ -27,11 +28,11 @@ pub trait SqlScenario: Scenario {
 /// What happens at a statement.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// The server never hears of it, and the operator is killed.
+    /// The server does not receive it, and the operator is killed.
     KilledBefore,
-    /// The server has done it, and the operator is killed before it knows.
+    /// The server has executed it, and the operator is killed before it gets the answer.
     KilledAfter,
-    /// The server has done it, and the answer is lost; the operator lives.
+    /// The server has executed it, and the answer is lost; the operator continues.
     Unanswered,
 }
 
@@ -56,7 +57,7 @@ struct Told {
     state: Value,
 }
 
-/// Runs `scenario` with every ending at every statement; panics if any of the ends differs from the reference.
+/// Runs `scenario` with every ending at every statement; panics if any final state differs from the reference.
 pub async fn crash_at_every_statement<S: SqlScenario>(scenario: &S) -> Report {
     let reference = tell(scenario, None).await;
     let statements = reference.statements;
@@ -95,10 +96,10 @@ async fn tell<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> Told
     let mut reached = true;
     if at.is_some_and(|(_, ending)| ending.kills()) {
         reached = kill_when_stopped(scenario, &run).await;
-        // Also where it was not reached.
+        // Also if the stop was not reached.
         proxy.stop(Stop::at(1, Point::After).counting(|_| false));
     }
-    // The proxy may cut once more, for a message of the one that was killed.
+    // The proxy may cut once more, for a message of the killed operator.
     let restored = async {
         loop {
             if at.is_some_and(|(_, ending)| ending.kills()) {
@@ -121,7 +122,7 @@ async fn tell<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> Told
     }
 }
 
-/// Runs an operator until the proxy has stopped it, or it has come to its end without; says which.
+/// Runs an operator until the proxy stops it or it reaches the end; returns whether it was stopped.
 async fn kill_when_stopped<S: SqlScenario>(scenario: &S, run: &S::Run) -> bool {
     let faults = Faults::counting(S::counts);
     let stopped = async {

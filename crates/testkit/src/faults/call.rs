@@ -1,14 +1,14 @@
-//! A request to the Kubernetes API, taken apart.
+//! A parsed request to the Kubernetes API.
 
 use http::Method;
 use serde_json::Value;
 
-/// One request as a client made it, and what became of it.
+/// One request of a client, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Its number among all requests, from 1.
     pub number: usize,
-    /// Its number among the writes, from 1; none for a read.
+    /// Its number among the writes, from 1; `None` for a read.
     pub write: Option<usize>,
     /// The HTTP method.
     pub method: Method,
@@ -16,21 +16,21 @@ pub struct Call {
     pub path: String,
     /// The query.
     pub query: String,
-    /// What it is about.
+    /// The object or collection of the request.
     pub target: Target,
-    /// What the server answered; none if it was not asked or has not answered.
+    /// The status code of the server's answer; `None` if the request was not sent or is not answered yet.
     pub served: Option<u16>,
-    /// Whether a fault was put in its way.
+    /// Whether a fault was injected.
     pub disturbed: bool,
 }
 
 impl Call {
-    /// Whether the server made a new object for it.
+    /// Whether the server created an object for it.
     pub fn created(&self) -> bool {
         self.served == Some(201)
     }
 
-    /// Whether the server deleted an object (or began to) for it.
+    /// Whether the server deleted an object, or marked it for deletion, for it.
     pub fn deleted(&self) -> bool {
         self.method == Method::DELETE && matches!(self.served, Some(200 | 202))
     }
@@ -43,7 +43,7 @@ pub struct Target {
     pub group: String,
     /// Such as `secrets`.
     pub resource: String,
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
     /// Empty for collections.
     pub name: String,
@@ -52,7 +52,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads a path, and the name of a new object from the body that creates it.
+    /// Parses a path, and takes the name of a new object from the request body.
     pub(super) fn of(path: &str, body: &[u8]) -> Self {
         let mut parts = path.trim_matches('/').split('/').map(str::to_owned);
         let group = match parts.next().as_deref() {
@@ -60,7 +60,7 @@ impl Target {
             _ => String::new(),
         };
         let mut rest: Vec<String> = parts.skip(1).collect();
-        // `namespaces/x` alone is the Namespace x itself, and so are its subresources.
+        // `namespaces/x` alone, with or without a subresource, is the Namespace x itself.
         let namespaced = rest.first().is_some_and(|first| first == "namespaces")
             && rest
                 .get(2)
@@ -89,7 +89,7 @@ impl Target {
         }
     }
 
-    /// Whether a POST to it only asks a question.
+    /// Whether a POST to it changes nothing.
     pub(super) fn is_review(&self) -> bool {
         self.resource.ends_with("reviews")
     }

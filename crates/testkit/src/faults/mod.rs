@@ -1,9 +1,9 @@
-//! Faults of the Kubernetes API, on a script, in front of any cluster.
+//! Scripted faults of the Kubernetes API, for any cluster.
 //!
-//! [`Faults`] is a layer for a `kube::Client`. It counts and records what an operator asks for, and
-//! does to chosen requests what networks and API servers do: conflicts, throttling, errors before and
-//! after the work was done, lost answers, silence; or it cuts the operator off for good, as SIGKILL
-//! does. What happens depends on the requests alone, so that a failing run can be repeated.
+//! [`Faults`] is a layer for a `kube::Client`. It counts and records an operator's requests, and injects the faults of
+//! networks and API servers into chosen requests: conflicts, throttling, errors before and after the request was
+//! processed, lost answers, silence. It can also cut the operator off for good, as SIGKILL does. The faults depend on
+//! the requests alone, so a failing run can be repeated.
 
 mod call;
 mod script;
@@ -22,7 +22,7 @@ pub use call::{Call, Target};
 pub use script::{CutPoint, Fault, Moment, Rule};
 pub use service::FaultyService;
 
-/// The layer; clones are the same layer.
+/// The layer. Clones share their state.
 #[derive(Clone)]
 pub struct Faults(Arc<Shared>);
 
@@ -31,7 +31,7 @@ struct Shared {
     state: Mutex<State>,
     cut: watch::Sender<bool>,
     under_way: watch::Sender<usize>,
-    /// How many requests and how many writes there were.
+    /// The number of requests and of writes.
     activity: watch::Sender<(usize, usize)>,
 }
 
@@ -49,8 +49,8 @@ impl Faults {
         Self::counting(|_| true)
     }
 
-    /// Counts as writes only those to these targets. Renewals of a lease, for example, come by the
-    /// clock and not by what the operator does.
+    /// Counts only writes to these targets. Lease renewals, for example, depend on the time and not on the operator's
+    /// work.
     pub fn counting(counts: impl Fn(&Target) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared {
             counts: Box::new(counts),
@@ -61,7 +61,7 @@ impl Faults {
         }))
     }
 
-    /// Adds a rule. The first rule that applies to a request decides.
+    /// Adds a rule. The first matching rule applies.
     #[must_use]
     pub fn with(self, rule: Rule) -> Self {
         self.script(rule);
@@ -90,7 +90,7 @@ impl Faults {
         self.0.state.lock().unwrap().calls.clone()
     }
 
-    /// Those of [`Faults::calls`] that are writes.
+    /// The writes in [`Faults::calls`].
     pub fn writes(&self) -> Vec<Call> {
         self.calls()
             .into_iter()
@@ -103,12 +103,12 @@ impl Faults {
         self.0.state.lock().unwrap().closed
     }
 
-    /// Returns when a [`Fault::Cut`] has happened: the moment to drop the operator.
+    /// Returns when a [`Fault::Cut`] has happened: drop the operator then.
     pub async fn cut(&self) {
         let _ = self.0.cut.subscribe().wait_for(|&cut| cut).await;
     }
 
-    /// Returns when the server has answered all that it was sent, so that the record is complete.
+    /// Returns when the server has answered all requests, so that the record is complete.
     pub async fn settled(&self) {
         let _ = self
             .0
@@ -118,7 +118,7 @@ impl Faults {
             .await;
     }
 
-    /// Returns when the operator has begun to ask and has then, for as long as `window`, written nothing.
+    /// Returns when the operator has sent a request and has then not written anything for `window`.
     pub async fn quiet(&self, window: Duration) {
         let mut activity = self.0.activity.subscribe();
         let _ = activity.wait_for(|&(requests, _)| requests > 0).await;

@@ -1,15 +1,15 @@
-//! Which faults happen to which requests.
+//! Rules that assign faults to requests.
 
 use std::{fmt, time::Duration};
 
 use super::call::Call;
 
-/// On which side of the server's work a fault lies.
+/// Whether a fault happens before or after the server processes the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The server never sees the request.
+    /// The server does not receive the request.
     Before,
-    /// The server has done what was asked.
+    /// The server has processed the request.
     After,
 }
 
@@ -18,36 +18,36 @@ pub enum Moment {
 pub enum CutPoint {
     /// The request does not reach the server.
     Before,
-    /// The server has done it; the answer is lost.
+    /// The server has processed the request; the answer is lost.
     Unanswered,
-    /// The server has done it and the operator knows; nothing more goes through.
+    /// The server has processed the request and the operator has the answer; no later request is sent.
     Answered,
 }
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An error in place of the server's answer.
+    /// An error instead of the server's answer.
     Answer {
-        /// The HTTP status; its reason is the one that Kubernetes gives it.
+        /// The HTTP status; the reason is the one that Kubernetes uses for it.
         status: u16,
         /// The `Retry-After` header, in seconds.
         retry_after: Option<u32>,
-        /// Whether the server did it nevertheless.
+        /// Whether the server processes the request nevertheless.
         moment: Moment,
     },
     /// The connection breaks.
     Disconnect(Moment),
-    /// No answer, ever.
+    /// There is never an answer.
     Hang(Moment),
-    /// The request waits before it goes on.
+    /// The request is delayed.
     Delay(Duration),
     /// This is the operator's last request: every later one hangs, and [`super::Faults::cut`] returns.
     Cut(CutPoint),
 }
 
 impl Fault {
-    /// An error in place of doing what was asked.
+    /// An error instead of processing the request.
     pub fn refuse(status: u16) -> Self {
         Self::Answer {
             status,
@@ -56,7 +56,7 @@ impl Fault {
         }
     }
 
-    /// An error although it was done.
+    /// An error although the request was processed.
     pub fn deny(status: u16) -> Self {
         Self::Answer {
             status,
@@ -75,7 +75,7 @@ impl Fault {
     }
 }
 
-/// One line of a script: a fault, and the requests it happens to.
+/// One rule of a script: a fault, and the requests that it applies to.
 pub struct Rule {
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
     skip: usize,
@@ -104,21 +104,21 @@ impl Rule {
         Self::when(|call| call.write.is_some(), fault)
     }
 
-    /// Leaves the first ones alone.
+    /// Skips the first matching requests.
     #[must_use]
     pub fn after(mut self, first: usize) -> Self {
         self.skip = first;
         self
     }
 
-    /// At most so many.
+    /// Applies to at most this many requests.
     #[must_use]
     pub fn times(mut self, most: usize) -> Self {
         self.times = most;
         self
     }
 
-    /// The fault, if it is this request's turn.
+    /// The fault, if the rule applies to this request.
     pub(super) fn apply(&mut self, call: &Call) -> Option<Fault> {
         if self.times == 0 || !(self.matches)(call) {
             return None;

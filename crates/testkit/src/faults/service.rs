@@ -1,4 +1,4 @@
-//! The service that puts faults between a client and the API.
+//! The service that injects faults between a client and the API.
 
 use std::{
     future::{pending, poll_fn},
@@ -27,7 +27,7 @@ type Answer = Response<Box<DynBody>>;
 /// A service behind [`Faults`].
 pub struct FaultyService<S> {
     faults: Faults,
-    /// Shared with the requests under way, which may reach it late: after a delay, for example.
+    /// Shared with pending requests, which may use it late: after a delay, for example.
     inner: Arc<Mutex<S>>,
 }
 
@@ -111,7 +111,7 @@ where
             pending().await
         }
         Some(Fault::Cut(CutPoint::Unanswered)) => {
-            // Even if the server failed: an operator that is cut off does not hear of it.
+            // Ignores an error of the server: an operator that is cut off does not get it.
             let _ = happen(Moment::After, forward).await;
             faults.0.cut.send_replace(true);
             pending().await
@@ -124,7 +124,7 @@ where
     }
 }
 
-/// Counts a request among those that the server works on, until it answers or the client gives up.
+/// Counts a pending request until the server answers or the client gives up.
 struct UnderWay<'a>(&'a Faults);
 
 impl<'a> UnderWay<'a> {
@@ -140,8 +140,8 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Lets the server do its work if the fault lies after it. The whole answer is awaited: only then is
-/// the work known to be done.
+/// Forwards the request if the fault happens after it was processed. Waits for the whole answer: only then is the
+/// request known to be processed.
 async fn happen(
     moment: Moment,
     forward: impl Future<Output = Result<Answer, BoxError>>,
@@ -153,8 +153,8 @@ async fn happen(
 }
 
 impl Faults {
-    /// Records a request and finds its fault. None goes through after the one that is cut, not even
-    /// while that one is under way.
+    /// Records a request and finds its fault. No request passes after the one that is cut, not even while that one is
+    /// pending.
     fn admit(&self, parts: &http::request::Parts, body: &[u8]) -> Option<(usize, Option<Fault>)> {
         let target = Target::of(parts.uri.path(), body);
         let writes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(&parts.method)
@@ -191,7 +191,7 @@ impl Faults {
     }
 }
 
-/// An error in the form that Kubernetes gives it.
+/// An error in the format of Kubernetes.
 fn refusal(status: u16, retry_after: Option<u32>) -> Answer {
     let reason = match status {
         403 => "Forbidden",

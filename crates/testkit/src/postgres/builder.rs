@@ -1,4 +1,4 @@
-//! What a server is to be, before it starts.
+//! Options of a server, before it starts.
 
 use std::{fs, path::Path, sync::Mutex};
 
@@ -12,8 +12,8 @@ use crate::{
     scratch::Scratch,
 };
 
-/// What every server is started with. Nothing here outlives a test, so nothing is synced to disk, and nothing that is done for
-/// the long run, such as vacuuming hundreds of databases or compiling queries, takes a test's processor away.
+/// Settings of every server. No data outlives a test, so nothing is synced to disk, and background work such as
+/// vacuuming hundreds of databases or compiling queries is turned off to leave the CPU to the tests.
 const SETTINGS: [(&str, &str); 11] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
@@ -28,12 +28,12 @@ const SETTINGS: [(&str, &str); 11] = [
     ("log_line_prefix", log::PREFIX),
 ];
 
-/// How a server offers TLS.
+/// TLS options of a server.
 #[derive(Clone, Debug)]
 pub struct Tls {
     /// The names in the server's certificate.
     pub names: Vec<String>,
-    /// Whether connections without TLS are refused (except the administrator's).
+    /// Whether connections without TLS are refused, except the administrator's.
     pub required: bool,
 }
 
@@ -135,7 +135,7 @@ fn offer_tls(
     settings.push(("ssl".to_owned(), "on".to_owned()));
     settings.push(("ssl_cert_file".to_owned(), certificate.display().to_string()));
     settings.push(("ssl_key_file".to_owned(), key.display().to_string()));
-    // The administrator stays free to come without TLS, so that helpers need not know of it.
+    // The administrator may always connect without TLS, so that helpers need not know about it.
     let others = if tls.required { "hostssl" } else { "host" };
     let rules =
         format!("host all {ADMIN} 127.0.0.1/32 scram-sha-256\n{others} all all 127.0.0.1/32 scram-sha-256\n");

@@ -7,9 +7,9 @@ use tokio_postgres::Client;
 use super::{ADMIN, ADMIN_PASSWORD, LogEntry, Rows, Version, server::Postgres};
 use crate::unique;
 
-/// A database that one test has to itself, on a server that it may share.
+/// A database for one test, on a server that may be shared.
 ///
-/// Roles belong to the whole server: give them names from [`crate::unique::name`].
+/// Roles belong to the whole server: use names from [`crate::unique::name`].
 #[derive(Clone)]
 pub struct Database<'a> {
     server: &'a Postgres,
@@ -17,10 +17,10 @@ pub struct Database<'a> {
 }
 
 impl Postgres {
-    /// Creates an empty database. It goes away with the server.
+    /// Creates an empty database. It is deleted with the server.
     pub async fn database(&self) -> Database<'_> {
         let name = unique::name("t");
-        // Copying files is half the work of writing every page to the log.
+        // Copying files is half the work of writing every page to the WAL.
         let create = format!("CREATE DATABASE {name} STRATEGY file_copy");
         self.execute("postgres", &create).await;
         Database { server: self, name }
@@ -50,19 +50,19 @@ impl<'a> Database<'a> {
         self.server.url(&self.name)
     }
 
-    /// Anybody's URL.
+    /// The URL for any user.
     pub fn url_of(&self, user: &str, password: &str) -> String {
         self.server.url_of(user, password, &self.name)
     }
 
-    /// A session of the administrator.
+    /// A session as administrator.
     pub async fn admin(&self) -> Client {
         self.connect(ADMIN, ADMIN_PASSWORD)
             .await
             .unwrap_or_else(|error| panic!("{:?}: the administrator cannot log in: {error}", self.server))
     }
 
-    /// A session of anybody.
+    /// A session as any user.
     pub async fn connect(&self, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
         self.server.connect(user, password, &self.name).await
     }
@@ -82,7 +82,7 @@ impl<'a> Database<'a> {
         self.server.scalar(&self.name, sql).await
     }
 
-    /// What the server has logged for sessions of this database.
+    /// The log entries of sessions in this database.
     pub fn log(&self) -> Vec<LogEntry> {
         self.server.log().of_database(&self.name)
     }

@@ -1,9 +1,9 @@
-//! Gives a copied data directory a system identifier of its own.
+//! Gives a copied data directory its own system identifier.
 //!
-//! All servers start from a copy of one data directory, so all would have the same system identifier,
-//! and code that tells servers apart by it would take two servers for one. `pg_resetwal` is not in the
-//! downloaded packages, but the identifier is in two places only: the head of `pg_control`, which ends
-//! with a checksum, and the first page of each WAL segment.
+//! All servers start from a copy of one data directory, so all would have the same system identifier, and code that
+//! distinguishes servers by it would take two servers for one. The downloaded packages do not contain `pg_resetwal`,
+//! but the identifier is in two places only: the beginning of `pg_control`, which ends with a checksum, and the first
+//! page of each WAL segment.
 
 use std::{
     fs::{self, File},
@@ -13,8 +13,8 @@ use std::{
 
 use crate::error::{Attempt, Error};
 
-/// Where the long header of a WAL segment has the identifier (after magic, info, timeline, address and
-/// remaining length, aligned to eight bytes).
+/// Offset of the identifier in the long header of a WAL segment (after magic, info, timeline, address and remaining
+/// length, aligned to eight bytes).
 const OFFSET_IN_SEGMENT: u64 = 24;
 
 /// Writes `identifier` into the data directory of a server that is not running.
@@ -45,10 +45,10 @@ fn overwrite(segment: &Path, identifier: u64) -> std::io::Result<()> {
     file.write_all(&identifier.to_ne_bytes())
 }
 
-/// `pg_control` with another identifier and the checksum that belongs to it.
+/// `pg_control` with another identifier and the matching checksum.
 ///
-/// The checksum's place differs between versions; it is where the stored number is the checksum of all
-/// that precedes it.
+/// The offset of the checksum differs between versions; it is where the stored number is the checksum of everything
+/// before it.
 fn with_identifier(mut control: Vec<u8>, identifier: u64) -> Option<Vec<u8>> {
     let end = (8..=control.len().saturating_sub(4))
         .step_by(4)

@@ -1,10 +1,10 @@
 //! The server's log, entry by entry.
 //!
-//! It is written by the backends themselves before they answer, so a test that has its answer sees the
-//! entry. (The logging collector, which could write JSON, would lag behind.)
+//! The backends write the log before they answer, so a test that has its answer finds the entry. (The logging
+//! collector, which could write JSON, would lag behind.)
 
-/// `log_line_prefix`: process, user, database, application and SQLSTATE, set off by a character that
-/// occurs in none of them.
+/// `log_line_prefix`: process, user, database, application and SQLSTATE, separated by a character that occurs in none
+/// of them.
 pub(super) const PREFIX: &str = "\u{1f}%p\u{1f}%u\u{1f}%d\u{1f}%a\u{1f}%e\u{1f}";
 
 /// One message of the server.
@@ -22,15 +22,15 @@ pub struct LogEntry {
     pub sqlstate: String,
     /// LOG, ERROR, DETAIL, STATEMENT …
     pub severity: String,
-    /// The text, without what precedes it.
+    /// The message without the prefix.
     pub message: String,
 }
 
 impl LogEntry {
-    /// The SQL text, if this entry says that a statement was executed.
+    /// The SQL text, if this entry logs the execution of a statement.
     ///
-    /// `execute fetch from` and the like are not executions of a new statement, and Parse and Bind are
-    /// not logged at all.
+    /// `execute fetch from` and similar entries do not count as a new statement, and Parse and Bind are not logged at
+    /// all.
     pub fn statement(&self) -> Option<&str> {
         if self.severity != "LOG" {
             return None;
@@ -60,7 +60,7 @@ impl Log {
             if let Some(entry) = parse_line(line) {
                 entries.push(entry);
             } else if let Some(last) = entries.last_mut() {
-                // A message of several lines: the server indents what follows the first by a tab.
+                // A message of several lines: the server indents all but the first line by a tab.
                 last.message.push('\n');
                 last.message.push_str(line.strip_prefix('\t').unwrap_or(line));
             }
@@ -68,7 +68,7 @@ impl Log {
         Self { text, entries }
     }
 
-    /// The file as it is: where to look for what must not be there.
+    /// The raw text, to search for what it must not contain.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -78,7 +78,7 @@ impl Log {
         &self.entries
     }
 
-    /// The entries of sessions of one database.
+    /// The entries of sessions in one database.
     pub fn of_database(&self, database: &str) -> Vec<LogEntry> {
         self.entries
             .iter()
@@ -87,7 +87,7 @@ impl Log {
             .collect()
     }
 
-    /// The statements that sessions of one database executed, in order.
+    /// The statements that sessions in one database executed, in order.
     pub fn statements(&self, database: &str) -> Vec<String> {
         self.of_database(database)
             .iter()

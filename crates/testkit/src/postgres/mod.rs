@@ -1,11 +1,11 @@
-//! Throw-away PostgreSQL servers of a chosen version.
+//! Temporary PostgreSQL servers of a chosen version.
 //!
-//! [`Postgres::shared`] is one server a version for all tests of a binary, with a fresh database for
-//! each ([`Postgres::database`]). [`Postgres::start`] and [`Postgres::builder`] give a server of one's
-//! own, to stop, restart, configure or put TLS on.
+//! [`Postgres::shared`] is one server per version for all tests of a binary, with a new database for each test
+//! ([`Postgres::database`]). [`Postgres::start`] and [`Postgres::builder`] start a separate server, to stop, restart or
+//! configure, or to use TLS.
 //!
-//! Every server logs all statements and connections; [`Postgres::log`] is how a test asserts on SQL and
-//! on the absence of secrets.
+//! Every server logs all statements and connections. Tests use [`Postgres::log`] to check the SQL and the absence of
+//! secrets.
 
 mod builder;
 mod database;

@@ -13,28 +13,28 @@ use crate::{
     wait,
 };
 
-/// It takes a moment; a busy machine gets time.
+/// Freezing takes a moment, and longer on a busy machine.
 const FROZEN_WITHIN: Duration = Duration::from_mins(1);
 
 /// A PostgreSQL server that ends with the test.
 pub struct Postgres {
-    // Before `scratch`: the server must be gone when its directory is removed.
+    // Before `scratch`: the server must have ended when its directory is removed.
     pub(super) process: Mutex<Option<Process>>,
     pub(super) version: Version,
     pub(super) server: Server,
     pub(super) authority: Option<Authority>,
     pub(super) sessions: Option<Sessions>,
-    // Held for its end.
+    // Removed on drop.
     pub(super) _scratch: Scratch,
 }
 
 impl Postgres {
-    /// A server of one's own.
+    /// A separate server.
     pub async fn start(version: Version) -> Self {
         Self::builder(version).start().await
     }
 
-    /// A server of one's own, with settings.
+    /// A separate server, with settings.
     pub fn builder(version: Version) -> Builder {
         Builder::new(version)
     }
@@ -65,12 +65,12 @@ impl Postgres {
         ([127, 0, 0, 1], self.server.port).into()
     }
 
-    /// The authority that signed its certificate, if it offers TLS.
+    /// The CA that signed its certificate, if it offers TLS.
     pub fn authority(&self) -> Option<&Authority> {
         self.authority.as_ref()
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     pub fn log(&self) -> Log {
         Log::parse(&fs::read(&self.server.log).unwrap_or_default())
     }
@@ -98,7 +98,7 @@ impl Postgres {
         self.resume().await;
     }
 
-    /// Freezes the server's main process, as on a host that hangs: sessions go on, new ones get no answer.
+    /// Freezes the server's main process, as on a host that hangs: sessions continue, new ones get no answer.
     pub async fn freeze(&self) {
         self.signal(Signal::Stop);
         wait::eventually(FROZEN_WITHIN, "the server to be frozen", async || {
@@ -111,12 +111,12 @@ impl Postgres {
         .await;
     }
 
-    /// Goes on after [`Postgres::freeze`].
+    /// Continues after [`Postgres::freeze`].
     pub fn thaw(&self) {
         self.signal(Signal::Cont);
     }
 
-    /// Sets a parameter of a running server that takes it without a restart.
+    /// Sets a parameter that does not need a restart.
     pub async fn reload_with(&self, name: &str, value: &str) {
         let value = value.replace('\'', "''");
         self.execute("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"))

@@ -1,4 +1,4 @@
-//! Talking to a server as its administrator or as anybody else.
+//! Sessions of the administrator or of any other user.
 
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
@@ -13,7 +13,7 @@ impl Postgres {
         self.url_of(ADMIN, ADMIN_PASSWORD, database)
     }
 
-    /// Anybody's URL of a database.
+    /// The URL of a database for any user.
     pub fn url_of(&self, user: &str, password: &str, database: &str) -> String {
         let [user, password, database] = [user, password, database].map(escape);
         format!(
@@ -37,7 +37,7 @@ impl Postgres {
             .dbname(database)
             .connect(NoTls)
             .await?;
-        // Ends by itself with the client; its error, if any, is also the client's.
+        // Ends with the client; the client also reports its error.
         tokio::spawn(connection);
         Ok(client)
     }
@@ -89,7 +89,7 @@ impl Postgres {
     }
 }
 
-/// Percent-encodes all but the characters that a URL allows everywhere.
+/// Percent-encodes all characters except those that a URL allows everywhere.
 fn escape(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -101,7 +101,7 @@ fn escape(text: &str) -> String {
         .collect()
 }
 
-/// tokio-postgres says only "db error"; the server's message is in the source.
+/// tokio-postgres prints only "db error"; the server's message is in the source.
 fn chain(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(
         || error.to_string(),

@@ -1,4 +1,4 @@
-//! One `initdb` a version, then copies of its result: a server starts in a fraction of a second.
+//! One `initdb` per version, then copies of its result: a server starts in a fraction of a second.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,20 +16,20 @@ use crate::{
     report,
 };
 
-/// Part of the cache entry's name; raise it when the way of making a template changes.
+/// Part of the cache entry's name. Increase it when the template is created differently.
 const REVISION: u32 = 1;
 const ADMINISTRATOR: Administrator<'_> = Administrator {
     name: ADMIN,
     password: ADMIN_PASSWORD,
 };
 
-/// The programs of a version, and a data directory that belongs to one server.
+/// The programs of a version, and a data directory for one server.
 pub(super) struct Prepared {
     pub(super) programs: PathBuf,
     pub(super) data: PathBuf,
 }
 
-/// Puts a data directory into `home`, which must belong to the account. Blocks.
+/// Copies a data directory into `home`, which must belong to the account. Blocks.
 pub(super) fn prepare(version: Version, home: &Path, account: Option<Account>) -> Result<Prepared, Error> {
     let programs = postgres::programs(version)?;
     let release = postgres::release(&programs).unwrap_or_else(|| version.to_string());
@@ -49,7 +49,7 @@ pub(super) fn prepare(version: Version, home: &Path, account: Option<Account>) -
     Ok(Prepared { programs, data })
 }
 
-/// As initdb makes it: the time, and something that tells servers of one moment apart.
+/// As initdb does it: the time, and a number that distinguishes servers of the same moment.
 fn new_identifier() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_secs() << 32) | u64::from(now.subsec_nanos() ^ (std::process::id() << 12))

@@ -1,4 +1,4 @@
-//! Which PostgreSQL versions tests run against.
+//! The PostgreSQL versions that tests run against.
 
 use std::{
     env,
@@ -11,10 +11,10 @@ use stanchion_local::postgres::{Version, is_present};
 
 use crate::report;
 
-/// The versions that a suite should run against.
+/// The versions for a suite.
 ///
-/// `$STANCHION_TEST_POSTGRES` says which (`15,18`). Without it: all that this machine has or can
-/// download, and the run's report names those that are left out.
+/// `$STANCHION_TEST_POSTGRES` selects them (`15,18`). Without it: all versions that are installed or can be downloaded;
+/// the report lists the others as skipped.
 pub fn versions() -> Vec<Version> {
     if let Ok(asked) = env::var("STANCHION_TEST_POSTGRES")
         && !asked.trim().is_empty()
@@ -48,8 +48,8 @@ pub fn versions() -> Vec<Version> {
     there
 }
 
-/// The version for a test of what no version has a say in: one of those that there are, always the same for a test, so
-/// that a run meets all of them.
+/// The version for a test that does not depend on the version: always the same one for a test, so that a run covers all
+/// versions.
 pub fn any() -> Version {
     let mut hasher = DefaultHasher::new();
     thread::current().name().hash(&mut hasher);
@@ -58,7 +58,7 @@ pub fn any() -> Version {
     versions[hash % versions.len()]
 }
 
-/// The oldest and the newest that there are: what works on both works in between.
+/// The oldest and the newest available version: what works on both works in between.
 pub fn extremes() -> Vec<Version> {
     let versions = versions();
     let mut ends: Vec<Version> = versions

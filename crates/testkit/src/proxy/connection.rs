@@ -1,4 +1,4 @@
-//! One proxied connection: two pumps, and the cut.
+//! One proxied connection: a copy loop for each direction, and the cut.
 
 use std::{
     net::SocketAddr,
@@ -24,13 +24,13 @@ use super::{
 /// How long the server may take to process the last message before a cut.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How one pump of a connection ended.
+/// How a copy loop ended.
 enum End {
     Closed,
     Stopped { message: Message, stay_cut: bool },
 }
 
-/// Serves one connection until a side closes it or the proxy cuts it.
+/// Serves one connection until one side closes it or the proxy cuts it.
 pub(super) async fn serve(shared: Arc<Shared>, number: usize, client: TcpStream, target: SocketAddr) {
     let mut control = shared.control.subscribe();
     let cut = async { control.wait_for(|control| control.mode.is_cut()).await.map(drop) };
@@ -53,8 +53,8 @@ pub(super) async fn serve(shared: Arc<Shared>, number: usize, client: TcpStream,
         _ = cut => End::Closed,
     };
     if let End::Stopped { message, stay_cut } = end {
-        // The server reads what it was sent and then the end of the stream. Its own end tells that it
-        // has done with the session, so whoever sees the cut finds the server's state settled.
+        // The server reads what it was sent and then the end of the stream. When it closes the connection, it has
+        // finished the session, so after the cut the server's state no longer changes.
         let _ = to_server.shutdown().await;
         let drained = async { while matches!(from_server.read(&mut [0; 4096]).await, Ok(1..)) {} };
         let _ = timeout(DRAIN_DEADLINE, drained).await;
@@ -65,9 +65,9 @@ pub(super) async fn serve(shared: Arc<Shared>, number: usize, client: TcpStream,
 struct Line<'a> {
     shared: &'a Shared,
     number: usize,
-    /// Set when the server's next answer must not reach the client.
+    /// Whether the server's next answer is dropped.
     muted: AtomicBool,
-    /// Whether the server sent something since the client last did: then the next is a round trip.
+    /// Whether the server has sent something since the client's last message: then the next message is a round trip.
     server_spoke: AtomicBool,
 }
 
@@ -107,7 +107,7 @@ impl Line<'_> {
             self.server_spoke.store(true, Ordering::Release);
             self.pass(|control| control.to_client).await;
             if self.muted.load(Ordering::Acquire) {
-                // The other pump is about to end the connection.
+                // The other copy loop is about to end the connection.
                 std::future::pending::<()>().await;
             }
             if client.write_all(&chunk[..length]).await.is_err() {
@@ -116,7 +116,7 @@ impl Line<'_> {
         }
     }
 
-    /// Waits out the delay of this direction, and for as long as the proxy is held.
+    /// Waits for the delay of this direction, and while the proxy is on hold.
     async fn pass(&self, delay: fn(&super::Control) -> Duration) {
         let mut control = self.shared.control.subscribe();
         let delay = delay(&control.borrow());

@@ -1,8 +1,8 @@
-//! Finds the messages in what a client sends.
+//! Finds the messages in a client's data.
 
 use bytes::{Bytes, BytesMut};
 
-/// How a client's bytes are cut into messages.
+/// How a client's bytes are split into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// PostgreSQL's frontend protocol. After a TLS handshake it is unreadable and treated as raw.
@@ -11,7 +11,7 @@ pub enum Framing {
     Raw,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The first message of a session.
@@ -23,14 +23,14 @@ pub enum Kind {
     /// A message of a session, by its letter: `Q` query, `P` parse, `B` bind, `E` execute, `S` sync,
     /// `p` password, `X` terminate.
     Typed(char),
-    /// Bytes that are not looked into.
+    /// Bytes that are not parsed.
     Raw,
 }
 
 /// One message from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Which connection it came on, counted from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
     /// What it is.
     pub kind: Kind,
@@ -39,13 +39,13 @@ pub struct Message {
 }
 
 impl Message {
-    /// Whether it makes the server do work that a client waits for: a simple query, or an execute.
+    /// Whether the client waits for its result: a simple query, or an execute.
     pub fn is_statement(&self) -> bool {
         matches!(self.kind, Kind::Typed('Q' | 'E'))
     }
 }
 
-/// The part of a stream that has not become messages yet.
+/// The data that does not form a message yet.
 #[derive(Debug)]
 pub(super) struct Framer {
     framing: Framing,
@@ -69,7 +69,7 @@ impl Framer {
     /// The next complete message and its bytes.
     pub(super) fn next(&mut self, connection: usize) -> Option<(Message, Bytes)> {
         const TLS_HANDSHAKE: u8 = 0x16;
-        // No startup message is that long, so its length cannot begin with this byte.
+        // No startup message is that long, so its length cannot start with this byte.
         if !self.in_session && self.pending.first() == Some(&TLS_HANDSHAKE) {
             self.framing = Framing::Raw;
         }

@@ -1,7 +1,7 @@
-//! A TCP proxy in front of any server, to take the network away in a chosen moment.
+//! A TCP proxy in front of any server, to interrupt the network at a chosen moment.
 //!
-//! It can be cut and restored, held, slowed, or stopped at the nth message of a client with certainty
-//! about what the server did; and it counts connections, messages and round trips.
+//! It can be cut and restored, put on hold, slowed down, or stopped at the nth message of a client with certainty about
+//! what the server did. It counts connections, messages and round trips.
 
 mod connection;
 mod framing;
@@ -24,12 +24,12 @@ pub use stop::{Point, Stop};
 
 const BACKLOG: u32 = 1024;
 
-/// What a cut looks like to a client that connects.
+/// What a client sees when it connects to a proxy that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Connection refused, as from a host whose server is down. Such attempts are not seen.
+    /// Connection refused, as from a host without a server. The proxy does not see such attempts.
     Refuse,
-    /// Accepted and closed at once; attempts are counted.
+    /// Accepted and closed at once. The proxy counts the attempts.
     Close,
 }
 
@@ -53,18 +53,18 @@ struct Control {
     to_client: Duration,
 }
 
-/// What the proxy has seen so far.
+/// What the proxy has observed so far.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// When clients connected, also those that were closed at once.
+    /// When clients connected, including connections that were closed at once.
     pub attempts: Vec<Instant>,
     /// Every message from a client, in order of arrival.
     pub messages: Vec<Message>,
-    /// How often a client sent after it had been answered (or after connecting).
+    /// Number of times that a client sent data after an answer (or after connecting).
     pub round_trips: usize,
-    /// Connections that are open now.
+    /// Number of open connections.
     pub open: usize,
-    /// The most connections that were open at the same time.
+    /// Maximum number of open connections.
     pub most_open: usize,
 }
 
@@ -83,7 +83,7 @@ impl Shared {
         note(&mut self.seen.lock().unwrap());
     }
 
-    /// The armed stop's point, if it is due at this message; it is armed no more then.
+    /// The point of the armed stop if it is due at this message; this disarms it.
     fn stop_for(&self, message: &Message) -> Option<(Point, bool)> {
         self.stop
             .lock()
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// A proxy on loopback; it ends with the value.
+/// A proxy on loopback. Dropping the value ends it.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -153,7 +153,7 @@ impl Proxy {
         }
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -163,7 +163,7 @@ impl Proxy {
         self.address.port()
     }
 
-    /// Closes all connections and lets no new ones through; returns when that is so.
+    /// Closes all connections and refuses new ones; returns when this is done.
     pub async fn cut(&self, how: Cut) {
         self.shared.set_mode(Mode::Cut(how));
         let _ = self.shared.open.subscribe().wait_for(|&open| open == 0).await;
@@ -175,7 +175,7 @@ impl Proxy {
             .await;
     }
 
-    /// Lets everything through again; returns when clients can connect.
+    /// Ends the cut or hold; returns when clients can connect.
     pub async fn restore(&self) {
         self.shared.set_mode(Mode::Open);
         let _ = self
@@ -186,12 +186,12 @@ impl Proxy {
             .await;
     }
 
-    /// Keeps connections open and passes nothing on, in either direction, until [`Proxy::restore`].
+    /// Keeps connections open but forwards nothing, in either direction, until [`Proxy::restore`].
     pub fn hold(&self) {
         self.shared.set_mode(Mode::Held);
     }
 
-    /// Delays every piece of data by this much.
+    /// Delays all data.
     pub fn delay(&self, to_server: Duration, to_client: Duration) {
         self.shared.control.send_modify(|control| {
             control.to_server = to_server;
@@ -199,13 +199,13 @@ impl Proxy {
         });
     }
 
-    /// Arms a stop, in place of one that is armed.
+    /// Arms a stop, instead of the armed one.
     pub fn stop(&self, stop: Stop) {
         self.shared.stopped.send_replace(None);
         *self.shared.stop.lock().unwrap() = Some(stop);
     }
 
-    /// Waits until the armed stop has happened, and returns the message it happened at.
+    /// Waits until the armed stop has happened, and returns its message.
     pub async fn stopped(&self) -> Message {
         let mut stopped = self.shared.stopped.subscribe();
         let message = stopped
@@ -216,12 +216,12 @@ impl Proxy {
         message.expect("the proxy outlives its handle's borrow")
     }
 
-    /// What it has seen so far.
+    /// What the proxy has observed so far.
     pub fn seen(&self) -> Seen {
         self.shared.seen.lock().unwrap().clone()
     }
 
-    /// Forgets what it has seen, except the connections that are open.
+    /// Resets the observations, except for open connections.
     pub fn forget(&self) {
         self.shared.seen(|seen| {
             *seen = Seen {
@@ -268,7 +268,7 @@ async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, ta
             Some(_) = connections.join_next() => shared.count_open(-1),
             Ok((client, _)) = accepted => {
                 shared.seen(|seen| seen.attempts.push(Instant::now()));
-                // Read again: the mode may have changed while we waited.
+                // Read again: the mode may have changed in the meantime.
                 if !control.borrow().mode.is_cut() {
                     shared.count_open(1);
                     connections.spawn(connection::serve(shared.clone(), number, client, target));
@@ -279,7 +279,7 @@ async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, ta
     }
 }
 
-/// The port is ours all the time: whoever else got it would answer in place of a refusal.
+/// The port stays bound: otherwise another process could take it and answer instead of a refusal.
 enum Door {
     Open(TcpListener),
     /// Bound, but not listening: connections are refused.
@@ -289,7 +289,7 @@ enum Door {
 async fn bind_again(address: SocketAddr) -> TcpSocket {
     loop {
         let socket = TcpSocket::new_v4().expect("a socket");
-        // Connections of ours still leave the port.
+        // Our own connections still occupy the port.
         if socket
             .set_reuseaddr(true)
             .and_then(|()| socket.bind(address))

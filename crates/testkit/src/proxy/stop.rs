@@ -1,19 +1,19 @@
-//! Where the proxy stops: at which message, on which side of it, and what happens then.
+//! Where the proxy stops: at which message, before or after it, and what happens then.
 
 use std::fmt;
 
 use super::framing::Message;
 
-/// On which side of a message a connection is cut.
+/// Whether a connection is cut before or after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// The server never sees the message.
+    /// The server does not receive the message.
     Before,
-    /// The server has processed the message; the client never sees the answer.
+    /// The server has processed the message; the client does not receive the answer.
     After,
 }
 
-/// Cuts a connection at a message that is counted from the moment of arming.
+/// Cuts a connection at the nth message since the stop was armed.
 pub struct Stop {
     pub(super) nth: usize,
     pub(super) point: Point,
@@ -39,15 +39,15 @@ impl Stop {
         self
     }
 
-    /// Afterwards closes every connection, old or new, until [`super::Proxy::restore`]. Otherwise only
-    /// the connection of the message is lost.
+    /// Afterwards closes every connection, old or new, until [`super::Proxy::restore`]. Otherwise only the connection
+    /// of the message is lost.
     #[must_use]
     pub fn and_stay_cut(mut self) -> Self {
         self.stay_cut = true;
         self
     }
 
-    /// Whether `message` is the one; counts it if not.
+    /// Whether `message` is the one to stop at; counts it if not.
     pub(super) fn is_due(&mut self, message: &Message) -> bool {
         if (self.counts)(message) {
             self.nth = self.nth.saturating_sub(1);

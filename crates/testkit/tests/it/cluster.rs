@@ -1,4 +1,4 @@
-//! The cluster is a real one: workloads roll and fail, rights are enforced, and all of it is logged.
+//! The cluster behaves like a real one: workloads roll out and fail, RBAC is enforced, and requests are logged.
 
 use k8s_openapi::{
     api::{
@@ -102,7 +102,7 @@ async fn images_decide_how_pods_fare() {
     let namespace = cluster.namespace("images").await;
     let client = cluster.client().await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    // Image, phase of the pod, and what its container waits for.
+    // Image, phase of the pod, and the waiting reason of its container.
     let outcomes = [
         ("no-such-image", "Pending", Some("ImagePullBackOff")),
         ("crash-loop", "Running", Some("CrashLoopBackOff")),

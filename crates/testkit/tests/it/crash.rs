@@ -1,4 +1,4 @@
-//! The crash test finds an operator that is not crash-proof, and passes one that is.
+//! The crash test finds an operator that is not crash-safe, and passes one that is.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use stanchion_testkit::{
 
 use crate::DEADLINE;
 
-/// A small operator: two objects, then a third one that says that all is done.
+/// A small operator: it creates two objects, then a third one that marks the end.
 struct TwoMaps {
-    /// Whether it names its objects itself. One that leaves that to the server cannot know, after a
-    /// crash, whether it has made them.
+    /// Whether it names its objects itself. If the server generates the names, the operator cannot know after a crash
+    /// whether it has created them.
     named: bool,
 }
 
@@ -76,7 +76,7 @@ impl Scenario for TwoMaps {
 
     async fn end_state(&self, namespace: &String) -> Value {
         let mut maps = objects::<ConfigMap>(Cluster::shared().await.client().await, namespace).await;
-        // Made by the cluster itself, sooner or later.
+        // The cluster itself creates it at some point.
         maps.as_object_mut().unwrap().remove("kube-root-ca.crt");
         maps
     }

@@ -22,7 +22,7 @@ fn watched(program: &Path, arguments: &[&str]) -> (Output, String) {
     (output, said)
 }
 
-/// A program that prints what the test harness would.
+/// A program that prints the output of the test harness.
 fn script(text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tests");
@@ -45,7 +45,7 @@ fn fails() {
     panic!("a reason");
 }
 
-/// The names that `.ci/run` gives a second chance, by the same words.
+/// The names that `.ci/run` retries, found with the same pattern.
 fn failed(said: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut is_list = false;
@@ -86,7 +86,7 @@ fn a_test_that_hangs_is_named_and_the_others_run() {
     assert_eq!(lists.count(), 2, "{said}");
 }
 
-/// As the harness says it of tests that run at once.
+/// As the harness reports tests that run in parallel.
 #[test]
 fn a_test_that_is_called_slow_is_ended_with_all_that_it_started() {
     let folder = script(
@@ -110,7 +110,7 @@ fn a_binary_that_says_nothing_is_ended_too() {
     assert!(said.contains("printed nothing for 3 seconds"), "{said}");
 }
 
-/// What works is as it was without: output, arguments and status.
+/// Output, arguments and status are unchanged for a test that ends in time.
 #[test]
 fn what_ends_in_time_is_passed_on() {
     let folder = script("echo \"said: $*\"; echo complained >&2; exit 7\n");

@@ -1,4 +1,4 @@
-//! Each fault does what it says, to the request it is meant for and to no other.
+//! Each fault has its effect on the intended request and on no other.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use tower::{
     util::{BoxLayer, BoxService},
 };
 
-/// A server that agrees to everything and counts the writes it has done.
+/// A server that accepts every request and counts the writes.
 fn agreeable(faults: &Faults) -> (Client, Arc<AtomicUsize>) {
     let done = Arc::new(AtomicUsize::new(0));
     let counter = done.clone();
@@ -48,7 +48,7 @@ fn agreeable(faults: &Faults) -> (Client, Arc<AtomicUsize>) {
             .body(Box::new(body) as Box<DynBody>);
         async move { answer.map_err(BoxError::from) }
     });
-    // Boxed, as an operator's client takes layers that it does not know.
+    // Boxed, because an operator's client takes layers of unknown type.
     let layer: BoxLayer<BoxService<_, _, _>, _, _, _> = BoxLayer::new(faults.clone());
     let client = ClientBuilder::new(BoxService::new(server), "default")
         .with_layer(&layer)

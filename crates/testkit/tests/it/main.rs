@@ -1,4 +1,4 @@
-//! The test bed, tested: what it promises to every other suite.
+//! Tests of the test environment: what it promises to every other suite.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,5 +20,5 @@ mod wait;
 
 use std::time::Duration;
 
-/// Long enough for a busy machine; nothing here takes a tenth of it.
+/// Enough for a busy machine; nothing here takes a tenth of it.
 const DEADLINE: Duration = Duration::from_mins(1);

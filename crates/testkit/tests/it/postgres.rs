@@ -107,7 +107,7 @@ async fn a_server_stops_and_starts_again_with_its_data() {
     }
 }
 
-/// Whoever starts again after a kill meets the server of before, which is still being ended.
+/// A process that starts again after a kill finds the previous server, which is still shutting down.
 #[tokio::test]
 async fn a_server_that_is_still_ending_is_waited_for() {
     let server = Postgres::start(Version::V15).await;

@@ -27,7 +27,7 @@ fn is_running(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
-/// Until a process is the program that it shall be it has no command line, either.
+/// Before the exec, a process has no command line, either.
 async fn begins(pid: u32) {
     eventually(DEADLINE, "the child to begin", || async { is_running(pid) }).await;
 }

@@ -83,7 +83,7 @@ async fn held_data_arrives_when_restored() {
 
 #[tokio::test(start_paused = true)]
 async fn each_direction_can_be_delayed() {
-    // A server of our own in the same runtime, so that its clock is the paused one.
+    // A server in the same runtime, so that both use the paused clock.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -142,14 +142,14 @@ async fn every_message_of_a_session_can_be_the_last() {
         client.query("SELECT $1::int", &[&1]).await.map(drop)
     };
     session().await.unwrap();
-    // Its goodbye comes late, and would be the first message to count.
+    // Its terminate message comes late, and would be the first message to count.
     eventually(DEADLINE, "the session to be gone", || async {
         proxy.seen().open == 0
     })
     .await;
     let messages: Vec<_> = proxy.seen().messages.iter().map(|message| message.kind).collect();
     assert_eq!(messages[0], Kind::Startup);
-    // The last messages say goodbye (close and terminate): losing them fails nobody.
+    // The last messages are close and terminate: losing them causes no failure.
     let needed = messages
         .iter()
         .position(|&kind| kind == Kind::Typed('E'))

@@ -1,4 +1,4 @@
-//! Objects go in and come out, for those who sign.
+//! Signed clients can store and read objects.
 
 use std::time::Duration;
 

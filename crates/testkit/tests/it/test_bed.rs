@@ -1,4 +1,4 @@
-//! The program that lets all test binaries of a run share one cluster.
+//! `test-bed` lets all test binaries of a run share one cluster.
 
 use std::{
     path::Path,

@@ -1,4 +1,4 @@
-//! Waiting says what it waited for.
+//! A failed wait says what it waited for.
 
 use std::{cell::Cell, time::Duration};
 

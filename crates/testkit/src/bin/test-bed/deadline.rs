@@ -1,7 +1,7 @@
-//! Runs one test binary, as cargo's runner, and ends it when one of its tests is over the deadline.
+//! Runs one test binary as cargo's runner, and kills it when one of its tests exceeds the timeout.
 //!
-//! The standard test harness waits for ever. A test that hangs is printed as failed, in the harness's own format, and the
-//! tests that did not get their turn because of it run in another process.
+//! Rust's test harness has no timeout. This program reports a test that hangs as failed, in the harness's own format,
+//! and runs the tests that had not started in another process.
 
 use std::{
     collections::BTreeSet,
@@ -22,20 +22,20 @@ use tokio::{
 
 use super::progress::Progress;
 
-/// How many seconds a test may take.
+/// Timeout of a test in seconds.
 const VARIABLE: &str = "STANCHION_TEST_DEADLINE";
-/// Many times what the slowest one takes on a busy machine.
+/// Many times what the slowest test takes on a busy machine.
 const DEFAULT: Duration = Duration::from_mins(10);
 
-/// What cargo's test commands exit with.
+/// The exit code of cargo's test commands after a failure.
 const FAILED: u8 = 101;
 
-/// How often the clock is looked at.
+/// Interval of the timeout checks.
 const TICK: Duration = Duration::from_millis(500);
-/// What is still in the pipe when the binary has ended; a child that outlives it may hold the pipe open.
+/// How long to read the rest of the output after the binary has ended; a child that outlives it may keep the pipe open.
 const REST_OF_OUTPUT: Duration = Duration::from_secs(2);
 
-/// Names the variable by which cargo is given a runner.
+/// The name of cargo's environment variable for a runner.
 pub(crate) fn runner_variable() -> String {
     let library = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     let triple = format!("{}-unknown-linux-{library}", env::consts::ARCH);
@@ -50,11 +50,11 @@ fn deadline() -> Duration {
 /// How a process ended.
 enum End {
     Itself(ExitStatus),
-    /// It was ended, because of these tests.
+    /// It was killed because of these tests.
     Overdue(Vec<String>),
 }
 
-/// Runs the binary with these arguments, again without the tests that hang, until all others had their turn.
+/// Runs the binary with these arguments, and repeats it without the tests that hang, until all others have run.
 pub(crate) async fn run(program: &OsStr, arguments: &[OsString]) -> io::Result<ExitCode> {
     let (mut hung, mut done) = (BTreeSet::new(), BTreeSet::new());
     let mut words = arguments.to_vec();
@@ -88,7 +88,7 @@ pub(crate) async fn run(program: &OsStr, arguments: &[OsString]) -> io::Result<E
             break FAILED;
         }
         say(&format!("{} tests are left, in another process", left.len()))?;
-        // By their whole names; those that are not to run may be named by the first arguments.
+        // With their exact names; the first arguments may name tests that must not run.
         words = arguments.to_vec();
         let exact = OsString::from("--exact");
         if !words.contains(&exact) {
@@ -103,7 +103,7 @@ pub(crate) async fn run(program: &OsStr, arguments: &[OsString]) -> io::Result<E
     if hung.is_empty() {
         return Ok(ExitCode::from(code));
     }
-    // As the harness ends: what reads its output finds the names.
+    // In the harness's format, so that programs which read its output find the names.
     let names: Vec<String> = hung.into_iter().map(|name| format!("    {name}")).collect();
     say(&format!(
         "\nfailures:\n{}\n\ntest result: FAILED. {} did not end",
@@ -113,14 +113,14 @@ pub(crate) async fn run(program: &OsStr, arguments: &[OsString]) -> io::Result<E
     Ok(ExitCode::from(FAILED))
 }
 
-/// Runs it once, to its own end or to that of the deadline.
+/// Runs the binary once, until it ends or a test exceeds the timeout.
 async fn watch(program: &OsStr, arguments: &[OsString], progress: &mut Progress) -> io::Result<End> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut child = Command::new(program)
         .args(arguments)
         .stdout(Stdio::piped())
-        // All that it starts ends with it.
+        // All its child processes end with it.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
@@ -168,12 +168,12 @@ fn group(child: &Child) -> Option<Pid> {
 
 fn end(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
-        // Nobody there: it has just ended by itself.
+        // The process may have just ended by itself.
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Waits for ever once the output has ended.
+/// Waits forever once the output has ended.
 async fn read(output: &mut Option<ChildStdout>, buffer: &mut [u8]) -> io::Result<usize> {
     match output {
         Some(output) => output.read(buffer).await,
@@ -202,7 +202,7 @@ fn code(program: &OsStr, status: ExitStatus) -> u8 {
     })
 }
 
-/// The tests that these arguments choose.
+/// The tests that these arguments select.
 async fn list(program: &OsStr, arguments: &[OsString]) -> io::Result<BTreeSet<String>> {
     let mut listing = Command::new(program);
     listing

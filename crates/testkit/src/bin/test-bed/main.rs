@@ -1,12 +1,13 @@
 //! Runs a command beside one test cluster: `test-bed cargo test --workspace`.
 //!
-//! A test binary that finds no cluster starts its own, which takes seconds and half a gigabyte. Under
-//! this program all binaries of a run share one. At the end it says what they ran against and what they skipped.
+//! A test binary without a cluster starts its own, which takes seconds and half a gigabyte. Under this program all
+//! binaries of a run share one. At the end it lists what they ran against and what they skipped.
 //!
-//! Where there is room, more tests run at once than there are cores, and their servers' files are kept in memory.
+//! If there is enough memory, more tests run in parallel than there are cores, and their servers keep their files in
+//! memory.
 //!
-//! `test-bed --watch BINARY [ARGUMENT]...` runs one test binary and ends what hangs ([`deadline`]). Cargo runs each test
-//! binary that way under `test-bed`.
+//! `test-bed --watch BINARY [ARGUMENT]...` runs one test binary and kills tests that hang ([`deadline`]). Under
+//! `test-bed`, cargo runs each test binary that way.
 
 #![allow(
     clippy::print_stderr,
@@ -30,21 +31,21 @@ use tokio::{
 /// Makes this program cargo's runner.
 const WATCH: &str = "--watch";
 
-/// How many tests a binary runs at once; the standard test harness reads it.
+/// Number of tests that a binary runs in parallel. The standard test harness reads it.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
-/// Where the tests' servers have their files.
+/// Where test servers keep their files.
 const FILES_VARIABLE: &str = "TMPDIR";
-/// Files that are gone with the test need no disk.
+/// Files that are deleted with the test do not need a disk.
 const MEMORY: &str = "/dev/shm";
-/// A container may have hardly any of it; a run has some servers at a time, of a hundred megabytes each.
+/// A container may have very little of it. A run has a few servers at a time, with a hundred megabytes each.
 const ENOUGH_MEMORY: u64 = 4 << 30;
 
 fn is_roomy(place: &str) -> bool {
     rustix::fs::statvfs(place).is_ok_and(|there| there.f_bavail * there.f_frsize >= ENOUGH_MEMORY)
 }
 
-/// Tests wait for others most of their time; a real control plane needs the cores itself.
+/// Tests mostly wait. A real control plane needs the cores itself.
 const fn tests_a_core(kind: Kind) -> usize {
     match kind {
         Kind::Sandbox => 2,
@@ -102,14 +103,14 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Tells cargo to run each test binary under this program.
+/// Makes cargo run each test binary under this program.
 fn watch_binaries(command: &mut Command) {
     let variable = deadline::runner_variable();
     if env::var_os(&variable).is_some() {
         return;
     }
     match env::current_exe() {
-        // Cargo takes what is behind a space for an argument.
+        // Cargo splits the value at spaces.
         Ok(program) if !program.to_string_lossy().contains(char::is_whitespace) => {
             command.env(variable, format!("{} {WATCH}", program.display()));
         }
@@ -133,7 +134,7 @@ async fn reported(mut command: Command) -> std::io::Result<ExitCode> {
 }
 
 async fn run(mut command: Command) -> std::io::Result<ExitCode> {
-    // Ctrl-C reaches the command by itself. It decides what to do, and the cluster ends after it.
+    // Ctrl-C also reaches the command. It decides what to do, and the cluster ends after it.
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut child = command.spawn()?;

@@ -1,22 +1,22 @@
-//! How far a test binary is, by what the standard test harness prints.
+//! The progress of a test binary, from the output of the standard test harness.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
-/// The harness says so of a test, once, after this time. It does not where tests run one by one; there it prints a test's
-/// name before it runs.
+/// The harness prints this once for a slow test, after this time. It does not when tests run one at a time; then it
+/// prints a test's name before it runs.
 const SLOW: (&str, Duration) = (" has been running for over 60 seconds", Duration::from_mins(1));
 
-/// What is known of a running test binary.
+/// The progress of a running test binary.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// Tests that need not run again: passed or ignored.
     done: BTreeSet<String>,
-    /// Tests that the harness called slow, with the time at which they started.
+    /// Tests that the harness reported as slow, with their start time.
     slow: BTreeMap<String, Instant>,
-    /// What was printed since the last line feed.
+    /// The output since the last line feed.
     line: String,
     heard: Instant,
 }
@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    /// Takes what the binary printed.
+    /// Processes output of the binary.
     pub(crate) fn read(&mut self, bytes: &[u8], now: Instant) {
         self.heard = now;
         self.line.push_str(&String::from_utf8_lossy(bytes));
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     fn read_line(&mut self, line: &str, now: Instant) {
-        // What a test's children print to the same place may stand before it.
+        // Output of a test's child processes may precede it on the same line.
         self.slow
             .retain(|name, _| !line.contains(&format!("test {name} ... ")));
         let Some(said) = line.strip_prefix("test ") else {
@@ -64,8 +64,8 @@ impl Progress {
         self.done.contains(name)
     }
 
-    /// The tests that are over the deadline. `Some` of an empty list: the binary has been silent for so long, and no test
-    /// is known to run.
+    /// The tests that exceed the timeout. `Some` of an empty list: the binary has printed nothing for that long, and no
+    /// test is known to run.
     pub(crate) fn overdue(&self, deadline: Duration, now: Instant) -> Option<Vec<String>> {
         let is_over = |since: Instant| now.duration_since(since) >= deadline;
         let slow = self.slow.iter().filter(|(_, started)| is_over(**started));
@@ -83,7 +83,7 @@ impl Progress {
     }
 }
 
-/// The name without what the harness says of the test behind it.
+/// The name without the text that the harness appends.
 fn plain(name: &str) -> &str {
     name.strip_suffix(" - should panic").unwrap_or(name)
 }
@@ -96,7 +96,7 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_mins(10);
 
-    /// What is known after these lines, each a minute after the one before; asked a minute after the last.
+    /// The progress after these lines, each a minute after the previous one, a minute after the last.
     fn after(printed: &[&str]) -> (Progress, Instant) {
         let mut now = Instant::now();
         let mut progress = Progress::new(now);
