@@ -1,11 +1,11 @@
-//! Dumps what a real API server says about its built-in kinds into `data/`, for the sandbox to serve.
+//! Dumps what a real API server reports about its built-in kinds into `data/`, for the sandbox to serve.
 //!
 //! ```text
 //! KUBECONFIG=… cargo run -p stanchion-sandbox --example dump -- crates/sandbox/data
 //! zstd -19 --rm -f crates/sandbox/data/*.json
 //! ```
 //!
-//! Use a fresh control plane: everything that it has created by itself becomes the sandbox's first content.
+//! Use a fresh control plane: every object that it has created becomes initial content of the sandbox.
 
 #![allow(
     clippy::indexing_slicing,
@@ -22,7 +22,7 @@ type Error = Box<dyn std::error::Error>;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// The kinds of which a fresh server has objects that others rely on.
+/// The kinds whose initial objects other objects rely on.
 const BOOTSTRAP: [&str; 9] = [
     "/api/v1/namespaces",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -122,7 +122,7 @@ fn listable(core: &Value, groups: &Value) -> Vec<(String, String)> {
     all
 }
 
-/// The object without what each server gives anew.
+/// The object without the fields that each server sets anew.
 fn anonymous(item: &Value, kind: &str, api_version: &Value) -> Value {
     let mut object = json!({"kind": kind, "apiVersion": api_version});
     for (key, value) in item.as_object().into_iter().flatten() {
@@ -136,8 +136,8 @@ fn anonymous(item: &Value, kind: &str, api_version: &Value) -> Value {
     object
 }
 
-/// Moves the document's schemas into the common set and leaves a null in their place; a schema that is not the
-/// same everywhere (two are not) stays where it is.
+/// Moves the document's schemas into the common set and leaves a null in their place. A schema that differs between
+/// documents (two do) stays in its document.
 fn share_schemas(document: &mut Value, schemas: &mut BTreeMap<String, Value>) {
     let Some(own) = document
         .pointer_mut("/components/schemas")

@@ -1,12 +1,12 @@
-//! Makes the table of protobuf field numbers from the `.proto` files of the Kubernetes API, for clients that send
-//! protobuf. What the fields are is in the `OpenAPI` schemas already.
+//! Creates the table of protobuf field numbers from the `.proto` files of the Kubernetes API, for clients that send
+//! protobuf. The `OpenAPI` schemas already describe the fields.
 //!
 //! ```text
 //! cargo run -p stanchion-sandbox --example protobuf -- FOLDER > crates/sandbox/data/protobuf.json
 //! zstd -19 --rm -f crates/sandbox/data/protobuf.json
 //! ```
 //!
-//! FOLDER holds the `generated.proto` files of k8s.io/api and k8s.io/apimachinery, at any depth.
+//! FOLDER contains the `generated.proto` files of k8s.io/api and k8s.io/apimachinery, at any depth.
 #![allow(clippy::print_stdout, reason = "the table goes to standard output")]
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -37,7 +37,7 @@ fn read(path: &Path, messages: &mut Messages) -> Result<(), Error> {
     let (mut prefix, mut current) = (String::new(), String::new());
     for line in fs::read_to_string(path)?.lines() {
         if let Some((_, [name])) = package.captures(line).map(|found| found.extract()) {
-            // The schemas write the domain backwards.
+            // The schemas write the domain in reverse.
             prefix = name.replacen("k8s.io", "io.k8s", 1);
         } else if let Some((_, [name])) = message.captures(line).map(|found| found.extract()) {
             current = format!("{prefix}.{name}");

@@ -1,4 +1,4 @@
-//! Serves a sandbox until it is interrupted, for trying things with kubectl:
+//! Serves a sandbox until it is interrupted, to try things with kubectl:
 //!
 //! ```text
 //! cargo run -p stanchion-sandbox --example serve -- /tmp/sandbox.kubeconfig

@@ -1,4 +1,4 @@
-//! Answers: bodies, content types, and the error as an answer.
+//! Responses: bodies, content types, and errors.
 
 use std::convert::Infallible;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// The body of every answer.
+/// The body of every response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 pub(crate) type Answer = Response<Body>;
 
-/// A body that is there at once.
+/// A complete body.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }

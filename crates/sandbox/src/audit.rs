@@ -1,5 +1,5 @@
-//! A log of requests in the shape of the original's audit log, one JSON line a request, so that the same
-//! assertions (how many writes? any 403?) run on both.
+//! A log of requests in the format of the original's audit log, one JSON line per request, so that the same assertions
+//! (how many writes? any 403?) work on both.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -30,7 +30,7 @@ impl Audit {
         })
     }
 
-    /// The line of a request, before it is answered. `target` is set for requests about resources.
+    /// The log line of a request, before the response. `target` is set for resource requests.
     pub(crate) fn line(
         clock: &Clock,
         user: &User,

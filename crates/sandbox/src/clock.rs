@@ -1,5 +1,5 @@
-//! The server's time and its randomness. Both are in the test's hand: time follows tokio's clock, which a test
-//! may pause, and names and uids come from a seed.
+//! The server's clock and random numbers. Tests control both: the time follows tokio's clock, which a test may pause,
+//! and names and uids come from a seed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::Instant;
 
-/// Letters of generated names: no vowels, so that no word comes out.
+/// Letters of generated names, without vowels, so that they do not form words.
 const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Clock {
         self.wall.checked_add(self.start.elapsed()).unwrap_or(self.wall)
     }
 
-    /// The present second, as object metadata shows it.
+    /// The current time in seconds, in the format of object metadata.
     pub(crate) fn seconds(&self) -> String {
         self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }

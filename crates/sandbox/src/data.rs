@@ -1,6 +1,6 @@
-//! What a real API server says about its built-in kinds, embedded: discovery, table columns, first objects,
-//! schemas and `OpenAPI` documents. `examples/dump.rs` makes these files; each is unpacked on first use, so that
-//! a test that never asks for `OpenAPI` does not pay for it.
+//! Embedded data of a real API server about its built-in kinds: discovery, table columns, initial objects, schemas and
+//! `OpenAPI` documents. `examples/dump.rs` creates these files. Each is unpacked on first use, so a test that never
+//! uses `OpenAPI` does not pay for it.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ fn unpack(packed: &[u8]) -> Map<String, Value> {
         .map_err(|error| error.to_string())
         .and_then(|mut decoder| decoder.read_to_end(&mut json).map_err(|error| error.to_string()));
     if let Err(error) = read {
-        // The files are part of the program: a test reads each of them.
+        // The files are part of the program, and a test reads each of them.
         tracing::error!(error, "the embedded API documents cannot be unpacked");
     }
     serde_json::from_slice(&json).unwrap_or_default()
@@ -33,12 +33,12 @@ fn start(section: &str) -> &'static Value {
     START.get(section).unwrap_or(&Value::Null)
 }
 
-/// The answer of `/version`.
+/// The response of `/version`.
 pub(crate) fn version() -> &'static Value {
     start("version")
 }
 
-/// The built-in API groups as aggregated discovery shows them, the core group first.
+/// The built-in API groups in the format of aggregated discovery, the core group first.
 pub(crate) fn groups() -> impl Iterator<Item = &'static Value> {
     ["api", "apis"]
         .into_iter()
@@ -51,7 +51,7 @@ pub(crate) fn table_columns(resource: &str) -> Option<&'static Value> {
     start("tables").get(resource)
 }
 
-/// The objects that a fresh server creates by itself: namespaces, roles, bindings, priority classes.
+/// The objects that a fresh server creates: namespaces, roles, bindings, priority classes.
 pub(crate) fn bootstrap() -> impl Iterator<Item = &'static Value> {
     start("bootstrap").as_array().into_iter().flatten()
 }
@@ -61,12 +61,12 @@ pub(crate) fn schemas() -> &'static Map<String, Value> {
     &SCHEMAS
 }
 
-/// The `OpenAPI` documents by path (`apis/apps/v1`); a null schema in one stands for that of [`schemas`].
+/// The `OpenAPI` documents by path (`apis/apps/v1`). A null schema in a document refers to [`schemas`].
 pub(crate) fn documents() -> &'static Map<String, Value> {
     &DOCUMENTS
 }
 
-/// The numbers of protobuf fields by the full name of their type; `examples/protobuf.rs` makes the file.
+/// The numbers of protobuf fields by the full name of their type. `examples/protobuf.rs` creates the file.
 pub(crate) fn protobuf_fields() -> &'static Map<String, Value> {
     &PROTOBUF
 }

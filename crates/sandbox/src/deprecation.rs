@@ -1,11 +1,11 @@
-//! Versions that are still served and should not be used any more: every answer about one carries a warning.
+//! Deprecated versions: every response about one contains a warning.
 
 use serde_json::{Value, json};
 
 use crate::discovery;
 use crate::store::text;
 
-/// The built-in kinds that the original warns of. No document that it serves says so.
+/// The deprecated built-in kinds. The original's documents do not list them.
 const BUILT_IN: &[(&str, &str)] = &[
     ("ComponentStatus", "v1 ComponentStatus is deprecated in v1.19+"),
     (
@@ -14,7 +14,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ),
 ];
 
-/// The warning of a built-in kind.
+/// The warning for a built-in kind.
 pub(crate) fn of_built_in(group: &str, kind: &str) -> Option<String> {
     let (_, warning) = BUILT_IN
         .iter()
@@ -22,7 +22,7 @@ pub(crate) fn of_built_in(group: &str, kind: &str) -> Option<String> {
     Some((*warning).to_owned())
 }
 
-/// The warning of a deprecated version of a CRD: its own, or one that names the newest version to use instead.
+/// The warning for a deprecated version of a CRD: its own, or one that names the newest version.
 pub(crate) fn of_custom(spec: &Value, version: &Value) -> Option<String> {
     let is = |version: &Value, key: &str| version.get(key) == Some(&json!(true));
     if !is(version, "deprecated") {

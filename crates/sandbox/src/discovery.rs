@@ -1,4 +1,4 @@
-//! Discovery, in its old and in its aggregated form.
+//! Discovery, in its legacy and in its aggregated format.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) fn wants_aggregated(accept: &str) -> bool {
     })
 }
 
-/// The groups that CRDs add, in the aggregated form. Versions are ordered by priority.
+/// The groups of CRDs, in the aggregated format. Versions are ordered by priority.
 fn custom_groups(server: &Server) -> Vec<Value> {
     type Versions = Vec<(String, Vec<Value>)>;
     let mut groups: Vec<(String, Versions)> = Vec::new();

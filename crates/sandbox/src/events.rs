@@ -1,8 +1,8 @@
-//! Events have two faces, `v1` and `events.k8s.io/v1`; they are stored with the old one.
+//! Events have two representations, `v1` and `events.k8s.io/v1`. They are stored in the older one.
 
 use serde_json::{Value, json};
 
-/// Names of fields: old, new.
+/// Names of fields: older, newer.
 const FIELDS: [(&str, &str); 6] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -23,7 +23,7 @@ fn rename(event: &Value, api_version: &str, name: impl Fn(&str) -> Option<&'stat
     renamed
 }
 
-/// The event as `events.k8s.io/v1` shows it.
+/// The event in `events.k8s.io/v1`.
 pub(crate) fn to_new(event: &Value) -> Value {
     let mut new = rename(event, "events.k8s.io/v1", |key| {
         FIELDS
@@ -33,7 +33,7 @@ pub(crate) fn to_new(event: &Value) -> Value {
             .map(|(_, new)| *new)
     });
     if let Some(map) = new.as_object_mut() {
-        // Here nobody misses them.
+        // The newer representation omits them.
         map.retain(|key, value| {
             !(matches!(key.as_str(), "reportingController" | "reportingInstance") && value == "")
         });
@@ -41,7 +41,7 @@ pub(crate) fn to_new(event: &Value) -> Value {
     new
 }
 
-/// The event as it is stored.
+/// The event in the stored representation.
 pub(crate) fn to_old(event: &Value) -> Value {
     let mut old = rename(event, "v1", |key| {
         FIELDS
@@ -58,7 +58,7 @@ pub(crate) fn to_old(event: &Value) -> Value {
     old
 }
 
-/// The original writes these even if nobody has set them.
+/// The original writes these fields even if they are not set.
 pub(crate) fn complete(event: &mut Value) {
     let Some(map) = event.as_object_mut() else { return };
     for (key, empty) in [
@@ -74,7 +74,7 @@ pub(crate) fn complete(event: &mut Value) {
     }
 }
 
-/// A field selector in the names of the stored form.
+/// A field selector with the field names of the stored representation.
 pub(crate) fn old_fields(selector: &str) -> String {
     selector
         .replace("regarding.", "involvedObject.")

@@ -1,5 +1,5 @@
-//! Faults on demand, for tests: answers that fail before or after the commit, that come late or never, watches
-//! that end or lag, and the death of a client after its nth write.
+//! Fault injection for tests: responses that fail before or after the commit, come late or never, watches that end or
+//! lag, and a client that dies after its nth write.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::request::Call;
 use crate::server::Server;
 
-/// Which requests a fault is for. Empty fields match everything.
+/// The requests that a fault applies to. Empty fields match everything.
 #[derive(Debug, Clone, Default)]
 pub struct Match {
     /// The user's name.
@@ -76,29 +76,29 @@ impl Match {
 pub enum Effect {
     /// Fails with this HTTP status; nothing is written.
     Fail(u16),
-    /// Is carried out, and fails with this HTTP status.
+    /// Is processed, but fails with this HTTP status.
     FailAfter(u16),
-    /// 409, as if somebody else had written the object meanwhile.
+    /// 409, as if another client had written the object in the meantime.
     Conflict,
     /// 429 with `Retry-After` in seconds.
     Throttle(u32),
     /// 410: the resource version is too old.
     Expire,
-    /// Is answered this much later.
+    /// The response is delayed by this much.
     Delay(Duration),
-    /// Is never answered; nothing is written.
+    /// There is no response, and nothing is written.
     Hang,
-    /// Is carried out and never answered; nor is any later request of the same user, and its open watches fall silent:
-    /// the client is dead.
+    /// Is processed, but neither it nor any later request of the same user gets a response, and its open watches
+    /// deliver nothing more: the client is dead.
     Crash,
-    /// The watch ends after so many events.
+    /// The watch ends after this many events.
     EndWatch(usize),
     /// The watch delivers every event this much later.
     LagWatch(Duration),
 }
 
 impl Effect {
-    /// Whether it befalls the events of a watch, and not its answer.
+    /// Whether it affects the events of a watch, and not its response.
     fn is_of_watch(&self) -> bool {
         matches!(self, Self::EndWatch(_) | Self::LagWatch(_))
     }
@@ -116,12 +116,12 @@ struct Rule {
 struct State {
     rules: Vec<Rule>,
     dead: Vec<String>,
-    /// Writes that were let through, by user.
+    /// Number of writes that passed, by user.
     writes: Vec<(String, usize)>,
 }
 
 impl State {
-    /// The effect of the first due rule of a sort. All rules of that sort that the request matches count it.
+    /// The effect of the first due rule of a type. All matching rules of that type count the request.
     fn strike(&mut self, call: &Call, sort: impl Fn(&Effect) -> bool) -> Option<Effect> {
         let mut struck = None;
         for rule in &mut self.rules {
@@ -140,11 +140,11 @@ impl State {
     }
 }
 
-/// The faults that wait for their requests.
+/// The configured faults.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Arc<Mutex<State>>);
 
-/// What was decided for one request.
+/// The decision for one request.
 #[derive(Debug)]
 pub(crate) struct Decided {
     effect: Option<Effect>,
@@ -156,7 +156,7 @@ impl Faults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `skip` matching requests pass and strikes the next `times`.
+    /// Skips `skip` matching requests and applies to the next `times`.
     pub fn add(&self, when: Match, skip: usize, times: usize, effect: Effect) {
         self.state().rules.push(Rule {
             when,
@@ -166,7 +166,7 @@ impl Faults {
         });
     }
 
-    /// Strikes the next matching request.
+    /// Applies to the next matching request.
     pub fn once(&self, when: Match, effect: Effect) {
         self.add(when, 0, 1, effect);
     }
@@ -176,7 +176,7 @@ impl Faults {
         *self.state() = State::default();
     }
 
-    /// How many faults still wait for requests to strike.
+    /// Number of faults that have not occurred yet.
     pub fn waiting(&self) -> usize {
         self.state().rules.iter().map(|rule| rule.times).sum()
     }
@@ -186,7 +186,7 @@ impl Faults {
         self.state().dead.iter().any(|dead| dead == user)
     }
 
-    /// How many writes of this user were let through.
+    /// Number of writes of this user that passed.
     pub fn writes(&self, user: &str) -> usize {
         self.state()
             .writes
@@ -217,7 +217,7 @@ impl Faults {
         Decided { effect, dead: false }
     }
 
-    /// What a watch that begins now will suffer.
+    /// The effect on a watch that begins now.
     pub(crate) fn of_watch(&self, call: &Call) -> Option<Effect> {
         self.state().strike(call, Effect::is_of_watch)
     }

@@ -1,5 +1,5 @@
-//! An embedded Kubernetes API server, for trying and for testing. **Never for production**: it keeps everything
-//! in memory, checks built-in objects superficially, and only simulates workloads.
+//! An embedded Kubernetes API server for demos and tests. **Never for production**: it keeps everything in memory,
+//! validates built-in objects only partly, and only simulates workloads.
 //!
 //! ```text
 //!   kube::Client ──► service (in process)  ┐
@@ -14,10 +14,11 @@
 //!                  controllers: CRDs, namespaces, garbage, simulated workloads
 //! ```
 //!
-//! Beside it, [`players`] stand in for operators that a sandbox does not have.
+//! [`players`] simulates other operators.
 //!
-//! What the built-in kinds are (discovery, schemas, list types, merge keys) is not written here: it is dumped
-//! from a real server (`examples/dump.rs`) and embedded. `docs/sandbox.md` lists what differs from the original.
+//! The built-in kinds (discovery, schemas, list types, merge keys) are not part of the code: they are dumped from a
+//! real server (`examples/dump.rs`) and embedded. Comments call the real kube-apiserver *the original*;
+//! `docs/sandbox.md` lists the differences.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Everything that is not a resource: health, version, discovery and `OpenAPI`.
+//! Non-resource paths: health, version, discovery and `OpenAPI`.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) fn answer(
         .unwrap_or_default();
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     if let ["api" | "apis", _, ..] = parts.as_slice() {
-        // Only the roots are served in the aggregated form.
+        // Only the root paths are served in the aggregated format.
         Form::negotiate(request.headers()).map_err(ApiError::bare)?;
     }
     match parts.as_slice() {

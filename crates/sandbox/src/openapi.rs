@@ -1,5 +1,5 @@
-//! `OpenAPI` v3: the original's documents for the built-in groups, and one of our own for each group of CRDs. Of v2 there
-//! is the frame, because kubectl asks for it before it sends a `List`.
+//! `OpenAPI` v3: the original's documents for the built-in groups, and a generated one for each group of CRDs. The v2
+//! document is empty, and exists because kubectl reads it before it sends a `List`.
 
 use serde_json::{Map, Value, json};
 
@@ -26,14 +26,15 @@ const COMMON: [&str; 8] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions",
 ];
 
-/// `OpenAPI` v2 that defines nothing. A client that validates by it, as kubectl does with a `List`, leaves that to the server.
+/// `OpenAPI` v2 without definitions. A client that validates with it, as kubectl does with a `List`, leaves validation
+/// to the server.
 pub(crate) fn second(accept: &str) -> Answer {
     if !accept.contains("protobuf") {
         let info = json!({"title": "Kubernetes", "version": data::version()["gitVersion"]});
         let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
         return answer::json(200, &document);
     }
-    // The same in protobuf: `swagger` is field 1, `info` is field 2 and holds `title` and `version`.
+    // The same in protobuf: `swagger` is field 1, `info` is field 2 and contains `title` and `version`.
     let version = crate::store::text(data::version(), "/gitVersion");
     let field = |number: u8, content: &[u8]| {
         let length = u8::try_from(content.len()).unwrap_or_default();
@@ -56,7 +57,7 @@ pub(crate) fn index(server: &Server) -> Answer {
             names.push(name);
         }
     }
-    // The hash lets clients cache; it changes with everything that is written, which is often enough.
+    // The hash allows clients to cache; it changes with every write, which is often enough.
     let hash = server.store.revision();
     let paths: Map<String, Value> = names
         .into_iter()
@@ -68,7 +69,7 @@ pub(crate) fn index(server: &Server) -> Answer {
     answer::json(200, &json!({"paths": paths}))
 }
 
-/// The document of a group and version. Of one that is not there nothing is said.
+/// The document of a group and version; empty for an unknown one.
 pub(crate) fn document(server: &Server, name: &str) -> Answer {
     if let Some(document) = data::documents().get(name) {
         let mut document = document.clone();
@@ -110,7 +111,7 @@ pub(crate) fn document(server: &Server, name: &str) -> Answer {
     )
 }
 
-/// Says in standard terms what an extension means.
+/// Expresses an extension in standard terms.
 fn spell_out(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -127,7 +128,7 @@ fn spell_out(schema: &mut Value) {
     }
 }
 
-/// The name of a kind's schema: the group backwards.
+/// The name of a kind's schema: the group in reverse.
 fn schema_name(resource: &Resource) -> String {
     let group: Vec<&str> = resource.group.split('.').rev().collect();
     format!("{}.{}.{}", group.join("."), resource.version, resource.kind)

@@ -1,11 +1,10 @@
-//! Files that only their owner can read, for they hold tokens and Secrets, and that are whole from the moment on that
-//! they are there.
+//! Writes files atomically and readable only by their owner, because they contain tokens and Secrets.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Writes the file, or leaves the old one.
+/// Writes the file, or leaves the old one unchanged.
 pub(crate) fn write(path: &Path, content: &str) -> io::Result<()> {
     let draft = path.with_extension("draft");
     let mut options = OpenOptions::new();

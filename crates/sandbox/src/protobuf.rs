@@ -1,5 +1,5 @@
-//! Reading bodies in protobuf, which kubectl sends for built-in kinds. Answers are always JSON, which it accepts.
-//! The table holds field numbers only: what a field is, its schema says.
+//! Reads bodies in protobuf, which kubectl sends for built-in kinds. Responses are always JSON, which kubectl accepts.
+//! The table contains field numbers only: the schemas describe the fields.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -24,7 +24,7 @@ static FIELDS: LazyLock<HashMap<&str, HashMap<u64, &str>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// One field as it is on the wire.
+/// One field in the wire format.
 enum Wire<'a> {
     Varint(u64),
     Fixed([u8; 8]),
@@ -92,7 +92,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The object in a body, or `None` if it is of a kind that the table does not know.
+/// The object in a body, or `None` if the table does not contain its kind.
 pub(crate) fn decode(body: &[u8]) -> Option<Value> {
     let unknown = body.strip_prefix(MAGIC)?;
     let kind = bytes(unknown, 1)?;
@@ -136,7 +136,7 @@ fn message(schema: Schema<'_>, wire: &[u8]) -> Option<Value> {
     Some(Value::Object(object))
 }
 
-/// Reads the fields of a message. Those that JSON does not show as a field of their own are embedded structs.
+/// Reads the fields of a message. Fields that JSON does not have are embedded structs.
 fn fill(object: &mut Map<String, Value>, schema: Schema<'_>, type_name: &str, wire: &[u8]) -> Option<()> {
     let names = FIELDS.get(type_name)?;
     for (number, wire) in Message(wire) {
@@ -150,7 +150,7 @@ fn fill(object: &mut Map<String, Value>, schema: Schema<'_>, type_name: &str, wi
     Some(())
 }
 
-/// The type of an embedded struct: its field is called like it, with one exception.
+/// The type of an embedded struct: its field has the same name, with one exception.
 fn embedded(owner: &str, field: &str) -> String {
     let (package, _) = owner.rsplit_once('.').unwrap_or_default();
     let (first, rest) = field.split_at_checked(1).unwrap_or_default();
@@ -158,7 +158,8 @@ fn embedded(owner: &str, field: &str) -> String {
     format!("{package}.{prefix}{}{rest}", first.to_uppercase())
 }
 
-/// On the wire a field that nobody has set looks like one that is set to nothing. These mean it when they say so.
+/// In the wire format an unset field looks like one with its zero value. For these fields the zero value is
+/// significant.
 const MEANT: [&str; 17] = [
     "allowPrivilegeEscalation",
     "automountServiceAccountToken",
@@ -217,7 +218,7 @@ fn add(object: &mut Map<String, Value>, name: &str, field: Schema<'_>, wire: &Wi
     Some(())
 }
 
-/// One value. Lists inside maps are messages of their own, with the items in field 1.
+/// One value. Lists inside maps are separate messages, with the items in field 1.
 fn scalar(schema: Schema<'_>, wire: &Wire<'_>) -> Option<Value> {
     Some(match (schema.json_type(), wire) {
         ("boolean", Wire::Varint(value)) => json!(*value != 0),

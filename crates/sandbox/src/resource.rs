@@ -1,5 +1,4 @@
-//! The resources that are served: the built-in ones from the embedded discovery documents, the custom ones from
-//! CRDs as they come and go.
+//! The served resources: built-in ones from the embedded discovery documents, custom ones from CRDs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,7 +9,7 @@ use crate::data;
 use crate::deprecation;
 use crate::schema::{Schema, custom::Custom};
 
-/// Where one resource is served.
+/// The group, version and plural of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address {
     pub(crate) group: String,
@@ -25,11 +24,11 @@ pub(crate) struct Resource {
     pub(crate) plural: String,
     pub(crate) kind: String,
     pub(crate) namespaced: bool,
-    /// The entry in aggregated discovery; it also names verbs and subresources.
+    /// The entry in aggregated discovery; it also contains verbs and subresources.
     pub(crate) discovery: Value,
-    /// What all versions of this resource share in the store: `group/plural`.
+    /// The key in the store that all versions of this resource share: `group/plural`.
     pub(crate) storage: Arc<str>,
-    /// What every answer about it warns of.
+    /// Warnings in every response about it.
     pub(crate) warnings: Vec<String>,
     /// Set for custom resources.
     pub(crate) custom: Option<Custom>,
@@ -40,7 +39,7 @@ impl Resource {
         let text = |key: &str| entry.get(key).and_then(Value::as_str);
         let plural = text("resource")?.to_owned();
         let storage = match (group, plural.as_str()) {
-            // Two views of the same objects.
+            // Two representations of the same objects.
             ("events.k8s.io", "events") => "/events".into(),
             _ => format!("{group}/{plural}").into(),
         };
@@ -58,7 +57,7 @@ impl Resource {
         })
     }
 
-    /// The group that errors of validation name: events are checked by the older of their two faces.
+    /// The group in validation errors: events are validated as the older of their two versions.
     pub(crate) fn group_in_errors(&self) -> &str {
         if &*self.storage == "/events" {
             ""
@@ -119,7 +118,7 @@ pub(crate) fn has_verb(entry: &Value, verb: &str) -> bool {
         .is_some_and(|verbs| verbs.iter().any(|known| known.as_str() == Some(verb)))
 }
 
-/// All resources that are served now.
+/// All resources that are currently served.
 #[derive(Debug)]
 pub(crate) struct Registry {
     builtin: BTreeMap<Address, Arc<Resource>>,
@@ -182,7 +181,7 @@ impl Registry {
         })
     }
 
-    /// Any served version of what is stored under `storage`.
+    /// Any served version of the objects under `storage`.
     pub(crate) fn of_storage(&self, storage: &str) -> Option<Arc<Resource>> {
         self.all()
             .into_iter()
@@ -222,7 +221,7 @@ impl Registry {
         self.read().keys().any(|address| address.group == group)
     }
 
-    /// Serves exactly these versions of the CRD `name`, and none if there are none.
+    /// Serves exactly these versions of the CRD `name`.
     pub(crate) fn set_custom(&self, name: &str, mut versions: Vec<Resource>, revision: u64) {
         let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
         for resource in &mut versions {

@@ -1,4 +1,4 @@
-//! Starting and stopping a sandbox.
+//! Starts and stops a sandbox.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -27,20 +27,20 @@ use crate::turns::Turns;
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The TLS door did not open.
+    /// The TLS listener did not start.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A file could not be read or written.
     #[error("cannot use {path}: {source}")]
     File {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// How a sandbox is to be.
+/// Options of a sandbox.
 #[derive(Debug, Clone)]
 pub struct Builder {
     seed: Option<u64>,
@@ -76,14 +76,14 @@ impl Builder {
         self
     }
 
-    /// The time of day when it starts; from then on it goes with tokio's clock.
+    /// The time of day at the start; then it follows tokio's clock.
     #[must_use]
     pub fn clock(mut self, start: Timestamp) -> Self {
         self.wall = Some(start);
         self
     }
 
-    /// Whether roles are enforced; they are by default.
+    /// Whether RBAC is enforced. Default: true.
     #[must_use]
     pub fn rbac(mut self, enforced: bool) -> Self {
         self.rbac = enforced;
@@ -97,8 +97,8 @@ impl Builder {
         self
     }
 
-    /// Really runs containers whose image's name contains `image`: as this command on this machine, with the
-    /// arguments and the environment of the container.
+    /// Runs containers whose image name contains `image` as this local command, with the arguments and the environment
+    /// of the container.
     #[must_use]
     pub fn command(mut self, image: &str, command: &[&str]) -> Self {
         let command = command.iter().map(|&word| word.to_owned()).collect();
@@ -106,7 +106,7 @@ impl Builder {
         self
     }
 
-    /// Writes one JSON line a request to this file.
+    /// Writes one JSON line per request to this file.
     #[must_use]
     pub fn audit_log(mut self, path: impl Into<PathBuf>) -> Self {
         self.audit = Some(path.into());
@@ -120,7 +120,7 @@ impl Builder {
         self
     }
 
-    /// A user with a bearer token of their own.
+    /// Adds a user with a bearer token.
     #[must_use]
     pub fn user(mut self, token: &str, user: User) -> Self {
         self.users.push((token.to_owned(), user));
@@ -169,11 +169,11 @@ impl Builder {
     }
 }
 
-/// A running API server. It ends when it is dropped.
+/// A running API server. Dropping the value ends it.
 #[derive(Debug)]
 pub struct Sandbox {
     server: Arc<Server>,
-    // Held for its end: dropping the set aborts the controllers.
+    // Dropping the set aborts the controllers.
     #[allow(dead_code)]
     tasks: JoinSet<()>,
     listening: Option<Listening>,
@@ -185,37 +185,37 @@ impl Sandbox {
         Builder::default()
     }
 
-    /// A door into the server for clients of the same process, all requests being this user's.
+    /// An in-process service of the server. All its requests have this user.
     pub fn door(&self, user: User) -> Door {
         Door::new(self.server.clone(), Some(user))
     }
 
-    /// A client with all rights.
+    /// A client with all permissions.
     pub fn client(&self) -> kube::Client {
         self.client_as(User::admin())
     }
 
-    /// A client of one user.
+    /// A client with this user.
     pub fn client_as(&self, user: User) -> kube::Client {
         kube::Client::new(self.door(user), "default")
     }
 
-    /// The faults that tests may set.
+    /// The fault injection.
     pub fn faults(&self) -> &Faults {
         &self.server.faults
     }
 
-    /// All requests for resources so far, in the shape of the original's audit log.
+    /// All resource requests so far, in the format of the original's audit log.
     pub fn audit(&self) -> Vec<Value> {
         self.server.audit.lines()
     }
 
-    /// Forgets the history: running watches go on, but nothing can be resumed from an older version.
+    /// Drops the history: open watches continue, but no watch can resume from an older version.
     pub fn compact(&self) {
         self.server.store.compact();
     }
 
-    /// Opens the TLS door on loopback; port 0 takes any free one.
+    /// Starts the TLS listener on loopback; port 0 selects any free one.
     pub async fn listen(&mut self, port: u16) -> Result<SocketAddr, StartError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listening = tls::listen(Door::new(self.server.clone(), None), address).await?;
@@ -224,14 +224,14 @@ impl Sandbox {
         Ok(address)
     }
 
-    /// The certificate of the authority that the TLS door trusts; `None` while it is closed.
+    /// The CA certificate of the TLS listener; `None` if it is not started.
     pub fn authority(&self) -> Option<&str> {
         self.listening
             .as_ref()
             .map(|listening| listening.authority.as_str())
     }
 
-    /// A kubeconfig for a user, with a new token; `None` while the TLS door is closed.
+    /// A kubeconfig for a user, with a new token; `None` if the TLS listener is not started.
     pub fn kubeconfig(&self, user: User) -> Option<String> {
         let listening = self.listening.as_ref()?;
         let token = format!("sandbox-{}", self.server.clock.uid());

@@ -1,4 +1,4 @@
-//! The API server itself: the state that all requests share, and the way of a request through it.
+//! The API server: the shared state, and the processing of a request.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Server {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) tokens: Tokens,
-    /// Whether roles are enforced.
+    /// Whether RBAC is enforced.
     pub(crate) rbac: bool,
     pub(crate) faults: Faults,
     pub(crate) audit: Audit,
@@ -38,7 +38,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers one request. `door` is who the door knows its callers to be.
+    /// Answers one request. `door` is the user of the in-process service, if it has one.
     pub(crate) async fn handle(self: &Arc<Self>, request: Request<Bytes>, door: Option<&User>) -> Answer {
         let user = match auth::authenticate(self, &request, door) {
             Ok(user) => user,
@@ -58,7 +58,7 @@ impl Server {
         answer
     }
 
-    /// Takes the request apart and refuses what is not allowed or not served.
+    /// Parses the request and rejects it if it is not allowed or not served.
     fn understand(
         &self,
         user: User,
@@ -99,7 +99,7 @@ impl Server {
         let misplaced = resource.namespaced
             && target.namespace.is_empty()
             && !(target.name.is_empty() && !verb.writes() || target.plural == "namespaces");
-        // A review in no namespace is allowed; a namespaced object without one is not.
+        // A review without a namespace is allowed; a namespaced object without one is not.
         if misplaced && resource.custom.is_some() {
             return Err(ApiError::page_not_found());
         }
@@ -133,7 +133,7 @@ impl Server {
         })
     }
 
-    /// Refuses what the roles do not allow.
+    /// Rejects a request that RBAC does not allow.
     pub(crate) fn authorize(&self, user: &User, wanted: &Attributes<'_>) -> Result<(), ApiError> {
         match rbac::authorize(self, user, wanted) {
             Decision::Allowed(_) => Ok(()),
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// An update or a patch that creates takes the right to create as well.
+    /// An update or a patch that creates an object also needs the permission to create.
     pub(crate) fn authorize_creation(&self, call: &Call) -> Result<(), ApiError> {
         self.authorize(
             &call.user,

@@ -1,5 +1,4 @@
-//! The door for the same process: a tower service that `kube::Client` speaks to without a socket, so that time
-//! can be paused.
+//! The in-process service: a tower service that `kube::Client` uses without a socket, so that time can be paused.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,7 +15,7 @@ use crate::auth::User;
 use crate::error::ApiError;
 use crate::server::Server;
 
-/// A client's way into the server. All its requests are one user's, unless they carry a token.
+/// The in-process service for a client. All its requests have one user, unless they have a token.
 #[derive(Debug, Clone)]
 pub struct Door {
     server: Arc<Server>,

@@ -1,5 +1,5 @@
-//! The door for everybody else: TLS on loopback, with an authority of its own and a kubeconfig, for kubectl,
-//! Helm and the real binary. HTTP/1.1 and HTTP/2.
+//! The TLS listener on loopback, with its own CA and a kubeconfig, for kubectl, Helm and the real binary. HTTP/1.1 and
+//! HTTP/2.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,13 +19,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::service::Door;
 
-/// Why the TLS door did not open.
+/// Why the TLS listener did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The address is taken or not ours.
+    /// The address is in use or not available.
     #[error("cannot listen on {0}: {1}; choose another port or 0 for any")]
     Listen(SocketAddr, #[source] io::Error),
-    /// The certificates could not be made.
+    /// The certificates could not be created.
     #[error("cannot make the certificates of the API server: {0}")]
     Certificate(#[from] rcgen::Error),
     /// The certificates could not be used.
@@ -76,7 +76,7 @@ fn certificates() -> Result<Certificates, TlsError> {
     })
 }
 
-/// Opens the door and serves until the task is aborted.
+/// Starts the listener and serves until the task is aborted.
 pub(crate) async fn listen(door: Door, address: SocketAddr) -> Result<Listening, TlsError> {
     let Certificates { authority, config } = certificates()?;
     let listener = TcpListener::bind(address)
@@ -94,7 +94,7 @@ pub(crate) async fn listen(door: Door, address: SocketAddr) -> Result<Listening,
                     let Ok((stream, _)) = accepted else { continue };
                     let (acceptor, door) = (acceptor.clone(), door.clone());
                     connections.spawn(async move {
-                        // Small answers must not wait for each other.
+                        // Disables Nagle's algorithm: small responses must not wait.
                         let _ = stream.set_nodelay(true);
                         let Ok(stream) = acceptor.accept(stream).await else { return };
                         let service = TowerToHyperService::new(door);
@@ -115,7 +115,7 @@ pub(crate) async fn listen(door: Door, address: SocketAddr) -> Result<Listening,
     })
 }
 
-/// A kubeconfig for a user of this server. It is JSON, which every reader of YAML understands.
+/// A kubeconfig for a user of this server. It is JSON, which is valid YAML.
 pub(crate) fn kubeconfig(address: SocketAddr, authority: &str, token: &str) -> String {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "sandbox",

@@ -1,14 +1,14 @@
-//! Writers of one object take turns. A patch reads, changes and commits, and starts again if somebody else was
-//! faster; without turns a slow writer would never finish beside a busy one.
+//! Locks for the writers of one object. A patch reads, changes and commits, and starts again if another writer was
+//! faster; without locks a slow writer might never finish beside a busy one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Objects share turns by their hash.
+/// Objects share locks by their hash.
 const TURNS: usize = 64;
-/// A webhook may write while its caller has the turn: then nobody waits for ever.
+/// A webhook may write while its caller holds the lock, so waiting has a timeout.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for the turn to write an object; it ends with the value.
+    /// Waits for the lock of an object. Dropping the value releases it.
     pub(crate) async fn take(&self, storage: &str, key: &str) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         (storage, key).hash(&mut hasher);

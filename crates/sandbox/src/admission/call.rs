@@ -1,4 +1,4 @@
-//! Calling a webhook over HTTPS, trusting only the authority that its configuration names.
+//! Calls a webhook over HTTPS. Trusts only the CA in the webhook's configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use super::rules::Webhook;
 use crate::store::text;
 
-/// The client for webhooks. Services are not routed in the sandbox; a webhook is reached by URL.
+/// The client for webhooks. Services are not routed in the sandbox, so webhooks need a URL.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks;
 

@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::Attempt;
 use crate::store::text;
 
-/// What an expression says of a request.
+/// The result of an expression for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     True,
-    /// With the message, if there is one.
+    /// False, with the message if there is one.
     False(String),
-    /// It cannot be evaluated, and why.
+    /// The expression cannot be evaluated, with the reason.
     Error(String),
 }
 
-/// What expressions are about.
+/// The variables of the expressions.
 pub(crate) struct Subject(VapEvaluator);
 
 impl Subject {
@@ -59,7 +59,7 @@ impl Subject {
     }
 
     pub(crate) fn judge(&self, expression: &str, message: &str, message_expression: Option<&str>) -> Verdict {
-        // The library tells a failure of its own only by its text.
+        // The library reports an internal failure only in its text.
         const FAILURES: [&str; 3] = [
             "evaluation error: ",
             "failed to compile ",
@@ -85,7 +85,7 @@ impl Subject {
         }
     }
 
-    /// Whether all conditions hold; the first error, if none is false.
+    /// Whether all conditions hold; the first error, if no condition is false.
     pub(crate) fn meets(&self, conditions: Option<&Value>, variables: &Variables) -> Result<bool, String> {
         let mut failed = None;
         for condition in conditions.and_then(Value::as_array).into_iter().flatten() {
@@ -118,7 +118,7 @@ impl Variables {
         known
     }
 
-    /// An expression with every variable replaced by what it stands for.
+    /// An expression in which every variable is replaced by its definition.
     pub(crate) fn put_into(&self, expression: &str) -> String {
         let Ok(pattern) = Regex::new(r"\bvariables\.([A-Za-z_][A-Za-z0-9_]*)") else {
             return expression.to_owned();

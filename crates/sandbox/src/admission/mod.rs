@@ -1,4 +1,4 @@
-//! Admission: what may enter besides being valid. The life of namespaces, webhooks, policies, and quotas.
+//! Admission: checks beyond validation. Namespace lifecycle, webhooks, policies, and quotas.
 
 mod call;
 mod expressions;
@@ -37,7 +37,7 @@ impl Operation {
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Nothing is created where there is no namespace, or where it is about to go.
+/// Nothing can be created in a namespace that does not exist or is being deleted.
 pub(crate) fn namespace_lifecycle(
     server: &Server,
     call: &Call,
@@ -88,20 +88,20 @@ pub(crate) fn namespace_lifecycle(
     Ok(())
 }
 
-/// Something that wants to enter, to change, or to go.
+/// A creation, change or deletion.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     pub(crate) server: &'a Server,
     pub(crate) call: &'a Call,
     pub(crate) operation: Operation,
-    /// As it would be; null before a deletion.
+    /// The new state; null for a deletion.
     pub(crate) object: &'a Value,
     pub(crate) old: Option<&'a Value>,
     pub(crate) dry_run: bool,
 }
 
 impl<'a> Attempt<'a> {
-    /// The name of the object, which a new one carries in itself.
+    /// The name of the object. A new object contains it itself.
     pub(crate) fn name(&self) -> &'a str {
         match self.call.target.name.as_str() {
             "" => text(self.object, "/metadata/name"),
@@ -133,7 +133,7 @@ pub(crate) async fn mutate(attempt: Attempt<'_>, warnings: &mut Vec<String>) -> 
     Ok(object)
 }
 
-/// Asks the policies and the validating webhooks whether an object may enter, or go.
+/// Calls the policies and the validating webhooks for an object.
 pub(crate) async fn validate(attempt: Attempt<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
     policy::check(attempt, warnings)?;
     for webhook in rules::matching(attempt, "validatingwebhookconfigurations") {
@@ -142,7 +142,7 @@ pub(crate) async fn validate(attempt: Attempt<'_>, warnings: &mut Vec<String>) -
     Ok(())
 }
 
-/// Calls one webhook. `None` if it does not concern the request, or failed and may be ignored.
+/// Calls one webhook. `None` if it does not match the request, or failed and may be ignored.
 async fn ask(
     attempt: Attempt<'_>,
     webhook: &Webhook,

@@ -1,4 +1,4 @@
-//! `ValidatingAdmissionPolicies`: rules of the cluster, written in CEL.
+//! `ValidatingAdmissionPolicies`: rules of the cluster in CEL.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::{self, Object, text};
 const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
 
-/// Asks every policy that is bound.
+/// Checks every policy that has a binding.
 pub(crate) fn check(attempt: Attempt<'_>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
     for (_, binding) in attempt.server.store.list(BINDINGS, None).objects {
         let policy = attempt
@@ -75,7 +75,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The objects that a binding names as parameters, or none at all.
+    /// The objects that a binding names as parameters; `None` if it has none.
     fn params(self, spec: &Value, binding: &Object) -> Result<Vec<Option<Value>>, ApiError> {
         let reference = binding.value().pointer("/spec/paramRef");
         let (Some(kind), Some(reference)) = (spec.get("paramKind"), reference) else {
@@ -113,7 +113,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Does what the binding says about a validation that failed.
+    /// Does what the binding defines for a failed validation.
     fn act(
         self,
         policy: &Object,

@@ -1,4 +1,4 @@
-//! Quotas on the number of objects. What pods request is not counted: nothing runs.
+//! Quotas on the number of objects. Resource requests of pods are not counted: no containers run.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn count(store: &Store, storage: &str, namespace: &str) -> usize {
     store.list(storage, Some(namespace)).objects.len()
 }
 
-/// Refuses an object that is one too many.
+/// Rejects an object that exceeds a quota.
 pub(crate) fn check(server: &Server, call: &Call, object: &Value) -> Result<(), ApiError> {
     let (resource, namespace): (&Resource, String) = (&call.resource, call.namespace());
     for (_, quota) in server.store.list(STORAGE, Some(&namespace)).objects {
@@ -84,7 +84,7 @@ pub(crate) fn check(server: &Server, call: &Call, object: &Value) -> Result<(), 
     Ok(())
 }
 
-/// What a quota's status says now.
+/// The current status of a quota.
 pub(crate) fn status(store: &Store, quota: &Object) -> Value {
     let hard = quota
         .value()

@@ -1,4 +1,4 @@
-//! Which webhooks a request concerns, and what they are told.
+//! Which webhooks match a request, and the review that they get.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::selector::Selector;
 use crate::server::Server;
 use crate::store::text;
 
-/// A webhook that a request concerns.
+/// A webhook that matches a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Webhook {
     pub(crate) name: String,
-    /// In which version it wants the object.
+    /// The version in which the webhook gets the object.
     pub(crate) resource: Arc<Resource>,
     pub(crate) client: Value,
     pub(crate) conditions: Value,
@@ -28,9 +28,9 @@ pub(crate) struct Webhook {
 
 const OWN_GROUP: &str = "admissionregistration.k8s.io";
 
-/// The webhooks of one sort of configuration, in the order of the original: by configuration, then as listed.
+/// The webhooks of one kind of configuration, in the original's order: by configuration, then as listed.
 pub(crate) fn matching(attempt: Attempt<'_>, plural: &str) -> Vec<Webhook> {
-    // A configuration must not be able to lock itself in.
+    // A configuration must not be able to block its own changes.
     if attempt.call.resource.group == OWN_GROUP {
         return Vec::new();
     }
@@ -64,8 +64,8 @@ pub(crate) fn matching(attempt: Attempt<'_>, plural: &str) -> Vec<Webhook> {
     found
 }
 
-/// Whether a webhook or a policy is about this request: by its rules, which stand under `key`, and its selectors. The
-/// version in which the rules name the resource: that of the request, or an equivalent one.
+/// Whether a webhook or a policy matches this request, by its rules under `key` and its selectors. Returns the version
+/// of the resource in the rules: that of the request, or an equivalent one.
 pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> Option<Arc<Resource>> {
     let Attempt {
         server,
@@ -75,7 +75,7 @@ pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> 
         ..
     } = attempt;
     let listed = constraints.get(key).and_then(Value::as_array);
-    // A binding of a policy may leave the rules to the policy.
+    // The binding of a policy may have no rules of its own.
     let unruled = listed.is_none() && key != "rules";
     let by_rule = |resource: &Resource| {
         let mut rules = listed.into_iter().flatten();
@@ -93,7 +93,7 @@ pub(crate) fn concerns(attempt: Attempt<'_>, constraints: &Value, key: &str) -> 
         .then_some(resource)
 }
 
-/// Whether a rule names the request, made in this version of its resource.
+/// Whether a rule matches the request in this version of its resource.
 fn names_request(attempt: Attempt<'_>, rule: &Value, version: &str) -> bool {
     let call = attempt.call;
     let list = |key: &str| {
@@ -101,7 +101,7 @@ fn names_request(attempt: Attempt<'_>, rule: &Value, version: &str) -> bool {
         list.filter_map(Value::as_str)
     };
     let names = |key: &str, wanted: &str| list(key).any(|known| known == "*" || known == wanted);
-    // A bare `*` does not speak of subresources; `pods/*` speaks of pods, too.
+    // A bare `*` does not match subresources; `pods/*` also matches pods.
     let resources = list("resources").any(|known| {
         let (resource, subresource) = known.split_once('/').unwrap_or((known, ""));
         (resource == "*" || resource == call.target.plural)
@@ -119,7 +119,7 @@ fn names_request(attempt: Attempt<'_>, rule: &Value, version: &str) -> bool {
         && scope
 }
 
-/// An object in another version of its resource: no more than its name differs.
+/// An object in another version of its resource: only the version's name differs.
 pub(crate) fn shown_in<'a>(resource: &Resource, call: &Call, object: &'a Value) -> Cow<'a, Value> {
     if resource.version == call.resource.version || !object.is_object() {
         return Cow::Borrowed(object);
@@ -155,7 +155,7 @@ fn by_object(object: &Value, old: Option<&Value>, webhook: &Value) -> bool {
     selector.matches(object) || old.is_some_and(|old| selector.matches(old))
 }
 
-/// What a webhook is asked.
+/// The review that a webhook gets.
 pub(crate) fn review(attempt: Attempt<'_>, shown: &Resource) -> Value {
     let Attempt {
         server,
@@ -198,7 +198,7 @@ pub(crate) fn review(attempt: Attempt<'_>, shown: &Resource) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
 }
 
-/// Applies the patch of a mutating webhook: bytes, which JSON writes in base64 or as a list of numbers.
+/// Applies the patch of a mutating webhook: bytes, which JSON contains in base64 or as a list of numbers.
 pub(crate) fn patched(object: &Value, patch: &Value) -> Result<Value, String> {
     let patch = match patch {
         Value::String(text) => STANDARD.decode(text).map_err(|error| error.to_string())?,

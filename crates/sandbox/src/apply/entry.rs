@@ -56,7 +56,7 @@ impl Entry {
         value
     }
 
-    /// Whether two entries are one writer's. An applier is the same in all versions.
+    /// Whether two entries have the same manager. An applier is the same in all versions.
     pub(crate) fn is_same_writer(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.operation == other.operation
@@ -64,7 +64,7 @@ impl Entry {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// What to tell somebody who wants fields of this manager.
+    /// The conflicts of another manager that writes these fields.
     pub(crate) fn conflicts(&self, fields: &Set) -> Vec<Conflict> {
         let subresource = match self.subresource.as_str() {
             "" => String::new(),
@@ -94,7 +94,7 @@ pub(crate) fn read(object: &Value) -> Vec<Entry> {
     list.into_iter().flatten().map(Entry::parse).collect()
 }
 
-/// Puts entries into an object, in the order of the original; those that own nothing are left out.
+/// Writes entries into an object, in the original's order, without those that own nothing.
 pub(crate) fn write(object: &mut Value, mut entries: Vec<Entry>) {
     entries.retain(|entry| !entry.set.is_empty());
     entries.sort_by(|a, b| {

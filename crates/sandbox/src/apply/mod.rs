@@ -13,7 +13,7 @@ use entry::{Entry, Operation};
 use set::Set;
 use walk::Difference;
 
-/// Metadata that belongs to the server and to no manager.
+/// Metadata that the server sets and no manager owns.
 const SERVER_FIELDS: [&str; 9] = [
     "name",
     "namespace",
@@ -26,18 +26,18 @@ const SERVER_FIELDS: [&str; 9] = [
     "resourceVersion",
 ];
 
-/// The manager that kubectl is when it applies from the server's side, unless it is told otherwise.
+/// kubectl's default field manager for server-side apply.
 const KUBECTL: &str = "kubectl";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// A field that somebody else owns.
+/// A field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub(crate) message: String,
     pub(crate) field: String,
 }
 
-/// Who writes, where and when.
+/// The manager, the endpoint and the time of a write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writer<'a> {
     pub(crate) schema: Option<Schema<'a>>,
@@ -82,16 +82,16 @@ impl Writer<'_> {
         }
     }
 
-    /// Records who owns what in a new object. It is compared with what an empty one looks like.
+    /// Records the owners of the fields of a new object, compared with an empty object.
     pub(crate) fn create(&self, empty: &Value, new: &mut Value) {
         self.record(Vec::new(), empty, new);
     }
 
-    /// Records who owns what after an update or a patch.
+    /// Records the owners after an update or a patch.
     pub(crate) fn update(&self, old: &Value, new: &mut Value) {
         let given = new.pointer("/metadata/managedFields").and_then(Value::as_array);
         let entries = match given {
-            // A single empty entry asks to forget everything.
+            // A single empty entry removes all entries.
             Some(list) if list.len() == 1 && list.first() == Some(&json!({})) => {
                 entry::write(new, Vec::new());
                 return;
@@ -100,7 +100,7 @@ impl Writer<'_> {
             _ => entry::read(old),
         };
         if entries.is_empty() {
-            // Nobody owns anything of this object so far; only an apply begins to keep books.
+            // No manager owns fields of this object so far; only an apply starts to record them.
             return;
         }
         self.record(entries, old, new);
@@ -125,7 +125,7 @@ impl Writer<'_> {
         entry::write(new, entries);
     }
 
-    /// Applies a configuration to an object, or to nothing.
+    /// Applies a configuration to an object, or creates it.
     pub(crate) fn apply(
         &self,
         live: Option<&Value>,
@@ -181,8 +181,8 @@ impl Writer<'_> {
         Ok(applied)
     }
 
-    /// What kubectl applied from its side before, and nobody has changed since: when it begins to apply from the
-    /// server's side, these fields are no conflicts.
+    /// The fields that kubectl applied on the client side before and that have not changed since. When kubectl switches
+    /// to server-side apply, these fields are not conflicts.
     fn applied_by_kubectl(&self, live: &Value) -> Set {
         let Some(last) = last_applied(live).filter(|_| self.manager == KUBECTL) else {
             return Set::default();
@@ -193,9 +193,9 @@ impl Writer<'_> {
             .minus(&changed.removed)
     }
 
-    /// Takes out what this manager applied before, no longer applies, and nobody else owns.
+    /// Removes fields that this manager applied before, no longer applies, and no other manager owns.
     fn prune(&self, merged: &Value, last: &Entry, mine: &Entry, others: &[Entry]) -> Value {
-        // The metadata as a whole is nobody's to drop.
+        // The metadata as a whole is never removed.
         let named = |set: &Set| set.with_named_parents(self.schema).without_member("metadata");
         let without = |set: &Set| walk::remove(self.schema, merged, set);
         let all = named(&walk::fields(self.schema, merged));
@@ -210,7 +210,7 @@ impl Writer<'_> {
     }
 }
 
-/// Notes for kubectl what was applied, as it came, where an earlier note would be wrong now.
+/// Updates kubectl's annotation with the applied configuration if the old annotation would be wrong now.
 pub(crate) fn note_applied(manager: &str, live: &Value, given: &Value, applied: &mut Value) {
     if manager != KUBECTL || last_applied(live).is_none() {
         return;
@@ -220,7 +220,7 @@ pub(crate) fn note_applied(manager: &str, live: &Value, given: &Value, applied: 
     applied["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{given}\n"));
 }
 
-/// The configuration that kubectl noted when it applied from its side.
+/// The configuration in kubectl's annotation for client-side apply.
 fn last_applied(live: &Value) -> Option<Value> {
     let noted = live
         .pointer("/metadata/annotations")?
@@ -229,7 +229,7 @@ fn last_applied(live: &Value) -> Option<Value> {
     serde_json::from_str(noted).ok()
 }
 
-/// What keeps a configuration from being read by its schema: a field that is not declared, or of another type.
+/// Why a configuration does not fit its schema: a field that is not declared, or has another type.
 pub(crate) fn untyped(schema: Option<Schema<'_>>, config: &Value) -> Option<String> {
     typed::mismatch(schema?, config, "")
 }
@@ -273,7 +273,7 @@ pub(crate) fn conflict_message(conflicts: &[Conflict]) -> String {
     )
 }
 
-/// Whether two objects differ in nothing but the times at which fields were written.
+/// Whether two objects differ only in the times of their managed fields.
 pub(crate) fn same_but_times(a: &Value, b: &Value) -> bool {
     let timeless = |object: &Value| {
         let mut object = object.clone();

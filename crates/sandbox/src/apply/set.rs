@@ -20,7 +20,7 @@ impl Element {
         Self(format!("v:{value}"))
     }
 
-    /// An item of a list that is a map: its keys, sorted.
+    /// An item of a list of type map: its keys, sorted.
     pub(crate) fn keyed(keys: &BTreeMap<&str, Value>) -> Self {
         let keys: Map<String, Value> = keys
             .iter()
@@ -39,7 +39,7 @@ impl Element {
         self.0.strip_prefix("f:")
     }
 
-    /// The step as conflict messages write it.
+    /// The step in the format of conflict messages.
     fn show(&self, path: &mut String) {
         if let Some(name) = self.as_field() {
             let _ = write!(path, ".{name}");
@@ -52,7 +52,7 @@ impl Element {
     }
 }
 
-/// A set of paths, kept as a tree.
+/// A set of paths, stored as a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Set {
     members: BTreeSet<Element>,
@@ -126,7 +126,7 @@ impl Set {
         }
     }
 
-    /// Without the field and everything below it.
+    /// The set without the field and everything below it.
     pub(crate) fn without(mut self, path: &[&str]) -> Self {
         match path {
             [] => {}
@@ -148,13 +148,13 @@ impl Set {
         self
     }
 
-    /// Without the field itself; what is below it stays.
+    /// The set without the field itself; fields below it stay.
     pub(crate) fn without_member(mut self, name: &str) -> Self {
         self.members.remove(&Element::field(name));
         self
     }
 
-    /// Declared fields that have members below them count as members themselves.
+    /// The set in which declared fields with members below them are members themselves.
     pub(crate) fn with_named_parents(&self, schema: Option<Schema<'_>>) -> Self {
         let mut all = Self {
             members: self.members.clone(),
@@ -176,7 +176,7 @@ impl Set {
         all
     }
 
-    /// All paths, as messages write them.
+    /// All paths, in the format of messages.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect("", &mut paths);

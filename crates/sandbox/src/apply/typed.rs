@@ -1,4 +1,4 @@
-//! Whether an applied configuration fits its schema, in the words of the original.
+//! Whether an applied configuration fits its schema, with the original's messages.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The first field that does not fit its schema, in the words of the original.
+/// The first field that does not fit its schema, with the original's message.
 pub(crate) fn mismatch(schema: Schema<'_>, value: &Value, path: &str) -> Option<String> {
     let unexpected = |wanted: &str| {
-        // The original prints its own types.
+        // The original prints its Go types.
         let shown = match value {
             Value::Array(items) => {
                 format!("&{{[{}]}}", items.iter().map(plain).collect::<Vec<_>>().join(" "))

@@ -1,4 +1,4 @@
-//! Acting as somebody else: the headers `Impersonate-*`, each of which needs a right of its own.
+//! Impersonation: the headers `Impersonate-*`, each of which needs its own permission.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::server::Server;
 const GROUP: &str = "authentication.k8s.io";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Whom the headers ask to be.
+/// The user that the headers ask for.
 struct Wanted<'a> {
     user: &'a str,
     groups: Vec<&'a str>,
@@ -44,7 +44,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Everything that is asked for, as what it takes the right to impersonate.
+    /// The permissions that the headers need.
     fn rights(&self) -> Vec<Attributes<'_>> {
         let right = |group, plural, name| Attributes {
             verb: "impersonate",
@@ -77,7 +77,7 @@ impl<'a> Wanted<'a> {
         rights
     }
 
-    /// The user as Go prints it.
+    /// The user in Go's format.
     fn in_go(&self) -> String {
         let list = |words: &[&str]| {
             let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -103,8 +103,8 @@ impl<'a> Wanted<'a> {
         )
     }
 
-    /// What somebody is told who may impersonate nobody: that even this one request may not be made as another. The
-    /// rights that this names are new in Kubernetes, and not granted here.
+    /// The error for a user who may not impersonate: even this single request may not be made as another user. The
+    /// permissions that the message names are new in Kubernetes, and the sandbox does not support them.
     fn refusal(&self, server: &Server, user: &User, request: &Request<Bytes>) -> Option<ApiError> {
         let mode = if service_account(self.user).is_some() {
             "serviceaccount"
@@ -154,13 +154,13 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The namespace and the name in the name of a `ServiceAccount`'s user.
+/// The namespace and the name in the user name of a `ServiceAccount`.
 fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
-/// Whom a request is of, if `user` sent it.
+/// The effective user of a request that `user` sent.
 pub(crate) fn impersonate(server: &Server, request: &Request<Bytes>, user: User) -> Result<User, ApiError> {
     let wanted = Wanted::of(request.headers());
     let rights = wanted.rights();

@@ -1,4 +1,4 @@
-//! Who asks: bearer tokens, `ServiceAccounts` and impersonation.
+//! Authentication: bearer tokens, `ServiceAccounts` and impersonation.
 
 mod impersonation;
 pub(crate) mod rbac;
@@ -20,7 +20,7 @@ const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
 
-/// A person or a program that makes requests.
+/// A user or program that sends requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// The name, such as `admin` or `system:serviceaccount:ns:name`.
@@ -29,7 +29,7 @@ pub struct User {
     pub groups: Vec<String>,
     /// The uid of a `ServiceAccount`; empty for most others.
     pub uid: String,
-    /// What else is known of it, to webhooks and reviews.
+    /// Additional attributes, for webhooks and reviews.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -64,7 +64,7 @@ impl User {
         )
     }
 
-    /// Somebody who shows nothing.
+    /// A user without credentials.
     pub fn anonymous() -> Self {
         Self {
             name: ANONYMOUS.to_owned(),
@@ -90,7 +90,7 @@ impl User {
     }
 }
 
-/// Finds out whose request it is. `door` is who the door already knows its callers to be.
+/// Determines the user of a request. `door` is the user of the in-process service, if it has one.
 pub(crate) fn authenticate(
     server: &Server,
     request: &Request<Bytes>,
@@ -98,7 +98,7 @@ pub(crate) fn authenticate(
 ) -> Result<User, ApiError> {
     let authorization = request.headers().get("authorization");
     let authorization = authorization.and_then(|value| value.to_str().ok());
-    // Other schemes are nobody's business here: who comes with one has shown nothing.
+    // Other schemes are ignored: such a request has no credentials.
     let token = authorization.and_then(|header| {
         let (scheme, token) = header.trim().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())

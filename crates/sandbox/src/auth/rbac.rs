@@ -1,5 +1,5 @@
-//! Role-based access control over the roles and bindings in the store, so that the roles of a chart are tested
-//! by running with them.
+//! Role-based access control with the roles and bindings in the store, so that tests check the roles of a chart by
+//! running with them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::{self, Object, text};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What somebody wants to do.
+/// The attributes of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
@@ -21,22 +21,22 @@ pub(crate) struct Attributes<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// Set for requests that are not about resources.
+    /// Set for non-resource requests.
     pub(crate) path: Option<&'a str>,
 }
 
-/// What the roles say, and why.
+/// The decision, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
     Allowed(String),
-    /// The whole sentence, and what of it is not the rule but a mistake in the bindings.
+    /// The complete message, and the part of it that describes a mistake in the bindings.
     Denied {
         why: String,
         reason: String,
     },
 }
 
-/// The one object that a field selector leaves: who may see it by its name may list and watch it, too.
+/// The one object that a field selector leaves: a permission for this name also allows to list and watch it.
 fn named_by(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|term| {
         let value = term.trim().strip_prefix("metadata.name=")?;
@@ -69,7 +69,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Why it is denied, in the words of the original.
+    /// The reason for a denial, with the original's message.
     fn denial(&self, user: &User) -> String {
         if let Some(path) = self.path {
             return format!("User \"{}\" cannot {} path \"{path}\"", user.name, self.verb);
@@ -119,7 +119,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Decides by the bindings of the cluster and of the namespace.
+/// Decides with the bindings of the cluster and of the namespace.
 pub(crate) fn authorize(server: &Server, user: &User, wanted: &Attributes<'_>) -> Decision {
     if !server.rbac || user.is_master() {
         return Decision::Allowed(String::new());
@@ -148,7 +148,7 @@ pub(crate) fn authorize(server: &Server, user: &User, wanted: &Attributes<'_>) -
     Decision::Denied { why, reason }
 }
 
-/// Whether somebody has a right of this verb, whatever it is on.
+/// Whether a user has any permission with this verb.
 pub(crate) fn may_ever(server: &Server, user: &User, verb: &str) -> bool {
     all_rules(server, user, "").iter().any(|rule| {
         let verbs = rule.get("verbs").and_then(Value::as_array);
@@ -156,7 +156,7 @@ pub(crate) fn may_ever(server: &Server, user: &User, verb: &str) -> bool {
     })
 }
 
-/// Everything that somebody may do in a namespace, for `kubectl auth can-i --list`.
+/// All permissions of a user in a namespace, for `kubectl auth can-i --list`.
 pub(crate) fn all_rules(server: &Server, user: &User, namespace: &str) -> Vec<Value> {
     grants(server, user, namespace)
         .iter()
@@ -173,12 +173,12 @@ fn rules(role: &Object) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-/// A binding that names somebody.
+/// A binding that names the user.
 struct Grant {
     binding: Arc<Object>,
-    /// Under which name it does.
+    /// The subject that matches.
     subject: String,
-    /// `None` if there is no such role.
+    /// `None` if the role does not exist.
     role: Option<Arc<Object>>,
 }
 
@@ -207,7 +207,7 @@ impl Grant {
     }
 }
 
-/// The bindings that name this user, with the role that each gives.
+/// The bindings that name this user, with their roles.
 fn grants(server: &Server, user: &User, namespace: &str) -> Vec<Grant> {
     let list = |plural: &str, place| server.store.list(&format!("{GROUP}/{plural}"), place).objects;
     let mut all = list("clusterrolebindings", None);
@@ -233,7 +233,7 @@ fn grants(server: &Server, user: &User, namespace: &str) -> Vec<Grant> {
         .collect()
 }
 
-/// The first subject of a binding that a user is, in words.
+/// The first subject of a binding that matches the user, in the format of messages.
 fn naming(binding: &Object, user: &User) -> Option<String> {
     let subjects = binding.value().get("subjects").and_then(Value::as_array)?;
     subjects.iter().find_map(|subject| {

@@ -1,4 +1,4 @@
-//! `TokenReview`, the `SubjectAccessReviews` and their relatives: requests that are answered and not stored.
+//! `TokenReview`, the `SubjectAccessReviews` and similar requests that are answered and not stored.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::request::Call;
 use crate::server::Server;
 use crate::store::text;
 
-/// Answers a review; `None` if the resource is not one.
+/// Answers a review; `None` if the resource is not a review.
 pub(crate) fn review(server: &Server, call: &Call, object: &Value) -> Option<Result<Value, ApiError>> {
     let spec = object.get("spec").cloned().unwrap_or_else(|| json!({}));
     let status = match (call.resource.group.as_str(), call.resource.plural.as_str()) {
@@ -79,7 +79,7 @@ fn subject(spec: &Value) -> User {
 fn access(server: &Server, call: &Call, user: &User, object: &Value) -> Result<Value, ApiError> {
     let errors = mistakes(call, user, object);
     if !errors.is_empty() {
-        // The original forgets to say what kind it is.
+        // The original omits the kind here.
         let about = About {
             group: &call.resource.group,
             kind: "",
@@ -115,7 +115,7 @@ fn access(server: &Server, call: &Call, user: &User, object: &Value) -> Result<V
     Ok(status)
 }
 
-/// What is wrong with a review of access.
+/// The validation errors of an access review.
 fn mistakes(call: &Call, user: &User, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let local = call.resource.plural == "localsubjectaccessreviews";
@@ -156,7 +156,7 @@ fn mistakes(call: &Call, user: &User, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The original shows this one by the names of its Go fields.
+/// The original shows this one with the names of its Go fields.
 fn in_go(path: &Value) -> Value {
     json!({"Path": text(path, "/path"), "Verb": text(path, "/verb")})
 }

@@ -1,4 +1,4 @@
-//! Bearer tokens: those that the sandbox is started with, and those that it issues for `ServiceAccounts`.
+//! Bearer tokens: those from the builder, and those that the sandbox issues for `ServiceAccounts`.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -10,10 +10,10 @@ use super::User;
 use crate::server::Server;
 use crate::store::{self, Object};
 
-/// Whom tokens are for if nobody else is named: this server.
+/// The default audience of tokens: this server.
 pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
 
-/// An object that a token ends with.
+/// An object whose deletion invalidates a token.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) storage: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Bound {
     pub(crate) uid: String,
 }
 
-/// A token that is asked for.
+/// A requested token.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) account: &'a Object,
@@ -38,18 +38,18 @@ struct Account {
     audiences: Vec<String>,
     expires: i64,
     bound: Option<Bound>,
-    /// The identity of the token.
+    /// The id of the token.
     id: String,
 }
 
-/// Who a token stands for.
+/// The holder of a token.
 #[derive(Debug, Clone)]
 enum Holder {
     User(User),
     Account(Box<Account>),
 }
 
-/// All tokens that are valid.
+/// All valid tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(RwLock<HashMap<String, Holder>>);
 
@@ -61,15 +61,15 @@ impl Tokens {
             .insert(token.to_owned(), Holder::User(user));
     }
 
-    /// The holder of a token that is meant for this server.
+    /// The holder of a token for this server.
     pub(crate) fn user(&self, token: &str, server: &Server) -> Option<User> {
         self.review(token, &[AUDIENCE.to_owned()], server)
             .ok()
             .map(|(user, _)| user)
     }
 
-    /// The holder of a token and those of the audiences that it is meant for, or why it is not valid. That of a
-    /// `ServiceAccount` ends with the account and with the object that it is bound to.
+    /// The holder of a token and its matching audiences, or why it is not valid. The token of a `ServiceAccount`
+    /// becomes invalid with the account and with the object that it is bound to.
     pub(crate) fn review(
         &self,
         token: &str,
@@ -88,7 +88,7 @@ impl Tokens {
         }
     }
 
-    /// Issues a token for a `ServiceAccount`. It reads like a JWT, and is checked by lookup.
+    /// Issues a token for a `ServiceAccount`. It looks like a JWT, and is checked by lookup.
     pub(crate) fn issue(&self, server: &Server, wanted: Wanted<'_>) -> (String, jiff::Timestamp) {
         let now = server.clock.now();
         let expires = now.as_second() + wanted.seconds;

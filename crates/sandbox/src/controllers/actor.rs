@@ -1,4 +1,4 @@
-//! A controller as a client: the same verbs, without the way over HTTP.
+//! The client of the simulated controllers: the same verbs, without HTTP.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Actor {
             .ok_or_else(ApiError::no_such_path)
     }
 
-    /// Creates an object; one that is there already is fine.
+    /// Creates an object; succeeds if it exists already.
     pub(crate) async fn create(
         &self,
         storage: &str,
@@ -83,7 +83,7 @@ impl Actor {
         }
     }
 
-    /// Changes an object, again if somebody else was faster. An object that is gone is left alone.
+    /// Changes an object, and retries if another writer was faster. Does nothing if the object is gone.
     pub(crate) async fn modify(
         &self,
         storage: &str,
@@ -127,7 +127,7 @@ impl Actor {
         }
     }
 
-    /// Deletes an object; one that is gone is fine.
+    /// Deletes an object; succeeds if it is gone.
     pub(crate) async fn delete(
         &self,
         storage: &str,
@@ -154,7 +154,7 @@ impl Actor {
     }
 }
 
-/// A controller goes on after a failure; the next change wakes it again.
+/// A controller continues after a failure; the next change triggers it again.
 pub(crate) fn note(what: &str, result: Result<(), ApiError>) {
     if let Err(error) = result {
         tracing::debug!(what, %error, "a controller of the sandbox failed");

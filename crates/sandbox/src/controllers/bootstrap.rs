@@ -1,4 +1,4 @@
-//! The objects that a fresh cluster has.
+//! The initial objects of a cluster.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::lifecycle;
 use crate::server::Server;
 use crate::store::{self, Expect, text};
 
-/// Creates what is not there yet.
+/// Creates the initial objects that do not exist yet.
 pub(crate) fn objects(server: &Arc<Server>, node: bool) {
     let simulated = json!({
         "apiVersion": "v1", "kind": "Node",

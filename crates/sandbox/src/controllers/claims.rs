@@ -1,4 +1,4 @@
-//! Claims that are deleted stay while a pod uses them, and then go: the finalizer that every claim has is taken away.
+//! Removes the protection finalizer from a deleted claim when no pod uses it any more.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) async fn run(actor: Actor) {
     let mut feed = Feed::new(actor.store());
     loop {
         let changes = feed.next().await;
-        // A claim is deleted, or a pod that may have used one ends.
+        // A claim was deleted, or a pod that may use one has ended.
         let affected: BTreeSet<&str> = changes
             .iter()
             .filter(|(storage, _)| matches!(&**storage, STORAGE | PODS))
@@ -40,7 +40,7 @@ fn release(claim: &mut Value) {
     }
 }
 
-/// Whether a pod that has a node and has not ended names it.
+/// Whether a scheduled pod that has not ended uses the claim.
 fn is_used(actor: &Actor, claim: &Object) -> bool {
     let pods = actor.store().list(PODS, Some(claim.namespace())).objects;
     pods.iter().any(|(_, pod)| {

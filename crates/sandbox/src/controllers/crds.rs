@@ -1,4 +1,4 @@
-//! `CustomResourceDefinitions`: served once their names are accepted, gone after their last object.
+//! `CustomResourceDefinitions`: served once their names are accepted, deleted after their last object.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::schema::crd::{self, CLEANUP, STORAGE};
 use crate::server::Server;
 use crate::store::{Feed, Object, text};
 
-/// Serves every definition in the store.
+/// Serves every CRD in the store.
 pub(crate) fn serve_all(server: &Server) {
     for (name, definition) in server.store.list(STORAGE, None).objects {
         let now = server.store.revision();
@@ -31,12 +31,12 @@ pub(crate) async fn run(actor: Actor) {
             if **storage == *STORAGE {
                 names.insert(change.key.to_string());
                 if change.deleted {
-                    // Somebody may have waited for its names.
+                    // Another CRD may have waited for its names.
                     let all = actor.store().list(STORAGE, None).objects;
                     names.extend(all.into_iter().map(|(name, _)| name.to_string()));
                 }
             } else if change.deleted {
-                // It may have been the last object of a definition that waits to go.
+                // It may have been the last object of a CRD that is being deleted.
                 let (group, plural) = storage.split_once('/').unwrap_or_default();
                 names.insert(format!("{plural}.{group}"));
             }
@@ -73,14 +73,14 @@ pub(crate) async fn run(actor: Actor) {
     }
 }
 
-/// A name that another definition of the same group was faster with: why it is refused, which one it is of all, and the name.
+/// A name that another CRD of the same group already has: the reason, the field of the name, and the name.
 struct Taken {
     reason: &'static str,
     key: &'static str,
     name: String,
 }
 
-/// The names that others were faster with, the one that is told of first.
+/// The names that other CRDs already have, the one to report first at the front.
 fn taken_names(actor: &Actor, definition: &Object) -> Vec<Taken> {
     let names = |object: &Object, keys: &[&str]| -> Vec<String> {
         let accepted = object.value().pointer("/status/acceptedNames");
@@ -103,7 +103,7 @@ fn taken_names(actor: &Actor, definition: &Object) -> Vec<Taken> {
         .filter(|other| other.uid() != definition.uid() && !other.is_deleting())
         .filter(|other| other.text("/spec/group") == definition.text("/spec/group"))
         .collect();
-    // Plurals, singulars and short names share one space of names, kinds and lists another.
+    // Plurals, singulars and short names share one namespace, kinds and list kinds another.
     let taken = |name: &str, keys: &[&str]| {
         !name.is_empty()
             && others
@@ -138,7 +138,7 @@ fn taken_names(actor: &Actor, definition: &Object) -> Vec<Taken> {
     found.chain(short).collect()
 }
 
-/// Tells in the status that the names are accepted and the kind is served, or why not.
+/// Reports in the status that the names are accepted and the kind is served, or why not.
 async fn establish(
     actor: &Actor,
     definition: &Arc<Object>,
@@ -192,7 +192,7 @@ async fn establish(
         .await
 }
 
-/// Deletes the objects of a definition, and lets it go when there are none.
+/// Deletes the objects of a CRD, and the CRD itself when there are none left.
 async fn clean_up(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate::error::ApiError> {
     let value = definition.value();
     let storage = format!(
@@ -218,7 +218,7 @@ async fn clean_up(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate::
         .await
 }
 
-/// Tells in the status of a definition that its objects are on their way out.
+/// Reports in the status of a CRD that its objects are being deleted.
 async fn announce(actor: &Actor, definition: &Arc<Object>) -> Result<(), crate::error::ApiError> {
     let now = actor.server.clock.seconds();
     let terminating = json!({

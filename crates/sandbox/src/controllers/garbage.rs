@@ -1,4 +1,4 @@
-//! Garbage collection by owner references: in the background, in the foreground, or not at all.
+//! Garbage collection by owner references: background, foreground, or orphan.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint, FOREGROUND, ORPHAN};
 use crate::store::{self, Feed, Object, text};
 
-/// Where an object is.
+/// The storage and the key of an object.
 type Place = (Arc<str>, Arc<str>);
 
 #[derive(Default)]
 struct Graph {
-    /// Who depends on a uid.
+    /// The dependents of a uid.
     dependents: HashMap<String, BTreeSet<Place>>,
-    /// Where the object with a uid is.
+    /// The object with a uid.
     places: HashMap<String, Place>,
 }
 
@@ -118,11 +118,11 @@ fn object(actor: &Actor, (storage, key): &Place) -> Option<Arc<Object>> {
     actor.store().get(storage, key)
 }
 
-/// Whether an owner reference points to something that exists, cannot exist, or is unknown to us.
+/// Whether the owner of a reference exists, or its kind is unknown.
 fn exists(actor: &Actor, graph: &Graph, dependent: &Object, owner: &Value) -> bool {
     let uid = text(owner, "/uid");
     if let Some(found) = graph.places.get(uid).and_then(|place| object(actor, place)) {
-        // An owner is in the same namespace or in none.
+        // An owner is in the same namespace or cluster-scoped.
         let near = found.namespace().is_empty() || found.namespace() == dependent.namespace();
         return near && found.uid() == uid;
     }
@@ -133,7 +133,7 @@ fn exists(actor: &Actor, graph: &Graph, dependent: &Object, owner: &Value) -> bo
         .registry
         .of_kind(group, Some(version), text(owner, "/kind"))
     else {
-        // A kind that nobody serves: the original waits, too.
+        // For a kind that is not served, the original waits, too.
         return true;
     };
     let namespace = if resource.namespaced {
@@ -147,7 +147,7 @@ fn exists(actor: &Actor, graph: &Graph, dependent: &Object, owner: &Value) -> bo
     found.is_some_and(|found| found.uid() == uid)
 }
 
-/// Deletes a dependent that has lost all owners, and takes lost ones from one that still has others.
+/// Deletes a dependent without any existing owner, and removes missing owners from one that still has others.
 async fn judge(actor: &Actor, graph: &Graph, place: &Place) -> Result<(), ApiError> {
     let Some(dependent) = object(actor, place) else {
         return Ok(());
@@ -194,7 +194,7 @@ fn disown(object: &mut Value, lost: &[String]) {
     }
 }
 
-/// Sees to the dependents of an object that waits for them.
+/// Deletes or orphans the dependents of an object that waits for them.
 async fn attend(actor: &Actor, graph: &Graph, place: &Place) -> Result<(), ApiError> {
     let Some(owner) = object(actor, place).filter(|owner| owner.is_deleting()) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The few controllers without which an API server is not a cluster. Each reads the feed of changes and acts
-//! through the same handlers as everybody else.
+//! The few controllers that a cluster needs. Each reads the feed of changes and acts through the same handlers as every
+//! client.
 
 mod actor;
 mod bootstrap;
@@ -20,12 +20,12 @@ pub(crate) use workloads::{Logs, Mapping, Workloads};
 use crate::server::Server;
 use actor::Actor;
 
-/// Brings the first objects in and starts the controllers.
+/// Creates the initial objects and starts the controllers.
 pub(crate) fn start(server: &Arc<Server>, workloads: Option<Workloads>, tasks: &mut JoinSet<()>) {
     bootstrap::objects(server, workloads.is_some());
-    // Definitions that were kept on disk are served from the first request on.
+    // CRDs that were loaded from disk are served from the first request on.
     crds::serve_all(server);
-    // As after the start of the original, nobody can go back to before it.
+    // As after a start of the original, no client can resume from before it.
     server.store.compact();
     let actor = |name: &str| Actor::new(server, name);
     tasks.spawn(crds::run(actor("apiextensions-controller")));

@@ -1,4 +1,5 @@
-//! Namespaces: each gets its `ServiceAccount` and the cluster's certificate; one that goes takes everything along.
+//! Namespaces: creates the default `ServiceAccount` and the CA certificate in each, and deletes the content of a
+//! deleted one.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +12,7 @@ use crate::store::{Expect, Feed, Object};
 
 const STORAGE: &str = "/namespaces";
 
-/// What is in every namespace, and comes back.
+/// The objects that every namespace has, and that are created again.
 const FURNITURE: [(&str, &str); 2] = [
     ("/serviceaccounts", "default"),
     ("/configmaps", "kube-root-ca.crt"),
@@ -68,7 +69,7 @@ async fn fill(actor: &Actor, name: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Deletes what is in a namespace, and the namespace itself when nothing is left.
+/// Deletes the content of a namespace, and the namespace itself when it is empty.
 async fn empty(actor: &Actor, namespace: &Object) -> Result<(), ApiError> {
     let mut left = Left::default();
     for storage in actor.store().storages() {
@@ -111,7 +112,7 @@ async fn empty(actor: &Actor, namespace: &Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What keeps a namespace from going: how many objects of which sort, and what they wait for.
+/// What blocks the deletion of a namespace: how many objects of which kind, and their finalizers.
 #[derive(Default)]
 struct Left {
     instances: BTreeMap<String, usize>,
@@ -127,7 +128,7 @@ impl Left {
         }
     }
 
-    /// Says it in the conditions of the status. A condition keeps its time while it says the same.
+    /// Writes it into the conditions of the status. A condition keeps its time while it does not change.
     fn tell(&self, status: &mut Value, now: &str) {
         let list = |counted: &BTreeMap<String, usize>, word: &str| {
             let items = counted

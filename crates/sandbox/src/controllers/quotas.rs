@@ -1,4 +1,4 @@
-//! Quotas: their status says how many objects there are.
+//! Quotas: the status contains the number of objects.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ pub(crate) async fn run(actor: Actor) {
     let mut feed = Feed::new(actor.store());
     loop {
         let changes = feed.next().await;
-        // A change of an object changes no count; its coming and going does, and a new quota.
+        // Only a creation or a deletion changes a count, and a new quota.
         let affected: HashSet<&str> = changes
             .iter()
             .filter(|(storage, change)| {

@@ -1,4 +1,4 @@
-//! Cluster roles that are made of others have the rules of all that their selectors find.
+//! Aggregated cluster roles: they get the rules of all roles that their selectors match.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(actor: Actor) {
     }
 }
 
-/// The rules of those that a role is made of, by their names, each once; `None` for a role of its own.
+/// The rules of the matching roles, by their names, each once; `None` for a role without aggregation.
 fn aggregated(whole: &Value, roles: &[&Value]) -> Option<Value> {
     let selectors = whole.pointer("/aggregationRule/clusterRoleSelectors")?;
     let selectors: Vec<Selector> = selectors.as_array()?.iter().map(Selector::of_labels).collect();

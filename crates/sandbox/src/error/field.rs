@@ -1,8 +1,8 @@
-//! What is wrong with one field, in the words of the original.
+//! Field errors, with the original's messages.
 
 use serde_json::{Value, json};
 
-/// The kinds of field errors that the API knows, with the words it uses.
+/// The types of field errors in the API, with their messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Invalid,
@@ -32,12 +32,12 @@ impl Fault {
     }
 }
 
-/// One rule broken at one field.
+/// One violated rule of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) fault: Fault,
     pub(crate) field: String,
-    /// The offending value, where the message shows it.
+    /// The invalid value, if the message shows it.
     pub(crate) value: Option<Value>,
     pub(crate) detail: String,
 }
@@ -74,8 +74,8 @@ impl FieldError {
         let mut body = words.to_owned();
         if let Some(value) = &self.value {
             body.push_str(": ");
-            // The original prints objects and lists in Go's notation only in few places; JSON reads better and
-            // is what it prints for custom resources.
+            // The original prints objects and lists in Go's format only in a few places. JSON is more readable, and is
+            // what the original prints for custom resources.
             body.push_str(&value.to_string());
         }
         if !self.detail.is_empty() {

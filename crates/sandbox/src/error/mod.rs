@@ -1,4 +1,4 @@
-//! Failures as the API reports them: a `metav1.Status` with code, reason, details and causes.
+//! Errors of the API: a `metav1.Status` with code, reason, details and causes.
 
 mod field;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::field::{Fault, FieldError};
 
-/// A request that failed, in the terms of the Kubernetes API.
+/// A failed request, in the terms of the Kubernetes API.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -16,17 +16,17 @@ pub struct ApiError {
     pub code: u16,
     /// The machine-readable reason, such as `NotFound`.
     pub reason: Cow<'static, str>,
-    /// What happened, for people.
+    /// A message for people.
     pub message: String,
-    /// The object concerned and the causes.
+    /// The object and the causes.
     pub details: Box<Map<String, Value>>,
-    /// What was doubtful before it failed.
+    /// Warnings from before the failure.
     pub(crate) warnings: Vec<String>,
-    /// Details are shown only where there are any.
+    /// Omits empty details.
     pub(crate) bare: bool,
 }
 
-/// What `ApiError`s are about: a resource in its group, and maybe one object of it.
+/// The subject of an `ApiError`: a resource in its group, and optionally one object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About<'a> {
     pub(crate) group: &'a str,
@@ -74,14 +74,14 @@ impl ApiError {
         }
     }
 
-    /// With the warnings that came before it.
+    /// Adds earlier warnings.
     #[must_use]
     pub(crate) fn after(mut self, warnings: &[String]) -> Self {
         self.warnings.splice(0..0, warnings.iter().cloned());
         self
     }
 
-    /// Without empty details.
+    /// Omits empty details.
     #[must_use]
     pub(crate) fn bare(mut self) -> Self {
         self.bare = true;
@@ -105,7 +105,7 @@ impl ApiError {
         Self::about(403, "Forbidden", about, subject + why)
     }
 
-    /// A path of which nothing is known; not even a status is given.
+    /// An unknown path; the response is not even a status.
     pub(crate) fn page_not_found() -> Self {
         Self::new(404, "", "404 page not found\n")
     }
@@ -156,7 +156,7 @@ impl ApiError {
         )
     }
 
-    /// As the servers of custom resources say it.
+    /// With the message that custom resources have.
     pub(crate) fn verb_not_supported(verb: &str, about: About<'_>) -> Self {
         let kind = about.qualified();
         let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
@@ -189,12 +189,12 @@ impl ApiError {
         error
     }
 
-    /// A failure that the original has no reason for.
+    /// A failure without a reason in the original.
     pub(crate) fn unexplained(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// An option of a request that breaks a rule.
+    /// An invalid option of a request.
     pub(crate) fn invalid_option(options: &str, error: &FieldError) -> Self {
         let about = About {
             group: "meta.k8s.io",
@@ -204,7 +204,7 @@ impl ApiError {
         Self::invalid(about, std::slice::from_ref(error))
     }
 
-    /// A change that was meant for another object of the same name.
+    /// A change with the uid of another object of the same name.
     pub(crate) fn wrong_uid(about: About<'_>, namespace: &str, asked: &str, found: &str) -> Self {
         let key = crate::store::key(namespace, about.name);
         let place = if about.group.contains('.') && !about.group.ends_with(".k8s.io") {
@@ -220,7 +220,7 @@ impl ApiError {
         )
     }
 
-    /// A resourceVersion that has not been reached yet.
+    /// A resourceVersion that does not exist yet.
     pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, "Timeout", format!("Timeout: {message}"));
@@ -232,7 +232,7 @@ impl ApiError {
         error
     }
 
-    /// An object that breaks rules; the kind takes the place of the plural, as in the original.
+    /// An invalid object. As in the original, the message contains the kind instead of the plural.
     pub(crate) fn invalid(about: About<'_>, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::new();
         for text in errors.iter().map(FieldError::to_string) {
@@ -252,7 +252,7 @@ impl ApiError {
         error
     }
 
-    /// The status object that goes to the client.
+    /// The status object for the client.
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -261,7 +261,7 @@ impl ApiError {
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }
-        // Errors that no object caused come with empty details.
+        // Errors without an object have empty details.
         if !self.details.is_empty()
             || !self.bare && matches!(self.code, 403 | 404 | 405 | 406 | 422)
             || self.message.starts_with("415")

@@ -1,4 +1,4 @@
-//! Reading the object that a request carries.
+//! Reads the object in a request.
 
 use serde_json::{Value, json};
 use serde_saphyr::options::DuplicateKeyPolicy;
@@ -13,7 +13,7 @@ use crate::resource::Resource;
 use crate::schema::{builtin, decode, embedded, prune};
 use crate::store::text;
 
-/// What to do about fields that nobody knows.
+/// How to handle unknown fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     Refuse,
@@ -68,7 +68,7 @@ fn unreadable(call: &Call, error: &serde_json::Error) -> ApiError {
     ))
 }
 
-/// The object that a request carries, in the form in which it is stored, with the warnings about it.
+/// The object in a request, in the stored format, with warnings.
 pub(crate) fn read(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
     let media = call.content_type.split(';').next().unwrap_or_default().trim();
     if !matches!(media, "" | "application/json") {
@@ -85,7 +85,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
     std::str::from_utf8(body)
         .map_err(|error| error.to_string())
         .and_then(|text| {
-            // As in the original, the last of several wins.
+            // As in the original, the last of several values wins.
             let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
             serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
         })
@@ -164,7 +164,7 @@ fn identify(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Brings an object into the form in which it is stored; returns it with the warnings about it.
+/// Converts an object to the stored format; returns it with warnings.
 pub(crate) fn normalize(call: &Call, object: Value) -> Result<(Value, Vec<String>), ApiError> {
     normalize_noting(call, object, &[])
 }
@@ -179,7 +179,7 @@ fn normalize_noting(
     if let Some(fields) = object.pointer_mut("/metadata/managedFields")
         && *fields == json!([])
     {
-        // No entries ask to forget the managers, as one that is empty does; but empty lists vanish.
+        // An empty list means to remove all managers, as a single empty entry does; but empty lists are dropped later.
         *fields = json!([{}]);
     }
     if !object.get("metadata").is_some_and(Value::is_object) {
@@ -192,7 +192,7 @@ fn normalize_noting(
                 embedded::typed(schema, &mut object).map_err(|error| undecodable(resource, &error))?;
             }
             let mut unknown = custom.normalize(&mut object);
-            // Those of the metadata are found first.
+            // Fields of the metadata are reported first.
             unknown.sort_by_key(|field| (!field.starts_with("metadata."), field.clone()));
             unknown
         }
@@ -227,7 +227,7 @@ fn normalize_noting(
     Ok((object, warnings))
 }
 
-/// What an object of this kind looks like before anything is in it.
+/// An empty object of this kind.
 pub(crate) fn empty(resource: &Resource) -> Value {
     let mut object = json!({"kind": resource.kind, "apiVersion": resource.api_version()});
     if let Some(schema) = resource.schema().filter(|_| resource.custom.is_none()) {
@@ -243,7 +243,7 @@ pub(crate) fn empty(resource: &Resource) -> Value {
     object
 }
 
-/// The metadata of custom resources is typed like that of all others.
+/// The metadata of custom resources has the same types as that of built-in kinds.
 fn meta_types(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     let Some(schema) = resource.schema().and_then(|schema| schema.field("metadata")) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! POST: a new object.
+//! POST: creates an object.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(crate) async fn create(server: &Arc<Server>, call: &Call) -> Result<Answer, 
     new_object(server, call, object, warnings, dry_run).await
 }
 
-/// Creates an object that its writer owns.
+/// Creates an object whose fields the writer owns.
 pub(crate) async fn new_object(
     server: &Arc<Server>,
     call: &Call,
@@ -69,7 +69,7 @@ pub(crate) async fn new_object(
     ))
 }
 
-/// Refuses an object that says it is in another namespace than the path.
+/// Rejects an object with another namespace than the path.
 pub(crate) fn check_place(call: &Call, object: &Value) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
     if !given.is_empty() && given != call.namespace() && call.resource.namespaced {
@@ -80,7 +80,7 @@ pub(crate) fn check_place(call: &Call, object: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The namespace of the path is that of the object.
+/// Sets the namespace from the path.
 pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     check_place(call, object)?;
     let wanted = call.namespace();
@@ -94,7 +94,7 @@ pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Creates an object whose fields have their owners already. Returns it with warnings of webhooks.
+/// Creates an object whose managed fields are already set. Returns it with warnings of webhooks.
 pub(crate) async fn create_object(
     server: &Arc<Server>,
     call: &Call,

@@ -1,4 +1,4 @@
-//! DELETE of one object and of many: preconditions, propagation, grace, finalizers.
+//! DELETE of one object and of collections: preconditions, propagation, grace period, finalizers.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::schema::crd;
 use crate::server::Server;
 use crate::store::{Expect, Object, metadata_only};
 
-/// What came of a deletion.
+/// The result of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
-    /// It is gone; holds its last state.
+    /// The object is deleted; contains its last state.
     Gone(Arc<Object>),
-    /// It waits for finalizers or for its grace period.
+    /// The object waits for finalizers or for its grace period.
     Waiting(Arc<Object>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn delete(server: &Arc<Server>, call: &Call) -> Result<Answer, 
     Ok(answer::with_warnings(answer, &warnings))
 }
 
-/// Deletes the object of a call, now or as soon as its finalizers are gone.
+/// Deletes the object of a call, now or as soon as its finalizers are removed.
 pub(crate) async fn delete_object(
     server: &Arc<Server>,
     call: &Call,
@@ -100,7 +100,7 @@ pub(crate) async fn delete_object(
         if !waits {
             match server.store.remove(&resource.storage, &key, old.revision()) {
                 Ok(last) if &*resource.storage == "/pods" => {
-                    // A pod is shown as if it had had a grace period, of nothing.
+                    // A pod is shown with a grace period of zero.
                     let mut shown = last.value().clone();
                     mark(server, resource, &old, &mut shown, 0);
                     return Ok(Deleted::Gone(Arc::new(Object::unsaved(shown))));
@@ -122,7 +122,7 @@ pub(crate) async fn delete_object(
     }
 }
 
-/// Notes in the object that it is being deleted.
+/// Sets the deletion timestamp.
 fn mark(server: &Server, resource: &Resource, old: &Object, new: &mut Value, grace: i64) {
     if !old.is_deleting() {
         let when = server
@@ -172,7 +172,7 @@ pub(crate) async fn delete_collection(server: &Arc<Server>, call: &Call) -> Resu
             target,
         };
         match delete_object(server, &one, &options).await {
-            // Shown as it was before.
+            // Shown in its state before.
             Ok(_) => items.push(
                 render::converted(&call.resource, object.value()).unwrap_or_else(|| object.value().clone()),
             ),

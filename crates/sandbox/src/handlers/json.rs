@@ -1,5 +1,4 @@
-//! Reading JSON as Go does: a key that comes twice is merged if both values are objects, is replaced otherwise, and
-//! is told of.
+//! Reads JSON as Go does: a duplicate key is merged if both values are objects, replaced otherwise, and reported.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value, and the paths of the fields that were there twice.
+/// A value, and the paths of duplicate fields.
 pub(crate) fn with_duplicates(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let found = RefCell::default();
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -21,7 +20,7 @@ pub(crate) fn with_duplicates(text: &[u8]) -> serde_json::Result<(Value, Vec<Str
     Ok((value, found.into_inner()))
 }
 
-/// Where the reader is; the path is only written out when there is something to tell.
+/// The position of the reader. The path is only built when there is something to report.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     above: Option<&'a Place<'a>>,

@@ -1,4 +1,4 @@
-//! Lists: consistent, paged, restricted by selectors.
+//! Lists: consistent, paged, filtered by selectors.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::server::Server;
 use crate::store::{Object, OutOfRange, Snapshot, metadata_only};
 use crate::table;
 
-/// What the query selects; with a name in the path, which only a watch has, no other object.
+/// The selector in the query. A name in the path, which only a watch has, selects a single object.
 pub(crate) fn selector(call: &Call) -> Result<Selector, ApiError> {
     let fields = call.query.text("fieldSelector");
     let fields = if call.resource.group == "events.k8s.io" {
@@ -36,7 +36,7 @@ pub(crate) fn namespace(call: &Call) -> Option<&str> {
     (call.resource.namespaced && !call.target.namespace.is_empty()).then_some(call.target.namespace.as_str())
 }
 
-/// Where a list goes on: the revision that it is the state of, and the key to start at.
+/// A continue token: the revision of the list, and the key to start at.
 fn parse_token(token: &str) -> Option<(u64, String)> {
     let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
     Some((
@@ -49,8 +49,7 @@ fn token(revision: u64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
 }
 
-/// A resourceVersion that a client names in a get or a watch, where the original makes an error of its own of
-/// what is not one.
+/// The resourceVersion of a get or a watch, for which the original has a separate error message.
 pub(crate) fn plain_revision(text: &str) -> Result<Option<u64>, ApiError> {
     revision(text).map_err(|error| {
         let message = error
@@ -61,7 +60,7 @@ pub(crate) fn plain_revision(text: &str) -> Result<Option<u64>, ApiError> {
     })
 }
 
-/// A resourceVersion that a client names; none stands for the newest.
+/// The resourceVersion of a request; `None` for the newest.
 pub(crate) fn revision(text: &str) -> Result<Option<u64>, ApiError> {
     match text {
         "" | "0" => Ok(None),
@@ -73,7 +72,7 @@ pub(crate) fn revision(text: &str) -> Result<Option<u64>, ApiError> {
     }
 }
 
-/// Which options go together.
+/// Checks which options may be combined.
 fn options(call: &Call) -> Result<(), ApiError> {
     let mut errors = Vec::new();
     let (version, matching) = (
@@ -120,7 +119,7 @@ fn options(call: &Call) -> Result<(), ApiError> {
     }
 }
 
-/// Options that do not go together.
+/// The error for options that may not be combined.
 pub(crate) fn refused(errors: &[FieldError]) -> ApiError {
     ApiError::invalid(
         About {
@@ -151,7 +150,7 @@ fn snapshot(server: &Server, call: &Call) -> Result<(Snapshot, Option<String>), 
             )),
         };
     }
-    // A page of a version is of that version.
+    // A page of a version is exactly of that version.
     let exact = match call.query.text("resourceVersionMatch") {
         "" => call.query.number("limit").is_some_and(|limit| limit > 0),
         matching => matching == "Exact",
@@ -175,12 +174,12 @@ fn snapshot(server: &Server, call: &Call) -> Result<(Snapshot, Option<String>), 
     }
 }
 
-/// An option that should have been a number.
+/// The error for an option that must be a number.
 pub(crate) fn not_a_number(text: &str) -> ApiError {
     ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))
 }
 
-/// The objects of a list that go into one answer, and its metadata.
+/// The objects of one page, and the list metadata.
 pub(crate) fn page<'a>(
     call: &Call,
     snapshot: &'a Snapshot,
@@ -191,7 +190,7 @@ pub(crate) fn page<'a>(
         "" => None,
         text => Some(text.parse::<i64>().map_err(|_| not_a_number(text))?),
     };
-    // Whoever takes what there is takes all of it.
+    // With resourceVersion 0 the list is not paged.
     let any = call.query.text("resourceVersion") == "0";
     let limit = limit
         .filter(|limit| *limit > 0 && !any)
@@ -208,7 +207,7 @@ pub(crate) fn page<'a>(
         .collect();
     let mut meta = json!({"resourceVersion": snapshot.revision.to_string()});
     if call.resource.custom.is_some() && call.form == Form::Json {
-        // Lists of custom resources show it even when there is nothing to continue.
+        // Lists of custom resources contain it even without a next page.
         meta["continue"] = json!("");
     }
     let rest: Vec<_> = wanted.collect();
@@ -253,7 +252,7 @@ pub(crate) fn list(server: &Server, call: &Call) -> Result<Answer, ApiError> {
     })
 }
 
-/// A list of what objects say about themselves. Of nothing the original makes no list.
+/// A list of object metadata. For no objects the original returns no list.
 pub(crate) fn of_metadata(meta: &Value, items: &[Value]) -> Value {
     let items = if items.is_empty() {
         Value::Null
@@ -263,7 +262,7 @@ pub(crate) fn of_metadata(meta: &Value, items: &[Value]) -> Value {
     json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items})
 }
 
-/// The list as JSON. Items of built-in kinds come without kind and version, as in the original.
+/// The list as JSON. As in the original, items of built-in kinds have no kind and version.
 fn write(call: &Call, meta: &Value, page: &[&Arc<Object>]) -> BytesMut {
     let resource = &call.resource;
     let head = json!({"kind": resource.list_kind(), "apiVersion": resource.api_version(), "metadata": meta})

@@ -1,4 +1,4 @@
-//! What the containers of a pod have said.
+//! The logs of pods.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(crate) fn logs(server: &Server, call: &Call) -> Result<Answer, ApiError> {
     Ok(answer::bytes(200, "text/plain", said.to_owned()))
 }
 
-/// The container that is meant. Only a pod with a single one needs no name.
+/// The requested container. The name is optional for a pod with a single one.
 fn container<'a>(pod: &'a Object, asked: &str) -> Result<&'a str, ApiError> {
     let of = |key: &str| {
         pod.value()["spec"]

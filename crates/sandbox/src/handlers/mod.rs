@@ -1,4 +1,4 @@
-//! The verbs of the API, one file each, and the way to them.
+//! The verbs of the API, one file each, and the dispatcher.
 
 mod body;
 mod create;

@@ -1,4 +1,4 @@
-//! What a deletion may be told: for whom, how, when, and whether at all.
+//! Options of a deletion: preconditions, propagation, grace period, dry run.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Dependents are collected afterwards.
+    /// Dependents are deleted afterwards.
     pub(crate) fn background() -> Self {
         Self {
             policy: Some("Background".to_owned()),
@@ -32,7 +32,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Dependents go first.
+    /// Dependents are deleted first.
     pub(crate) fn foreground() -> Self {
         Self {
             policy: Some("Foreground".to_owned()),
@@ -40,7 +40,7 @@ impl DeleteOptions {
         }
     }
 
-    /// At once, without a grace period.
+    /// Immediately, without a grace period.
     pub(crate) fn now() -> Self {
         Self {
             grace: Some(0),
@@ -48,14 +48,14 @@ impl DeleteOptions {
         }
     }
 
-    /// Only the object with this uid, not a later one of the same name.
+    /// Only the object with this uid, not a later one with the same name.
     #[must_use]
     pub(crate) fn only(mut self, uid: &str) -> Self {
         self.uid = Some(uid.to_owned());
         self
     }
 
-    /// The options of a DELETE: its body, if it has one.
+    /// The options of a DELETE: its body, if there is one.
     pub(super) fn parse(call: &Call) -> Result<Self, ApiError> {
         if call.body.is_empty() {
             return Self::of(call, None);
@@ -70,10 +70,10 @@ impl DeleteOptions {
         Self::of(call, Some(&body))
     }
 
-    /// The options that a request carries as `body`.
+    /// The options in the `body` of a request.
     pub(super) fn of(call: &Call, body: Option<&Value>) -> Result<Self, ApiError> {
         let own = |pointer: &str| body?.pointer(pointer)?.as_str().map(str::to_owned);
-        // A body counts alone: then the query is not read.
+        // If there is a body, the query is ignored.
         let policy = if body.is_none() {
             call.query.get("propagationPolicy").map(str::to_owned)
         } else {

@@ -1,4 +1,4 @@
-//! PATCH in its four forms.
+//! PATCH in its four formats.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
             }
             let (object, more) = body::normalize(call, object)?;
             return match create::create_object(server, call, object, dry_run).await {
-                // Somebody else was faster: then this is a change.
+                // Another client created the object first, so this is a change.
                 Err(error) if error.reason == "AlreadyExists" => continue,
                 Err(error) => Err(error.after(&[warnings, more].concat())),
                 Ok((created, even_more)) => {
@@ -67,7 +67,7 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
         }
         let uid = text(&new, "/metadata/uid");
         if !uid.is_empty() && uid != old.uid() {
-            // The original says it twice, too.
+            // The original reports it twice, too.
             let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
             let about = About {
                 kind: &call.resource.kind,
@@ -96,7 +96,7 @@ pub(crate) async fn patch(server: &Arc<Server>, call: &Call, endpoint: Endpoint)
     }
 }
 
-/// What a patch led to cannot be read.
+/// The error if the result of a patch cannot be read.
 fn undecodable(error: &ApiError) -> ApiError {
     let why = error
         .message
@@ -113,13 +113,13 @@ fn undecodable(error: &ApiError) -> ApiError {
     )
 }
 
-/// The object is stored in the old form of events; a patch speaks of the form that it was addressed to.
+/// Events are stored in the older version; a patch applies to the version in the path.
 fn patched(call: &Call, kind: Kind, old: &Object) -> Result<Value, ApiError> {
     let shown = render::converted(&call.resource, old.value());
     let before = shown.as_ref().unwrap_or(old.value());
     let mut patched = patch::apply(kind, call.resource.schema(), before, &call.body)?;
     if kind == Kind::Strategic {
-        // It merges into a struct that knows what it is.
+        // The patch is merged into a typed struct, which has its kind.
         for field in ["kind", "apiVersion"] {
             patched[field] = before[field].clone();
         }
@@ -240,6 +240,6 @@ fn applied(
     if let Some(live) = &live {
         apply::note_applied(&manager, live, &given, &mut merged);
     }
-    // Warnings come once, from the configuration; the merged object has no unknown fields left.
+    // Warnings come from the configuration only; the merged object has no unknown fields.
     Ok((merged, warnings))
 }

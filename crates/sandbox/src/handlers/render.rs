@@ -1,4 +1,4 @@
-//! Objects in the form that the client asked for.
+//! Objects in the format that the client requested.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::server::Server;
 use crate::store::{Object, metadata_only, text};
 use crate::table;
 
-/// Whether an object is stored in the version of the resource, and in its present schema.
+/// Whether an object is stored in the version of the resource, and with its current schema.
 pub(crate) fn is_stored_as(resource: &Resource, object: &Value) -> bool {
     let stored = text(object, "/apiVersion");
     let same = match stored.split_once('/') {
@@ -40,7 +40,7 @@ pub(crate) fn json(resource: &Resource, object: &Object) -> Bytes {
     converted(resource, object.value()).map_or_else(|| object.json(), |value| value.to_string().into())
 }
 
-/// One stored object as an answer.
+/// One stored object as a response.
 pub(crate) fn object(server: &Server, call: &Call, code: u16, object: &Object) -> Answer {
     match call.form {
         Form::Json => return answer::bytes(code, "application/json", json(&call.resource, object)),
@@ -51,7 +51,7 @@ pub(crate) fn object(server: &Server, call: &Call, code: u16, object: &Object) -
     self::value(server, call, code, &value)
 }
 
-/// One object that need not be stored as an answer.
+/// An object, which need not be stored, as a response.
 pub(crate) fn value(server: &Server, call: &Call, code: u16, object: &Value) -> Answer {
     match call.form {
         Form::Json => answer::json(code, object),

@@ -16,7 +16,7 @@ use crate::server::Server;
 use crate::store::{Object, text};
 use crate::table;
 
-/// Where a kind keeps its replicas, as JSON pointers.
+/// Where a kind stores its replicas, as JSON pointers.
 struct Paths {
     spec: String,
     status: String,
@@ -40,7 +40,7 @@ impl Paths {
     }
 }
 
-/// A custom object without the number can be given one, but not be asked for it.
+/// A custom object without the number can be scaled, but its scale cannot be read.
 fn check_number(resource: &Resource, object: &Object) -> Result<(), ApiError> {
     let paths = Paths::of(resource);
     if resource.custom.is_some() && object.value().pointer(&paths.spec).is_none() {
@@ -79,7 +79,7 @@ fn view(resource: &Resource, object: &Object) -> Value {
     scale
 }
 
-/// A label selector in its short form.
+/// A label selector in its text format.
 fn labels(selector: &Value) -> String {
     let pairs = selector
         .get("matchLabels")
@@ -137,7 +137,7 @@ pub(crate) async fn scale(server: &Arc<Server>, call: &Call) -> Result<Answer, A
     }
 }
 
-/// The number that a client asks for, if it may.
+/// The requested number, if it is valid.
 fn replicas(call: &Call, wanted: &Value, old: &Value) -> Result<i64, ApiError> {
     let name = text(wanted, "/metadata/name");
     if name != call.target.name {
@@ -180,7 +180,7 @@ fn replicas(call: &Call, wanted: &Value, old: &Value) -> Result<i64, ApiError> {
     };
     let mut errors = vec![FieldError::invalid(field, &json!(replicas), detail)];
     if call.resource.custom.is_some() {
-        // The schema may have something to say of it, too.
+        // The schema may have rules for it, too.
         let mut new = old.clone();
         set(&mut new, &Paths::of(&call.resource).spec, json!(replicas));
         errors.extend(lifecycle::check(&call.resource, Endpoint::Scale, &new, Some(old)));

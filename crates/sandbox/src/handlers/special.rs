@@ -1,4 +1,4 @@
-//! Subresources that are neither status nor scale.
+//! Subresources other than status and scale.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn unsupported(call: &Call) -> ApiError {
     )
 }
 
-/// Removes the inner finalizers of a namespace; without any left it goes.
+/// Removes the finalizers in the spec of a namespace, and deletes it when none is left.
 fn finalize(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     let wanted = body::parse(call)?;
     let old = super::find(server, call)?;
@@ -63,7 +63,7 @@ fn finalize(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     Ok(render::object(server, call, 200, &written))
 }
 
-/// What is answered where something was done and nothing is to be shown.
+/// The response for a success without an object.
 fn made() -> Answer {
     answer::json(
         201,
@@ -71,7 +71,7 @@ fn made() -> Answer {
     )
 }
 
-/// Deletes a pod, in the way that the eviction says.
+/// Deletes a pod with the options of the eviction.
 async fn evict(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     let eviction = body::parse(call)?;
     if text(&eviction, "/metadata/name") != call.target.name {

@@ -16,7 +16,7 @@ const DEFAULT_SECONDS: i64 = 3600;
 const SHORTEST_SECONDS: i64 = 600;
 const LONGEST_SECONDS: i64 = 1 << 32;
 
-/// What a token can be bound to: kind, storage, plural, and whether it is in a namespace.
+/// The kinds that a token can be bound to: kind, storage, plural, and whether it is namespaced.
 const BINDABLE: [(&str, &str, &str, bool); 3] = [
     ("Pod", "/pods", "pods", true),
     ("Secret", "/secrets", "secrets", true),
@@ -107,7 +107,7 @@ fn check(request: &Value, account: &str, seconds: i64) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The object that the token is to end with.
+/// The object that the token is bound to.
 fn bind(server: &Server, call: &Call, reference: &Value) -> Result<Bound, ApiError> {
     let (kind, name) = (text(reference, "/kind"), text(reference, "/name"));
     let known = BINDABLE.iter().find(|(known, ..)| *known == kind);

@@ -1,4 +1,4 @@
-//! PUT, and what all changes of an existing object have in common.
+//! PUT, and the common parts of all changes of an existing object.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::store::{Expect, Object, text};
 pub(crate) enum Endpoint {
     Main,
     Status,
-    /// The replicas, through the scale subresource.
+    /// The replicas, with the scale subresource.
     Scale,
 }
 
 impl Endpoint {
-    /// The fields that this endpoint leaves alone.
+    /// The fields that this endpoint does not change.
     pub(crate) fn ignored(self, resource: &Resource) -> &'static [&'static str] {
         match self {
             Self::Main | Self::Scale => lifecycle::ignored_on_main(resource),
@@ -79,7 +79,7 @@ pub(crate) async fn update(
     }
 }
 
-/// The name of the path is that of the object.
+/// Checks that the names in the path and in the object are equal.
 pub(crate) fn check_name(call: &Call, object: &Value) -> Result<(), ApiError> {
     let target = &call.target.name;
     match text(object, "/metadata/name") {
@@ -93,7 +93,7 @@ pub(crate) fn check_name(call: &Call, object: &Value) -> Result<(), ApiError> {
     }
 }
 
-/// Refuses a change that was made to an older state. None, and zero, stand for whatever there is.
+/// Rejects a change of an outdated object. Without a version, or with zero, it applies to the current state.
 pub(crate) fn check_version(call: &Call, object: &Value, old: &Object) -> Result<(), ApiError> {
     match text(object, "/metadata/resourceVersion") {
         "" | "0" => Ok(()),
@@ -105,7 +105,7 @@ pub(crate) fn check_version(call: &Call, object: &Value, old: &Object) -> Result
     }
 }
 
-/// Refuses a change that was made to another object or to an older state.
+/// Rejects a change of another object or of an outdated one.
 pub(crate) fn check_identity(call: &Call, object: &Value, old: &Object) -> Result<(), ApiError> {
     let resource = &call.resource;
     let uid = text(object, "/metadata/uid");
@@ -130,7 +130,7 @@ pub(crate) fn check_identity(call: &Call, object: &Value, old: &Object) -> Resul
     }
 }
 
-/// Records the owners of fields, in the form of the object that the client speaks of.
+/// Updates the managed fields, in the version that the client uses.
 pub(crate) fn track(call: &Call, writer: &Writer<'_>, old: Option<&Value>, new: &mut Value) {
     let shown_as =
         |object: &Value| render::converted(&call.resource, object).unwrap_or_else(|| object.clone());
@@ -147,13 +147,13 @@ pub(crate) fn track(call: &Call, writer: &Writer<'_>, old: Option<&Value>, new: 
     }
 }
 
-/// Stores a new state; an object whose last finalizer is gone goes instead, and watches see it as it was before.
-/// `None` if somebody else was faster.
+/// Stores a new state. An object without its last finalizer is deleted instead, and watches get its previous state.
+/// `None` if another writer was faster.
 pub(crate) fn commit(server: &Server, call: &Call, old: &Object, mut new: Value) -> Option<Arc<Object>> {
     let (storage, key, revision) = (&call.resource.storage, call.key(), old.revision());
     if lifecycle::is_finished(&call.resource, &new) {
         server.store.remove(storage, &key, revision).ok()?;
-        // The answer shows the object as its last change left it, with the version that it had before.
+        // The response contains the object after its last change, with its previous version.
         return Some(Arc::new(Object::new(new, revision)));
     }
     if let Some(custom) = &call.resource.custom {
@@ -165,7 +165,7 @@ pub(crate) fn commit(server: &Server, call: &Call, old: &Object, mut new: Value)
         .ok()
 }
 
-/// Takes a new state through admission and validation and commits it. `None` if the object has changed meanwhile.
+/// Runs admission and validation for a new state and commits it. `None` if the object has changed in the meantime.
 pub(crate) async fn write(
     server: &Arc<Server>,
     call: &Call,
@@ -176,7 +176,7 @@ pub(crate) async fn write(
     track_owners: bool,
 ) -> Result<Option<(Arc<Object>, Vec<String>)>, ApiError> {
     let resource = &call.resource;
-    // An object that was written in another version is compared as this one shows it.
+    // An object that was written in another version is compared in this version.
     let before = match &resource.custom {
         Some(_) => render::converted(resource, old.value()).unwrap_or_else(|| old.value().clone()),
         None => old.value().clone(),

@@ -1,5 +1,4 @@
-//! What makes an object invalid: the schema of custom resources; names, immutable fields and the most common
-//! mistakes of built-in kinds.
+//! Validation: the schema of custom resources; names, immutable fields and the most common mistakes of built-in kinds.
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::schema::definition;
 use crate::selector::Selector;
 use crate::store::text;
 
-/// Everything that is wrong with an object, or with a change of it.
+/// All errors of an object, or of a change of it.
 pub(crate) fn check(
     resource: &Resource,
     endpoint: Endpoint,
@@ -24,14 +23,14 @@ pub(crate) fn check(
     }
     errors.extend(names::check_metadata(resource, object, "metadata"));
     if let Some(old) = old {
-        // The original checks metadata twice, and says so twice.
+        // The original checks metadata twice, and reports errors twice.
         errors.extend(finalizers(object, old));
         errors.extend(finalizers(object, old));
     }
     if let Some(custom) = &resource.custom {
         let mut found = custom.check(resource, object, old);
         if endpoint == Endpoint::Status {
-            // Here the original forgets in the text that it is inside the status.
+            // Here the original omits the status from the path.
             for error in &mut found {
                 if let Some(inner) = error.field.strip_prefix("status.") {
                     error.detail = error.detail.replacen(&error.field, inner, 1);
@@ -49,7 +48,7 @@ pub(crate) fn check(
     errors
 }
 
-/// An object that is being deleted gets no new finalizers.
+/// An object that is being deleted cannot get new finalizers.
 fn finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
     if text(old, "/metadata/deletionTimestamp").is_empty() {
         return Vec::new();

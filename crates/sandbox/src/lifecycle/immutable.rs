@@ -1,4 +1,4 @@
-//! Fields of built-in kinds that never change once they are set.
+//! Immutable fields of built-in kinds.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::error::FieldError;
 use crate::resource::Resource;
 use crate::store::text;
 
-/// Fields of built-in kinds that never change, as JSON pointers.
+/// Immutable fields of built-in kinds, as JSON pointers.
 const IMMUTABLE: &[(&str, &[&str])] = &[
     ("apps/deployments", &["/spec/selector"]),
     ("apps/replicasets", &["/spec/selector"]),
@@ -28,7 +28,7 @@ const IMMUTABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What an existing `StatefulSet` may change.
+/// The mutable fields of a `StatefulSet`.
 const STATEFUL_SET: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -39,7 +39,7 @@ const STATEFUL_SET: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// Every change that is not allowed.
+/// All errors of a change of immutable fields.
 pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
     let storage = &*resource.storage;
     let mut errors = Vec::new();
@@ -119,7 +119,7 @@ pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Fie
         "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings"
             if object.get("roleRef") != old.get("roleRef") =>
         {
-            // Shown by the names of its Go fields.
+            // Shown with the names of its Go fields.
             let role = |key: &str| text(object, &format!("/roleRef/{key}")).to_owned();
             let shown = json!({"APIGroup": role("apiGroup"), "Kind": role("kind"), "Name": role("name")});
             errors.push(FieldError::invalid("roleRef", &shown, "cannot change roleRef"));
@@ -140,7 +140,7 @@ pub(super) fn check(resource: &Resource, object: &Value, old: &Value) -> Vec<Fie
     errors
 }
 
-/// How often a Job runs is fixed, and what it runs; where its pods may run is not, until they do.
+/// The number of runs and the template of a Job are fixed; scheduling fields may change until its pods run.
 fn job(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let completions = |object: &Value| object.pointer("/spec/completions").cloned();

@@ -1,4 +1,4 @@
-//! The life of objects: what the server sets, keeps and counts, and what is special about some kinds.
+//! The lifecycle of objects: fields that the server sets, keeps and counts, and special kinds.
 
 mod check;
 mod immutable;
@@ -20,7 +20,7 @@ use crate::resource::Resource;
 use crate::server::Server;
 use crate::store::text;
 
-/// Built-in kinds that count generations.
+/// Built-in kinds with a generation.
 const COUNTED: [&str; 22] = [
     "/pods",
     "/replicationcontrollers",
@@ -46,14 +46,14 @@ const COUNTED: [&str; 22] = [
     "storage.k8s.io/volumeattachments",
 ];
 
-/// Built-in kinds whose updates must name a resourceVersion.
+/// Built-in kinds whose updates need a resourceVersion.
 const VERSIONED: [&str; 3] = [
     "apiextensions.k8s.io/customresourcedefinitions",
     "apiregistration.k8s.io/apiservices",
     "coordination.k8s.io/leases",
 ];
 
-/// Kinds whose update creates what is not there.
+/// Kinds whose update creates a missing object.
 const CREATED_BY_UPDATE: [&str; 9] = [
     "/endpoints",
     "/events",
@@ -66,7 +66,7 @@ const CREATED_BY_UPDATE: [&str; 9] = [
     "rbac.authorization.k8s.io/roles",
 ];
 
-/// Built-in kinds whose deletion answers with the object.
+/// Built-in kinds whose deletion returns the object.
 const SHOWN_WHEN_DELETED: [&str; 5] = [
     "/pods",
     "/services",
@@ -91,22 +91,22 @@ fn counts_generations(resource: &Resource) -> bool {
     resource.custom.is_some() || COUNTED.contains(&&*resource.storage)
 }
 
-/// Whether an update without a resourceVersion is refused.
+/// Whether an update without a resourceVersion is rejected.
 pub(crate) fn needs_version(resource: &Resource) -> bool {
     VERSIONED.contains(&&*resource.storage)
 }
 
-/// Whether an update of what is not there creates it.
+/// Whether an update of a missing object creates it.
 pub(crate) fn is_created_by_update(resource: &Resource) -> bool {
     CREATED_BY_UPDATE.contains(&&*resource.storage)
 }
 
-/// Whether a deletion answers with the object instead of a status.
+/// Whether a deletion returns the object instead of a status.
 pub(crate) fn returns_deleted(resource: &Resource) -> bool {
     SHOWN_WHEN_DELETED.contains(&&*resource.storage)
 }
 
-/// What happens to dependents if the deletion does not say.
+/// The default propagation policy.
 pub(crate) fn default_propagation(resource: &Resource) -> &'static str {
     match &*resource.storage {
         "batch/jobs" | "/replicationcontrollers" => "Orphan",
@@ -114,14 +114,14 @@ pub(crate) fn default_propagation(resource: &Resource) -> &'static str {
     }
 }
 
-/// The original warns where its default surprises.
+/// The original warns about this surprising default.
 pub(crate) fn delete_warning(resource: &Resource, unspecified: bool) -> Vec<String> {
     let warn = unspecified && &*resource.storage == "batch/jobs";
     let text = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
     if warn { vec![text.to_owned()] } else { Vec::new() }
 }
 
-/// The fields that the main endpoint leaves alone.
+/// The fields that the main endpoint does not change.
 pub(crate) fn ignored_on_main(resource: &Resource) -> &'static [&'static str] {
     if resource.has_status() { &["status"] } else { &[] }
 }
@@ -130,7 +130,7 @@ fn metadata(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("metadata").and_then(Value::as_object_mut)
 }
 
-/// A new object gets its identity; its status is not the client's to write.
+/// Sets the identity of a new object; clients cannot set its status.
 pub(crate) fn begin(server: &Server, resource: &Resource, object: &mut Value) {
     if let Some(metadata) = metadata(object) {
         for field in [
@@ -153,13 +153,13 @@ pub(crate) fn begin(server: &Server, resource: &Resource, object: &mut Value) {
         map.shift_remove("status");
     }
     if let Some(custom) = &resource.custom {
-        // A status that the schema has a default for is there from the beginning.
+        // A status with a default in the schema exists from the start.
         custom.normalize(object);
     }
     kinds::begin(resource, object);
 }
 
-/// An update cannot delete: what it says of a deletion must be what is, or nothing.
+/// An update cannot delete: its deletion fields must be unset or unchanged.
 pub(crate) fn undeletable(old: &Value, new: &Value) -> Vec<FieldError> {
     let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
     let errors = fields.into_iter().filter_map(|field| {
@@ -168,11 +168,11 @@ pub(crate) fn undeletable(old: &Value, new: &Value) -> Vec<FieldError> {
         let field = format!("metadata.{field}");
         (Some(&given) != at(old).as_ref()).then(|| FieldError::invalid(field, &given, "field is immutable"))
     });
-    // The original says it twice.
+    // The original reports it twice.
     errors.flat_map(|error| [error.clone(), error]).collect()
 }
 
-/// An update keeps what its endpoint may not change.
+/// An update keeps the fields that its endpoint may not change.
 pub(crate) fn keep(resource: &Resource, endpoint: Endpoint, old: &Value, new: &mut Value) {
     let fields = SERVER_METADATA;
     for field in fields {
@@ -237,7 +237,7 @@ fn copy(from: &Value, to: &mut Value, key: &str) {
     }
 }
 
-/// Counts the generation: every change of what the user wants is a new one.
+/// Increases the generation on every change of the desired state.
 pub(crate) fn change(resource: &Resource, endpoint: Endpoint, old: &Value, new: &mut Value) {
     if endpoint == Endpoint::Status || !counts_generations(resource) {
         return;
@@ -253,12 +253,12 @@ pub(crate) fn change(resource: &Resource, endpoint: Endpoint, old: &Value, new: 
         if &*resource.storage == "/pods"
             && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
         {
-            // Where it runs is not what its user wants.
+            // The node is not part of the desired state.
             spec.shift_remove("nodeName");
         }
         object
     };
-    // Annotations of a Deployment are copied to what it makes.
+    // Annotations of a Deployment are copied to its ReplicaSets.
     let annotated =
         &*resource.storage == DEPLOYMENTS && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     if annotated || wanted(old) != wanted(new) {
@@ -270,7 +270,7 @@ pub(crate) fn change(resource: &Resource, endpoint: Endpoint, old: &Value, new: 
     }
 }
 
-/// Namespaces wait for their content.
+/// Namespaces wait for the deletion of their content.
 pub(crate) fn has_inner_finalizers(resource: &Resource, object: &Value) -> bool {
     &*resource.storage == "/namespaces"
         && object
@@ -279,7 +279,7 @@ pub(crate) fn has_inner_finalizers(resource: &Resource, object: &Value) -> bool 
             .is_some_and(|list| !list.is_empty())
 }
 
-/// Whether an object that is being deleted has nothing left to wait for.
+/// Whether an object that is being deleted has no finalizers left.
 pub(crate) fn is_finished(resource: &Resource, object: &Value) -> bool {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     let grace = object

@@ -28,7 +28,7 @@ fn whole(pattern: &str) -> Option<Regex> {
 static PATTERNS: LazyLock<[Option<Regex>; 5]> =
     LazyLock::new(|| [SUBDOMAIN, LABEL, QUALIFIED, VALUE, STRICT_LABEL].map(whole));
 
-/// What is wrong with a lower-case label.
+/// The error of an invalid DNS label.
 pub(crate) fn label_problem(name: &str) -> Option<String> {
     if name.len() > 63 {
         return Some("must be no more than 63 bytes".to_owned());
@@ -36,7 +36,7 @@ pub(crate) fn label_problem(name: &str) -> Option<String> {
     (!matches(1, name)).then(|| LABEL_RULE.to_owned())
 }
 
-/// What is wrong with a lower-case subdomain, which most names are.
+/// The error of an invalid DNS subdomain, which most names are.
 pub(crate) fn subdomain_problem(name: &str) -> Option<String> {
     if name.len() > 253 {
         return Some("must be no more than 253 bytes".to_owned());
@@ -44,7 +44,7 @@ pub(crate) fn subdomain_problem(name: &str) -> Option<String> {
     (!matches(0, name)).then(|| SUBDOMAIN_RULE.to_owned())
 }
 
-/// Whether a name may be that of a kind or a version.
+/// Whether the text is a valid name of a kind or a version.
 pub(crate) fn is_dns_1035_label(name: &str) -> bool {
     name.len() <= 63 && matches(4, name)
 }
@@ -56,7 +56,7 @@ fn matches(index: usize, name: &str) -> bool {
         .is_some_and(|pattern| pattern.is_match(name))
 }
 
-/// What is wrong with the name of an object of this kind.
+/// The errors of an object's name.
 pub(crate) fn check_name(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let name = text(object, "/metadata/name");
     let generate = text(object, "/metadata/generateName");
@@ -68,7 +68,7 @@ pub(crate) fn check_name(resource: &Resource, object: &Value) -> Vec<FieldError>
         };
         return vec![FieldError::required("metadata.name", detail)];
     }
-    // A prefix may end where a name may not.
+    // A prefix may end with a hyphen, a name may not.
     let prefix = generate.strip_suffix('-').map(|stem| format!("{stem}a"));
     let prefix = prefix.as_deref().unwrap_or(generate);
     let generate = Some(prefix)
@@ -94,7 +94,7 @@ fn problem(resource: &Resource, name: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with the inner finalizers of a namespace.
+/// The errors of the finalizers in the spec of a namespace.
 pub(crate) fn inner_finalizer_errors(namespace: &Value) -> Vec<FieldError> {
     let wrong = unqualified(namespace, "/spec/finalizers").into_iter();
     wrong
@@ -119,7 +119,7 @@ fn unqualified<'v>(object: &'v Value, pointer: &str) -> Vec<(usize, &'v Value)> 
         .collect()
 }
 
-/// Custom resources may have any finalizer, but are warned.
+/// Custom resources may have any finalizer, with a warning.
 pub(crate) fn finalizer_warnings(resource: &Resource, object: &Value) -> Vec<String> {
     if resource.custom.is_none() {
         return Vec::new();
@@ -130,7 +130,7 @@ pub(crate) fn finalizer_warnings(resource: &Resource, object: &Value) -> Vec<Str
         .collect()
 }
 
-/// What is wrong with labels, annotations, finalizers and owners.
+/// The errors of labels, annotations, finalizers and owners.
 pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let map = |key: &str| {
@@ -198,7 +198,7 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
             ("uid", "must not be empty"),
         ] {
             let value = text(owner, &format!("/{key}"));
-            // Of what is no group and version, the version is empty.
+            // If the text is not a group and version, the version is empty.
             let versionless = key == "apiVersion" && (value.ends_with('/') || value.matches('/').count() > 1);
             if value.is_empty() || versionless {
                 errors.push(FieldError::invalid(format!("{at}.{key}"), &json!(value), detail));
@@ -212,7 +212,7 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
     errors
 }
 
-/// An owner in the order of the original's fields.
+/// An owner reference in the field order of the original.
 fn ordered(owner: &Value) -> Value {
     let keys = [
         "apiVersion",
@@ -228,7 +228,7 @@ fn ordered(owner: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Two owners cannot both be in charge.
+/// An object cannot have two controllers.
 fn two_controllers(object: &Value, field: &str) -> Option<FieldError> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let mut controllers = owners.iter().filter(|owner| owner["controller"] == json!(true));
@@ -243,14 +243,14 @@ fn two_controllers(object: &Value, field: &str) -> Option<FieldError> {
     Some(FieldError::invalid(field, &shown, detail))
 }
 
-/// Whether a text can be the key of a label; values are of the same letters.
+/// Whether the text is a valid label key; values use the same characters.
 pub(crate) fn is_label_key(key: &str) -> bool {
     let mut errors = Vec::new();
     check_key(key, "", &mut errors);
     errors.is_empty()
 }
 
-/// What is wrong with the key of a label.
+/// The errors of a label key.
 pub(super) fn check_key(key: &str, field: &str, errors: &mut Vec<FieldError>) {
     let (prefix, name) = key
         .split_once('/')

@@ -1,4 +1,4 @@
-//! Patches: JSON patch and merge patch by library, strategic merge in a file of its own.
+//! Patches: JSON patch and merge patch use a library, strategic merge is in its own file.
 
 mod strategic;
 
@@ -79,8 +79,8 @@ pub(crate) fn apply(
     Ok(patched)
 }
 
-/// Does one step. The original is more lenient than the standard: what is not there is null for a test and for a
-/// copy, is added by a replacement, and a value that is not given is null.
+/// Applies one operation. The original is more lenient than the standard: a missing value is null for a test and for a
+/// copy, a replacement adds it, and an operation without a value uses null.
 fn do_step(mut step: Map<String, Value>, object: &mut Value) -> Option<()> {
     let pointer = |step: &Map<String, Value>, key: &str| {
         let path = step.get(key)?.as_str()?;

@@ -1,4 +1,4 @@
-//! Strategic merge: a patch is merged by the strategies that the schema names, and by directives of its own.
+//! Strategic merge: merges a patch with the strategies of the schema, and with directives in the patch.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ const RETAIN: &str = "$retainKeys";
 const DELETE: &str = "$deleteFromPrimitiveList/";
 const ORDER: &str = "$setElementOrder/";
 
-/// What `$patch` says about a map.
+/// The value of `$patch` in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Directive {
     Merge,
@@ -31,7 +31,7 @@ fn directive(map: &Map<String, Value>) -> Result<Directive, ApiError> {
     }
 }
 
-/// A value as Go prints it.
+/// A value in Go's format.
 fn in_go(value: &Value) -> String {
     match value {
         Value::Object(map) => {
@@ -59,7 +59,7 @@ fn plain(map: &Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-/// Merges by the strategies that the schema names.
+/// Merges with the strategies of the schema.
 pub(super) fn merge(
     schema: Option<Schema<'_>>,
     mut object: Map<String, Value>,
@@ -125,7 +125,7 @@ pub(super) fn merge(
     Ok(object)
 }
 
-/// Lists of maps merge by a key of their items, lists of values as sets; others are replaced.
+/// Lists of maps are merged by a key of their items, lists of values as sets; others are replaced.
 fn merge_list(
     schema: Option<Schema<'_>>,
     mut old: Vec<Value>,
@@ -173,7 +173,7 @@ fn merge_list(
     }))
 }
 
-/// What makes an item the same as another.
+/// The identity of an item.
 fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Option<&'a Value> {
     match merge_key {
         Some(key) => item.get(key),
@@ -195,7 +195,7 @@ fn check_keys(new: &[Value], merge_key: Option<&str>) -> Result<(), ApiError> {
     }
 }
 
-/// What is merged must be named by the order, and in that order.
+/// The order must name all merged items, in the same order.
 fn check_order(
     new: &[Value],
     directives: &[Directive],
@@ -224,7 +224,7 @@ fn check_order(
     )))
 }
 
-/// Joins two lists: items that were there before keep their order, as far as the patch's own order allows.
+/// Joins two lists: existing items keep their order, as far as the patch's order allows.
 fn interleave(kept: Vec<Value>, named: Vec<Value>, place: impl Fn(&Value) -> Option<usize>) -> Vec<Value> {
     let (mut kept, mut named) = (kept.into_iter().peekable(), named.into_iter().peekable());
     let mut all = Vec::new();
@@ -237,7 +237,7 @@ fn interleave(kept: Vec<Value>, named: Vec<Value>, place: impl Fn(&Value) -> Opt
     all
 }
 
-/// Puts the named items into the given order; others keep their places behind them.
+/// Puts the named items into the given order; others stay behind them.
 fn reorder(list: &mut [Value], order: &[Value], merge_key: Option<&str>) {
     list.sort_by_key(|item| {
         let own = identity(item, merge_key);

@@ -1,4 +1,4 @@
-//! Elastic's operator, played: an Elasticsearch becomes ready, and its first user gets a password.
+//! Simulates Elastic's operator: an Elasticsearch becomes ready, and its first user gets a password.
 
 use std::collections::BTreeMap;
 

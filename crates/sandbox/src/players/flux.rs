@@ -1,4 +1,4 @@
-//! Flux, played: what its helm-controller and its source-controller say about a release and a repository.
+//! Simulates Flux: the status that its helm-controller and its source-controller report for a release and a repository.
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
@@ -24,9 +24,9 @@ pub(super) const REPOSITORY: Part = Part {
     play: |scene, object| repository(scene, object).boxed(),
 };
 
-/// With it Flux takes its leave: what a release has installed is gone before the release is.
+/// Flux's finalizer: it uninstalls a release before the object is deleted.
 const FINALIZER: &str = "finalizers.fluxcd.io";
-/// How many revisions a release remembers.
+/// Number of revisions in the history of a release.
 const REMEMBERED: usize = 5;
 
 async fn release(scene: Scene, object: DynamicObject) -> Result<(), kube::Error> {
@@ -57,7 +57,7 @@ async fn release(scene: Scene, object: DynamicObject) -> Result<(), kube::Error>
     scene.say(&object, status).await
 }
 
-/// The status of a release that was made. The first condition is `Ready`: by that it is known again.
+/// The status of an installed release. Its first condition is `Ready`, by which the simulation recognises it.
 fn deployed(object: &DynamicObject, chart: &str, version: &str) -> Value {
     let mut history = object
         .data
@@ -115,7 +115,7 @@ fn deployed(object: &DynamicObject, chart: &str, version: &str) -> Value {
     })
 }
 
-/// The status of a release whose chart is not in the repository.
+/// The status of a release whose chart does not exist in the repository.
 fn missing(object: &DynamicObject, chart: &str) -> Value {
     let message = format!("simulated: no chart version found for {chart}");
     json!({
@@ -128,7 +128,7 @@ fn digest(value: &Value) -> String {
     format!("sha256:{:x}", Sha256::digest(value.to_string()))
 }
 
-/// Puts the finalizer there, or takes it away.
+/// Adds or removes the finalizer.
 async fn finalizer(scene: &Scene, object: &DynamicObject, wanted: bool) -> Result<(), kube::Error> {
     let mut finalizers = object.finalizers().to_vec();
     if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == wanted {
@@ -138,7 +138,7 @@ async fn finalizer(scene: &Scene, object: &DynamicObject, wanted: bool) -> Resul
     if wanted {
         finalizers.push(FINALIZER.to_owned());
     }
-    // Only over what was seen: somebody else's may have come in between.
+    // With the resourceVersion, because another finalizer may have been added in the meantime.
     let metadata = json!({ "finalizers": finalizers, "resourceVersion": object.metadata.resource_version });
     let api = scene.api(&object.namespace().unwrap_or_default());
     let patch = Patch::Merge(json!({ "metadata": metadata }));

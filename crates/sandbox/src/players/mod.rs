@@ -1,14 +1,14 @@
-//! Other operators, played: for trying and for testing what is written for them, where they do not run.
+//! Simulates other operators, for demos and for tests of the objects that are written for them.
 //!
-//! | module | who is played |
+//! | module | operator |
 //! |---|---|
-//! | `flux` | Flux: a release becomes ready, and says which version it runs |
+//! | `flux` | Flux: a release becomes ready, and reports its version |
 //! | `percona` | Percona's operator: a database becomes ready, and its users get passwords |
 //! | `redis` | OT-CONTAINER-KIT's operator: each Redis gets its `StatefulSet` |
 //! | `elasticsearch` | Elastic's operator |
 //!
-//! They are clients of the API like the originals, so they play on any cluster. Nothing is installed and nothing runs:
-//! what they say, they say as the originals do, and that it is simulated.
+//! They are clients of the API like the real operators, so they work on any cluster. Nothing is installed and nothing
+//! runs: they report the same status as the real operators, and every message says that it is simulated.
 
 mod elasticsearch;
 mod flux;
@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use scene::Scene;
 
-/// Stand-ins for the definitions of the other operators, one YAML stream an operator.
+/// Stand-ins for the CRDs of the other operators, one YAML stream per operator.
 pub const DEFINITIONS: [&str; 4] = [
     include_str!("definitions/flux.yaml"),
     include_str!("definitions/percona.yaml"),
@@ -38,10 +38,10 @@ pub const DEFINITIONS: [&str; 4] = [
     include_str!("definitions/elasticsearch.yaml"),
 ];
 
-/// How soon something that failed is tried again.
+/// Retry delay after a failure.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A kind, and what happens to its objects.
+/// A kind, and the function that simulates its operator.
 struct Part {
     group: &'static str,
     version: &'static str,
@@ -50,10 +50,10 @@ struct Part {
     play: Play,
 }
 
-/// What happens to an object. It is called after each change, and does nothing once all is done.
+/// Simulates the operator for one object. It is called after each change, and does nothing once everything is done.
 type Play = fn(Scene, DynamicObject) -> BoxFuture<'static, Result<(), kube::Error>>;
 
-/// Everybody who is played.
+/// All simulated kinds.
 const PARTS: [&Part; 7] = [
     &flux::RELEASE,
     &flux::REPOSITORY,
@@ -64,10 +64,10 @@ const PARTS: [&Part; 7] = [
     &elasticsearch::PART,
 ];
 
-/// Tells which version of an application a version of a chart installs; nothing for a chart that there is not.
+/// Returns the version of the application that a version of a chart installs; `None` for a chart that does not exist.
 pub type Charts = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// The players, before they begin.
+/// The simulated operators, before they start.
 pub struct Players {
     client: Client,
     namespace: Option<String>,
@@ -76,8 +76,8 @@ pub struct Players {
 }
 
 impl Players {
-    /// Players on this cluster, in all namespaces, who take no time. Without other word each version of a chart installs
-    /// the version of the same number.
+    /// Simulated operators for all namespaces of this cluster, without delays. By default each version of a chart
+    /// installs the version with the same number.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -87,28 +87,28 @@ impl Players {
         }
     }
 
-    /// Only in this namespace.
+    /// Restricts them to this namespace.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// How long everything takes.
+    /// The duration of each step.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// What the charts install.
+    /// The versions that the charts install.
     #[must_use]
     pub fn charts(mut self, charts: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         self.charts = Arc::new(charts);
         self
     }
 
-    /// Plays until it is stopped, or until the result is dropped.
+    /// Runs until it is stopped, or until the result is dropped.
     pub fn start(self, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for part in PARTS {
@@ -136,7 +136,7 @@ impl Players {
 async fn run(play: Play, api: Api<DynamicObject>, scene: Scene) {
     let controller = Controller::new_with(api, watcher::Config::default(), scene.resource.clone());
     let reconcile = move |object: Arc<DynamicObject>, scene: Arc<Scene>| async move {
-        // What was heard of may be older than what was done about it.
+        // The event may be older than our last write.
         let api = scene.api(&object.namespace().unwrap_or_default());
         if let Some(object) = api.get_opt(&object.name_any()).await? {
             play((*scene).clone(), object).await?;

@@ -1,4 +1,4 @@
-//! Percona's operator, played: a cluster becomes ready, and each of its users gets a Secret to log in with.
+//! Simulates Percona's operator: a cluster becomes ready, and each of its users gets a Secret with credentials.
 
 use futures::FutureExt as _;
 use k8s_openapi::ByteString;
@@ -53,7 +53,7 @@ fn status(object: &DynamicObject, state: &str, ready: i64, size: i64, poolers: O
     status
 }
 
-/// The Secret of a user. A password that is there already stays.
+/// The Secret of a user. An existing password stays.
 async fn login(
     scene: &Scene,
     object: &DynamicObject,

@@ -1,5 +1,5 @@
-//! OT-CONTAINER-KIT's redis-operator, played: each of its objects gets a `StatefulSet`, whose pods the cluster simulates.
-//! As with the original, the objects themselves say next to nothing.
+//! Simulates OT-CONTAINER-KIT's redis-operator: each of its objects gets a `StatefulSet`, whose pods the cluster
+//! simulates. As with the real operator, the objects have almost no status.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What every player uses.
+//! Common functions of the simulated operators.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::Charts;
 const MANAGER: &str = "sandbox-players";
 const PASSWORD_LENGTH: usize = 24;
 
-/// The cluster, and the kind that is played.
+/// The cluster and the simulated kind.
 #[derive(Clone)]
 pub(super) struct Scene {
     pub(super) client: Client,
@@ -27,17 +27,17 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// The objects of the kind that is played.
+    /// The API of the simulated kind.
     pub(super) fn api(&self, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, &self.resource)
     }
 
-    /// Takes its time.
+    /// Waits for the duration of a step.
     pub(super) async fn wait(&self) {
         tokio::time::sleep(self.pace).await;
     }
 
-    /// Writes into the status of an object.
+    /// Writes the status of an object.
     pub(super) async fn say(&self, object: &DynamicObject, status: Value) -> Result<(), kube::Error> {
         let api = self.api(&object.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({ "status": status }));
@@ -46,7 +46,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Makes something that belongs to the object and goes with it, or brings it back to what it should be.
+    /// Creates or updates an object that the given object owns.
     pub(super) async fn own<K>(
         &self,
         object: &DynamicObject,
@@ -71,24 +71,24 @@ impl Scene {
     }
 }
 
-/// Whether the status already says this about the spec as it is.
+/// Whether the status already contains this text for the current spec.
 pub(super) fn is_said(object: &DynamicObject, path: &str, text: &str) -> bool {
     let status = |path| object.data.pointer(path);
     let observed = status("/status/observedGeneration").and_then(Value::as_i64);
     observed == object.metadata.generation && status(path).and_then(Value::as_str) == Some(text)
 }
 
-/// A number of an object, or another one.
+/// A number in an object, or a default.
 pub(super) fn number(object: &Value, path: &str, otherwise: i64) -> i64 {
     object.pointer(path).and_then(Value::as_i64).unwrap_or(otherwise)
 }
 
-/// A text of an object, or none.
+/// A text in an object, or an empty one.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     object.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The present second, as objects show it.
+/// The current time, in the format of objects.
 pub(super) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,10 +1,10 @@
-//! The media types of the Kubernetes API, and which of them an answer has.
+//! The media types of the Kubernetes API, and content negotiation.
 
 use http::HeaderMap;
 
 use crate::error::ApiError;
 
-/// The form in which the client wants its answer.
+/// The format of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,

@@ -1,4 +1,4 @@
-//! What a request asks for, taken apart once: the path here, the query and the media types in files of their own.
+//! Parses a request: the path here, the query and the media types in separate files.
 
 mod form;
 mod query;
@@ -19,7 +19,7 @@ use crate::resource::{Registry, Resource};
 
 const LONGEST_MANAGER: usize = 128;
 
-/// The verbs of resource requests, as RBAC and audit name them.
+/// The verbs of resource requests, as in RBAC and in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -51,7 +51,7 @@ impl Verb {
     }
 }
 
-/// The path of a resource request, before it is known whether such a resource is served.
+/// The parsed path of a resource request. The resource need not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) group: String,
@@ -60,12 +60,12 @@ pub(crate) struct Target {
     pub(crate) plural: String,
     pub(crate) name: String,
     pub(crate) subresource: String,
-    /// The path itself asks for a watch.
+    /// The path itself requests a watch.
     pub(crate) watch: bool,
 }
 
 impl Target {
-    /// Takes a path apart; `None` if it is not that of a resource.
+    /// Parses a path; `None` for a non-resource path.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         let parts: Vec<String> = path
             .trim_matches('/')
@@ -78,7 +78,7 @@ impl Target {
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
         };
-        // An old way to ask for a watch.
+        // The deprecated path for a watch.
         let (watch, rest) = match rest {
             ["watch", rest @ ..] => (true, rest),
             rest => (false, rest),
@@ -109,10 +109,10 @@ impl Target {
         })
     }
 
-    /// The verb that a method means here.
+    /// The verb of a method.
     pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         Some(match (method, self.name.is_empty()) {
-            // Of one object the query's `watch` says nothing; the path can.
+            // For a single object `watch` in the query is ignored; in the path it is not.
             (&Method::GET | &Method::HEAD, unnamed) if self.watch || unnamed && query.flag("watch") => {
                 Verb::Watch
             }
@@ -132,7 +132,7 @@ impl Target {
     }
 }
 
-/// One request for a resource, understood.
+/// A parsed request for a resource.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) user: User,
@@ -147,7 +147,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// What an error about the object of this request names.
+    /// The subject of errors about this request.
     pub(crate) fn about(&self) -> About<'_> {
         About {
             group: &self.resource.group,
@@ -160,7 +160,7 @@ impl Call {
         crate::store::key(&self.namespace(), &self.target.name)
     }
 
-    /// The namespace of the object; empty for those that have none.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub(crate) fn namespace(&self) -> String {
         if self.resource.namespaced {
             self.target.namespace.clone()
@@ -169,7 +169,7 @@ impl Call {
         }
     }
 
-    /// The name of this verb's options.
+    /// The name of this verb's options type.
     pub(crate) fn options(&self) -> &'static str {
         match self.verb {
             Verb::Create => "CreateOptions",
@@ -193,7 +193,7 @@ impl Call {
         }
     }
 
-    /// Refuses options that no write may have.
+    /// Rejects options that are invalid for every write.
     pub(crate) fn check_options(&self) -> Result<(), ApiError> {
         if self.query.text("fieldManager").len() <= LONGEST_MANAGER {
             return Ok(());
@@ -203,7 +203,7 @@ impl Call {
         Err(ApiError::invalid_option(self.options(), &error))
     }
 
-    /// Who the written fields belong to.
+    /// The field manager of the write.
     pub(crate) fn manager(&self) -> String {
         match self.query.get("fieldManager") {
             Some(manager) if !manager.is_empty() => manager.to_owned(),

@@ -1,5 +1,5 @@
-//! Defaults of built-in types. Most are constants and stand in `defaults.json` by the name of the type; the few
-//! that depend on other fields are here.
+//! Defaults of built-in types. Most are constants in `defaults.json`, by the name of the type; the few that depend on
+//! other fields are here.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use super::Schema;
 static DEFAULTS: LazyLock<Map<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("defaults.json")).unwrap_or_default());
 
-/// Fills in what the original fills in when it reads an object.
+/// Sets the defaults that the original sets when it reads an object.
 pub(crate) fn defaults(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -111,7 +111,7 @@ fn workload(type_name: &str, map: &mut Map<String, Value>) {
                 claim["apiVersion"] = json!("v1");
             }
         }
-        // Not those of the template in a CronJob.
+        // Not for the template in a CronJob.
         "Job" => {
             let Some(Value::Object(spec)) = map.get_mut("spec") else {
                 return;
@@ -192,7 +192,7 @@ fn other(type_name: &str, map: &mut Map<String, Value>) {
     }
 }
 
-/// Limits stand for requests that are not given.
+/// Limits are the default of requests.
 fn requests(container: &mut Map<String, Value>) {
     let Some(Value::Object(resources)) = container.get_mut("resources") else {
         return;

@@ -1,4 +1,4 @@
-//! `CustomResourceDefinitions`: from the definition to the resources that it serves.
+//! `CustomResourceDefinitions`: from a CRD to the resources that it serves.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::deprecation;
 use crate::resource::Resource;
 use crate::store::text;
 
-/// Where definitions are stored.
+/// The key of CRDs in the store.
 pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
-/// Keeps a definition until its objects are gone.
+/// The finalizer that keeps a CRD until its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The resources of all served versions of a CRD.

@@ -1,4 +1,4 @@
-//! A version of a custom resource: the form in which its objects are stored, and what is wrong with one.
+//! A version of a custom resource: conversion of its objects to the stored format, and validation.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use crate::resource::Resource;
 use crate::store::text;
 
 static OLD_SELF: LazyLock<Regex> = LazyLock::new(|| {
-    // A constant, which the tests use.
+    // A constant, which the tests cover.
     Regex::new(r"\boldSelf\b").unwrap_or_else(|_| unreachable!())
 });
 
@@ -25,7 +25,7 @@ const OBJECT_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.met
 pub(crate) struct Custom {
     /// The schema of the whole object, metadata included.
     pub(crate) schema: Value,
-    /// As the CRD has it: for `OpenAPI`, and for defaults and rules, which end at the metadata.
+    /// The schema as the CRD declares it: for `OpenAPI`, and for defaults and rules, which do not include the metadata.
     pub(crate) declared: Value,
     pub(crate) list_kind: Option<String>,
     pub(crate) columns: Vec<Value>,
@@ -33,18 +33,19 @@ pub(crate) struct Custom {
     pub(crate) scale: Option<Value>,
     rules: CompiledSchema,
     has_rules: bool,
-    /// Whether there can be resources inside: objects are searched for them only then.
+    /// Whether the schema can contain embedded resources: only then are objects searched for them.
     pub(crate) has_embedded: bool,
-    /// The schema of the version that is stored, if it is another one: it prunes, too.
+    /// The schema of the storage version, if it is another one: it also prunes.
     stored: Option<Value>,
-    /// Objects of an older revision were written by another schema: they are pruned and get defaults when they are read.
+    /// Objects with an older revision were written with another schema: they are pruned and get defaults when they are
+    /// read.
     pub(crate) since: u64,
-    /// Rules that blame a field below the one that they are about.
+    /// Rules that report a field below their own.
     pointing: Vec<String>,
 }
 
 impl Custom {
-    /// What a version of a definition says.
+    /// From a version of a CRD.
     pub(super) fn new(spec: &Value, version: &Value) -> Self {
         let declared = version
             .pointer("/schema/openAPIV3Schema")
@@ -82,15 +83,15 @@ impl Custom {
         }
     }
 
-    /// Brings an object into the form that is stored: pruned, without nulls, with defaults. Returns the paths of
-    /// the fields that are not in the schema.
+    /// Converts an object to the stored format: pruned, without nulls, with defaults. Returns the paths of the fields
+    /// that are not in the schema.
     pub(crate) fn normalize(&self, value: &mut Value) -> Vec<String> {
         let root = Schema::custom(&self.schema);
         whole_numbers(value);
         let unknown = prune::unknown_fields(root, value);
         prune::nulls(root, value);
         loop {
-            // A default that is an object has defaults of its own.
+            // A default that is an object has defaults itself.
             let defaulted = kube_cel::apply_defaults(&self.declared, value);
             if defaulted == *value {
                 return unknown;
@@ -99,17 +100,17 @@ impl Custom {
         }
     }
 
-    /// Takes out what the version that is stored does not know.
+    /// Removes fields that the storage version does not have.
     pub(crate) fn prune_for_storage(&self, value: &mut Value) {
         if let Some(stored) = &self.stored {
             prune::unknown_fields(Schema::custom(stored), value);
         }
     }
 
-    /// All rules of the schema that the object breaks, those that compare with its former state included.
+    /// All validation errors of the object, including rules that compare it with its previous state.
     pub(crate) fn check(&self, resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let root = Schema::custom(&self.declared);
-        // What was wrong before and has not changed is let through.
+        // Errors that existed before in unchanged fields are ignored.
         let fresh = |error: &FieldError| old.is_none_or(|old| !is_unchanged(error, old, value));
         let mut errors: Vec<FieldError> = validate::check(root, value, "")
             .into_iter()
@@ -124,7 +125,7 @@ impl Custom {
                 Fault::Required | Fault::TypeInvalid | Fault::TooLong | Fault::TooMany | Fault::NotSupported
             )
         });
-        // Once there was something twice in a list, nobody looks any more.
+        // If a list contains duplicates, the rules are not evaluated.
         let twice = lists::check(root, value, "");
         if !twice.is_empty() && old.is_none_or(|old| lists::check(root, old, "").is_empty()) {
             errors.extend(twice);
@@ -191,8 +192,8 @@ impl Custom {
     }
 }
 
-/// Objects keep the version that they were written in; reading another one renames it and prunes it. Defaults are those of
-/// the version that is stored.
+/// Objects keep the version that they were written in. Reading another version renames it and prunes the object.
+/// Defaults are those of the storage version.
 pub(crate) fn convert(resource: &Resource, value: &Value) -> Value {
     let mut converted = value.clone();
     converted["apiVersion"] = json!(resource.api_version());
@@ -215,7 +216,7 @@ fn stored_schema(spec: &Value, version: &Value) -> Option<Value> {
     (text(stored, "/name") != text(version, "/name")).then(|| whole_schema(stored))
 }
 
-/// A version's schema, and that of the metadata.
+/// The schema of a version, with that of the metadata.
 fn whole_schema(version: &Value) -> Value {
     let declared = version.pointer("/schema/openAPIV3Schema").cloned();
     let mut schema = declared.unwrap_or_else(|| json!({"type": "object"}));
@@ -225,8 +226,8 @@ fn whole_schema(version: &Value) -> Value {
     schema
 }
 
-/// Brings rules into the form that the library evaluates as the original does: it knows the former value of a rule
-/// with `optionalOldSelf` as a plain one or null. Collects those that name a `fieldPath`.
+/// Converts rules to the form that the library evaluates as the original does: it passes the previous value of a rule
+/// with `optionalOldSelf` as a plain value or null. Collects the rules with a `fieldPath`.
 fn prepare_rules(schema: &mut Value, pointing: &mut Vec<String>) {
     match schema {
         Value::Object(map) => {
@@ -249,13 +250,13 @@ fn prepare_rules(schema: &mut Value, pointing: &mut Vec<String>) {
     }
 }
 
-/// A number without a fraction is written without one.
+/// Writes numbers without a fraction as integers.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Object(map) => map.values_mut().for_each(whole_numbers),
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
         Value::Number(number) if number.is_f64() => {
-            // Prints all digits, which is what an integer is made of.
+            // Prints all digits of the integer.
             let text = number
                 .as_f64()
                 .filter(|float| float.fract() == 0.0)

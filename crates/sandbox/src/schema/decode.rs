@@ -1,5 +1,5 @@
-//! Reading an object of a built-in kind as the original's Go types do: wrong types are refused, nulls vanish,
-//! quantities and times take their canonical form, and structs that are values are always there.
+//! Reads an object of a built-in kind as the original's Go types do: wrong types are rejected, nulls are dropped,
+//! quantities and times get their canonical form, and non-pointer structs always exist.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{Schema, Shape};
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
 
-/// Brings the object into the form in which it is stored. The error is the text of the original's decoder.
+/// Converts the object to the stored format. The error is the message of the original's decoder.
 pub(crate) fn typed(schema: Schema<'_>, value: &mut Value) -> Result<(), String> {
     walk(schema, value, "", "")
 }
@@ -37,7 +37,7 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
             }
             let Value::Object(map) = value else { return Ok(()) };
             let required: Vec<&str> = schema.required().collect();
-            // In a map of texts a null is an empty one.
+            // In a map of strings a null is an empty string.
             if schema
                 .values()
                 .is_some_and(|values| values.json_type() == "string" && values.type_name().is_none())
@@ -58,11 +58,11 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
                 if let Some(field) = schema.field(key) {
                     walk(field, child, &join(path, key), owner)?;
                 } else if let Some(values) = schema.values() {
-                    // The original names the map, not the key.
+                    // The original reports the map, not the key.
                     walk(values, child, path, owner)?;
                 }
             }
-            // Structs that are values, not pointers, are written even when empty.
+            // Non-pointer structs are written even if they are empty.
             for (key, field) in schema.fields() {
                 if field.default() == Some(&json!({})) && !map.contains_key(key) {
                     let mut empty = json!({});
@@ -75,7 +75,7 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
     }
 }
 
-/// Fills in what the original writes of an empty value: structs, and nulls for lists that must be there.
+/// Adds what the original writes for an empty value: structs, and nulls for required lists.
 pub(crate) fn zero(schema: Schema<'_>, value: &mut Value) {
     let Some(map) = value.as_object_mut() else { return };
     let required: Vec<&str> = schema.required().collect();
@@ -93,7 +93,7 @@ pub(crate) fn zero(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
-/// Empty lists and maps are not written; empty structs are.
+/// Empty lists and maps are omitted; empty structs are not.
 fn vanishes(schema: Schema<'_>, key: &str, value: &Value) -> bool {
     match value {
         Value::Array(list) => list.is_empty(),

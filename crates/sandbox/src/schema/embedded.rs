@@ -1,4 +1,4 @@
-//! Resources inside custom resources: they have a kind, a version and the metadata of any other.
+//! Embedded resources in custom resources: they have a kind, a version and the usual metadata.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::lifecycle;
 use crate::resource::Resource;
 use crate::store::text;
 
-/// Goes through all embedded resources of a value, with the path of each.
+/// Visits all embedded resources of a value, with their paths.
 fn visit<E>(
     schema: Schema<'_>,
     value: &mut Value,
@@ -37,7 +37,7 @@ fn visit<E>(
     }
 }
 
-/// Reads the metadata of embedded resources by its type. The error is the text of the original's decoder.
+/// Reads the metadata of embedded resources with its type. The error is the message of the original's decoder.
 pub(crate) fn typed(schema: Schema<'_>, value: &mut Value) -> Result<(), String> {
     visit(
         schema,
@@ -50,7 +50,7 @@ pub(crate) fn typed(schema: Schema<'_>, value: &mut Value) -> Result<(), String>
     )
 }
 
-/// What is wrong with the identity and the metadata of embedded resources.
+/// The errors in the identity and the metadata of embedded resources.
 pub(super) fn check(resource: &Resource, schema: Schema<'_>, value: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut value = value.clone();

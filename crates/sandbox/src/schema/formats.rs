@@ -1,4 +1,4 @@
-//! The string formats that CRD schemas may name. Formats that are not listed are not checked, as in the original.
+//! The string formats of CRD schemas. Formats that are not listed are not checked, as in the original.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use regex::Regex;
 
 fn pattern(text: &str) -> Regex {
-    // The patterns are constants, and the test below uses each.
+    // The patterns are constants, and the test below covers each.
     Regex::new(text).unwrap_or_else(|_| Regex::new("").unwrap_or_else(|_| unreachable!()))
 }
 
@@ -15,7 +15,7 @@ static UUID: LazyLock<Regex> =
     LazyLock::new(|| pattern("^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"));
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[^@\s]+@[^@\s]+$"));
 static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
-    // One label, or several of which the last is a top-level domain.
+    // One label, or several labels ending with a top-level domain.
     pattern(
         r"^([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?|([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63})$",
     )

@@ -1,4 +1,4 @@
-//! Lists that are sets or maps: nothing in them is there twice.
+//! Duplicates in lists of type set or map.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::prune::join;
 use super::{ListType, Schema};
 use crate::error::{Fault, FieldError};
 
-/// List elements that are there twice although the list is a set or a map.
+/// Duplicate items of lists that are a set or a map.
 pub(crate) fn check(schema: Schema<'_>, value: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     duplicates(schema, value, path, &mut errors);

@@ -1,5 +1,5 @@
-//! A cursor over `OpenAPI` schemas, for the built-in kinds and for CRDs alike. Everything that depends on the
-//! shape of an object (pruning, defaults, merging, field ownership) walks with it.
+//! A cursor over `OpenAPI` schemas of built-in kinds and CRDs. Everything that depends on the structure of an object
+//! (pruning, defaults, merging, field ownership) uses it.
 
 pub(crate) mod builtin;
 pub(crate) mod crd;
@@ -44,15 +44,15 @@ static BY_KIND: LazyLock<HashMap<(&str, &str, &str), &str>> = LazyLock::new(|| {
     names
 });
 
-/// A schema that says nothing.
+/// An empty schema.
 static NOTHING: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
 
 /// One node of a schema. Copies are cheap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'a> {
-    /// The node where the field is declared: carries default, list type and patch strategy.
+    /// The node that declares the field: it has the default, list type and patch strategy.
     outer: &'a Value,
-    /// The node that it refers to: carries type and properties.
+    /// The node that it refers to: it has the type and the properties.
     node: &'a Value,
     /// The name of the type, for nodes reached by reference.
     name: Option<&'a str>,
@@ -68,13 +68,13 @@ pub(crate) enum ListType {
     Map(Vec<String>),
 }
 
-/// What values a node holds.
+/// The type of a node's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,
     List,
     Scalar,
-    /// Anything: the shape follows the value, lists are atomic.
+    /// Anything: the structure follows the value, lists are atomic.
     Any,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// The schema of the metadata that all objects have.
+    /// The schema of object metadata.
     pub(crate) fn object_meta() -> Option<Schema<'static>> {
         Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
     }
@@ -191,7 +191,7 @@ impl<'a> Schema<'a> {
         self.flag("x-kubernetes-int-or-string") || (self.builtin && self.node.get("oneOf").is_some())
     }
 
-    /// An object of which nothing is declared and everything is kept.
+    /// An object without declared fields, which keeps everything.
     fn is_opaque(self) -> bool {
         let undeclared =
             self.node.get("properties").is_none() && self.node.get("additionalProperties").is_none();
@@ -216,18 +216,18 @@ impl<'a> Schema<'a> {
     /// The schema of a map's values.
     pub(crate) fn values(self) -> Option<Self> {
         match self.node.get("additionalProperties")? {
-            // Values of any sort, of which no field is declared.
+            // Values of any type, without declared fields.
             Value::Bool(true) if !self.builtin => Some(Self::at(&NOTHING, false)),
             node => node.is_object().then(|| Self::at(node, self.builtin)),
         }
     }
 
-    /// Whether it allows any value and declares no field of it.
+    /// Whether it allows any value and declares no fields.
     pub(crate) fn says_nothing(self) -> bool {
         !self.builtin && self.node.as_object().is_some_and(serde_json::Map::is_empty)
     }
 
-    /// The schema of what stands under `key`: a declared field, or a value of a map.
+    /// The schema of the value under `key`: a declared field, or a value of a map.
     pub(crate) fn child(self, key: &str) -> Option<Self> {
         self.field(key).or_else(|| self.values())
     }
@@ -280,12 +280,12 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Whether an object is owned and replaced as one.
+    /// Whether an object is owned and replaced as a whole.
     pub(crate) fn is_atomic_object(self) -> bool {
         self.attribute("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic")
     }
 
-    /// How strategic merge treats this field: the strategies and the key of a list.
+    /// The strategic merge options of this field: the strategies and the key of a list.
     pub(crate) fn patch_strategy(self) -> (&'a str, Option<&'a str>) {
         let text = |key| self.attribute(key).and_then(Value::as_str);
         (

@@ -1,11 +1,11 @@
-//! Paths of fields, as errors name them.
+//! Paths of fields in error messages.
 
 use serde_json::Value;
 
 use super::Schema;
 use crate::error::{Fault, FieldError};
 
-/// A path as the original writes it: fields after dots, keys of maps in brackets.
+/// A path in the original's format: fields after dots, keys of maps in brackets.
 pub(super) fn shown_path(root: Schema<'_>, path: &str) -> String {
     let mut shown = String::new();
     let mut here = Some(root);
@@ -26,7 +26,7 @@ pub(super) fn shown_path(root: Schema<'_>, path: &str) -> String {
     shown
 }
 
-/// Whether the part that an error is about is as it was. A missing field is about the object that it is missing in.
+/// Whether the value of an error is unchanged. For a missing field this is the object that lacks it.
 pub(super) fn is_unchanged(error: &FieldError, old: &Value, new: &Value) -> bool {
     let path = match error.fault {
         Fault::Required => error.field.rsplit_once('.').map_or("", |(parent, _)| parent),

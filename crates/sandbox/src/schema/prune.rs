@@ -1,4 +1,4 @@
-//! Removing what a schema does not declare, and nulls that it does not allow.
+//! Removes fields that a schema does not declare, and nulls that it does not allow.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, unknown: &mut Vec<Str
                 }
             });
         }
-        // Whatever stands in the place of a scalar has no fields that are declared.
+        // An object instead of a scalar has no declared fields.
         Value::Object(map) if schema.shape() == Shape::Scalar && !schema.is_builtin() => {
             unknown.extend(map.keys().map(|key| join(path, key)));
         }
@@ -53,7 +53,7 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, unknown: &mut Vec<Str
     }
 }
 
-/// The metadata of an embedded resource is that of any other.
+/// The metadata of an embedded resource has the usual schema.
 fn embedded_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>) {
     if let Some(schema) = Schema::object_meta() {
         walk(schema, metadata, path, unknown);
@@ -63,7 +63,7 @@ fn embedded_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>
     }
 }
 
-/// Removes nulls where the schema allows none; a default may then take their place.
+/// Removes nulls that the schema does not allow; a default may replace them.
 pub(crate) fn nulls(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Object(map) if schema.shape() == Shape::Object => map.retain(|key, child| {
@@ -84,7 +84,7 @@ pub(crate) fn nulls(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
-/// A field below a path, as error messages write it.
+/// The path of a field below another path, in the format of error messages.
 pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()

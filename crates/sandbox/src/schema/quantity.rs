@@ -1,4 +1,4 @@
-//! The canonical form of resource quantities, which the API server gives to every quantity that it stores.
+//! The canonical form of resource quantities, in which the API server stores them.
 
 const BINARY: [(&str, u32); 6] = [
     ("Ki", 10),
@@ -20,10 +20,10 @@ const DECIMAL: [(&str, i32); 10] = [
     ("P", 15),
     ("E", 18),
 ];
-/// Numbers are held in billionths.
+/// Numbers are in billionths.
 const SCALE: i32 = 9;
 
-/// Rewrites a quantity with the largest suffix that needs no fraction; `None` if it is not one.
+/// Rewrites a quantity with the largest suffix that needs no fraction; `None` if it is not a quantity.
 pub(crate) fn canonical(text: &str) -> Option<String> {
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))

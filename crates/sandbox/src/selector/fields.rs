@@ -1,11 +1,11 @@
-//! Which fields can be selected by, and what they are in an object.
+//! The fields that field selectors support, and their values in an object.
 
 use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::resource::Resource;
 
-/// Fields of built-in kinds that can be selected by, beside name and namespace.
+/// Selectable fields of built-in kinds, in addition to name and namespace.
 const FIELDS: &[(&str, &[&str])] = &[
     (
         "/events",
@@ -49,7 +49,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Paths, wanted values, and whether each must be equal.
+/// Paths, values, and whether they must be equal.
 pub(super) fn parse(text: &str, resource: &Resource) -> Result<Vec<(String, String, bool)>, ApiError> {
     let mut fields = Vec::new();
     for term in text.split(',').filter(|term| !term.is_empty()) {
@@ -86,7 +86,7 @@ pub(super) fn parse(text: &str, resource: &Resource) -> Result<Vec<(String, Stri
     Ok(fields)
 }
 
-/// A field as selectors compare it.
+/// A field in the format of selectors.
 pub(super) fn value(object: &Value, path: &str) -> String {
     let found = path.split('.').try_fold(object, |value, key| value.get(key));
     match (found, path) {

@@ -1,4 +1,4 @@
-//! The language of label selectors.
+//! Parses label selectors.
 
 use crate::error::ApiError;
 use crate::lifecycle::is_label_key;

@@ -9,11 +9,11 @@ use self::labels::Requirement;
 use crate::error::ApiError;
 use crate::resource::Resource;
 
-/// What a list or a watch is restricted to. The default selects everything.
+/// The selector of a list or a watch. The default selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     labels: Vec<Requirement>,
-    /// Path, wanted value, whether it must be equal.
+    /// Path, value, whether it must be equal.
     fields: Vec<(String, String, bool)>,
 }
 
@@ -25,7 +25,7 @@ impl Selector {
         })
     }
 
-    /// A selector over labels alone, such as that of a webhook or a workload.
+    /// A selector for labels alone, such as that of a webhook or a workload.
     pub(crate) fn of_labels(selector: &Value) -> Self {
         let mut labels = Vec::new();
         for (key, value) in selector
@@ -68,7 +68,7 @@ impl Selector {
         }
     }
 
-    /// Only the object of this name, if its labels are selected. Fields may say the same, and nothing else.
+    /// Restricts the selector to the object of this name. Field selectors may repeat the name, but nothing else.
     pub(crate) fn named(mut self, name: &str) -> Result<Self, ApiError> {
         let own = ("metadata.name".to_owned(), name.to_owned(), true);
         if self.fields.is_empty() {

@@ -1,9 +1,9 @@
-//! Keeping the state on disk between runs: one file, to which every change is added before it is answered. A process that is
-//! killed loses none: what it has built elsewhere by then, such as roles in a database, always belongs to objects that are
-//! still there. (A machine that loses its power may lose the last ones: nothing is synced.)
+//! Keeps the state on disk between runs: every change is appended to one file before the response is sent. A kill loses
+//! no change: everything that an operator has created elsewhere by then, such as roles in a database, belongs to
+//! objects that still exist. (A power failure may lose the last changes: the file is not synced.)
 //!
-//! The first line is a revision; each of the others is a state of an object, `[revision, kind, key, object]`, or its end, with
-//! null for the object. At the start, and when it has grown a lot, the file is written anew.
+//! The first line is a revision. Each other line is a state of an object, `[revision, kind, key, object]`, or its
+//! deletion, with null for the object. The file is rewritten at the start, and when it has grown a lot.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::{Change, Expect, Inner, Store};
 use crate::private;
 
-/// By how many bytes the file may grow before it is written anew.
+/// Number of bytes that the file may grow before it is rewritten.
 const GROWTH: usize = 64 << 20;
 
-/// The file, to be added to.
+/// The open file.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Writes the file with what there is now.
+    /// Writes the file with the current state.
     fn begin(path: &Path, inner: &Inner) -> io::Result<Self> {
         let mut text = format!("{}\n", inner.revision);
         for (storage, kind) in &inner.kinds {
@@ -58,7 +58,7 @@ fn line(revision: u64, storage: &str, key: &str, object: Option<&[u8]>) -> Strin
 }
 
 impl Inner {
-    /// Writes a change down, if changes are.
+    /// Appends a change, if persistence is enabled.
     pub(super) fn note(&mut self, storage: &str, change: &Change) {
         let Some(mut journal) = self.journal.take() else {
             return;
@@ -77,8 +77,8 @@ impl Inner {
 }
 
 impl Store {
-    /// Takes the state over that the file holds, and keeps it there from now on. Revisions go on from where they were, so no
-    /// client sees one twice.
+    /// Loads the state from the file, and persists changes from now on. Revisions continue, so no client sees one
+    /// twice.
     pub(crate) fn keep(&self, path: &Path) -> io::Result<()> {
         if path.exists() {
             self.load(&std::fs::read_to_string(path)?)?;
@@ -91,7 +91,7 @@ impl Store {
     fn load(&self, text: &str) -> io::Result<()> {
         let mut objects = BTreeMap::new();
         let mut newest = 1;
-        // Whoever is killed while writing a line has answered nobody yet.
+        // If the process was killed while it wrote a line, it had not sent the response.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         for line in whole.lines() {
             match serde_json::from_str(line)? {

@@ -1,4 +1,4 @@
-//! The log of changes: what is recorded with every write, and what is forgotten.
+//! The log of changes: recording and compaction.
 
 use std::sync::Arc;
 

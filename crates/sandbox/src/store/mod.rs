@@ -1,6 +1,6 @@
-//! The objects, in memory: one revision counter over all kinds, a log of changes for each kind, and nothing
-//! else. Watches are cursors into the logs, so an event can be neither missed nor reordered; a list at an older
-//! revision is the present state with the newer changes undone.
+//! The objects in memory: one revision counter for all kinds, and a log of changes for each kind. Watches are cursors
+//! into the logs, so an event can be neither missed nor reordered. A list at an older revision is the current state
+//! with the newer changes undone.
 
 mod disk;
 mod log;
@@ -16,10 +16,10 @@ use log::in_namespace;
 pub(crate) use object::{Object, metadata_only, text};
 pub(crate) use watch::{Cursor, Feed};
 
-/// Changes that a kind's log keeps before the oldest ones are forgotten.
+/// Number of changes that the log of a kind keeps.
 const LOG: usize = 20_000;
 
-/// A change with the kind that it is of.
+/// A change with its kind.
 pub(crate) type KindChange = (Arc<str>, Change);
 
 /// One committed write.
@@ -27,9 +27,9 @@ pub(crate) type KindChange = (Arc<str>, Change);
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Arc<str>,
-    /// The state before, if there was one.
+    /// The state before, if the object existed.
     pub(crate) before: Option<Arc<Object>>,
-    /// The state after; for a deletion the last state, carrying the revision of the deletion.
+    /// The state after; for a deletion the last state, with the revision of the deletion.
     pub(crate) after: Arc<Object>,
     pub(crate) deleted: bool,
 }
@@ -38,34 +38,34 @@ pub(crate) struct Change {
 struct Kind {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
     log: VecDeque<Change>,
-    /// Changes up to this revision are forgotten.
+    /// Changes up to this revision have been dropped.
     compacted: u64,
 }
 
 #[derive(Debug)]
 struct Inner {
     revision: u64,
-    /// Before this revision nothing is known of any kind.
+    /// No changes of any kind are known before this revision.
     floor: u64,
     kinds: HashMap<Arc<str>, Kind>,
     /// The changes of all kinds, for the controllers.
     feed: VecDeque<KindChange>,
-    /// Where changes are kept between runs, if they are.
+    /// The file that persists changes, if there is one.
     journal: Option<disk::Journal>,
 }
 
-/// The revision asked for is no longer, or not yet, known.
+/// The requested revision is no longer, or not yet, known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutOfRange {
     Compacted,
     Future { current: u64 },
 }
 
-/// Somebody else was faster; holds the present state.
+/// Another writer was faster; contains the current state.
 #[derive(Debug)]
 pub(crate) struct Stale;
 
-/// What a write expects to find.
+/// The state that a write expects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expect {
     Absent,
@@ -75,18 +75,18 @@ pub(crate) enum Expect {
 #[derive(Debug)]
 pub(crate) struct Store {
     inner: Mutex<Inner>,
-    /// Tells the newest revision to watches and controllers.
+    /// Publishes the newest revision to watches and controllers.
     tick: tokio::sync::watch::Sender<u64>,
 }
 
-/// The objects of a list and the revision that they are the state of.
+/// The objects of a list and its revision.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     pub(crate) objects: Vec<(Arc<str>, Arc<Object>)>,
 }
 
-/// The key of an object inside its kind; orders as the original's storage does.
+/// The key of an object within its kind; sorts like the original's storage.
 pub(crate) fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
@@ -117,12 +117,12 @@ impl Store {
         self.lock().revision
     }
 
-    /// Follows the newest revision.
+    /// Subscribes to the newest revision.
     pub(crate) fn ticks(&self) -> tokio::sync::watch::Receiver<u64> {
         self.tick.subscribe()
     }
 
-    /// How many follow it.
+    /// The number of subscribers.
     pub(crate) fn watches(&self) -> u32 {
         u32::try_from(self.tick.receiver_count()).unwrap_or(u32::MAX)
     }
@@ -131,7 +131,7 @@ impl Store {
         self.lock().kinds.get(storage)?.objects.get(key).cloned()
     }
 
-    /// The present state of a kind, of one namespace or of all.
+    /// The current state of a kind, in one namespace or in all.
     pub(crate) fn list(&self, storage: &str, namespace: Option<&str>) -> Snapshot {
         let inner = self.lock();
         let objects = inner
@@ -192,7 +192,7 @@ impl Store {
         })
     }
 
-    /// Commits a new state. The object carries the new revision.
+    /// Commits a new state. The object has the new revision.
     pub(crate) fn put(
         &self,
         storage: &Arc<str>,
@@ -219,7 +219,7 @@ impl Store {
         Ok(after)
     }
 
-    /// Removes an object; what is left of it carries the revision of the removal.
+    /// Removes an object; the returned state has the revision of the removal.
     pub(crate) fn remove(&self, storage: &Arc<str>, key: &str, revision: u64) -> Result<Arc<Object>, Stale> {
         let mut inner = self.lock();
         let before = inner
@@ -238,7 +238,7 @@ impl Store {
         Ok(last)
     }
 
-    /// Forgets all changes so far: every watch that has not seen them gets 410.
+    /// Drops all changes so far: a watch that has not seen them gets 410.
     pub(crate) fn compact(&self) {
         let mut inner = self.lock();
         let revision = inner.revision;
@@ -278,7 +278,7 @@ impl Store {
         ))
     }
 
-    /// Changes of all kinds after `revision`; `None` if some of them are forgotten.
+    /// Changes of all kinds after `revision`; `None` if some of them have been dropped.
     fn all_changes(&self, revision: u64) -> Option<(Vec<KindChange>, u64)> {
         let inner = self.lock();
         let first = inner

@@ -1,12 +1,12 @@
-//! A stored object: its value, its revision, and its JSON in both forms that are watched, which is written once for
-//! all readers.
+//! A stored object: its value, its revision, and its JSON in both formats of watches, which is serialized once for all
+//! readers.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// One state of one object. It never changes.
+/// One immutable state of an object.
 #[derive(Debug)]
 pub(crate) struct Object {
     value: Value,
@@ -15,12 +15,12 @@ pub(crate) struct Object {
     metadata: OnceLock<Bytes>,
 }
 
-/// An object's JSON, as watches send it: a hundred watchers share one text.
+/// An object's JSON in the format of watches: a hundred watchers share one text.
 #[derive(Debug)]
 struct Written {
-    /// A whole event about a change.
+    /// A complete event about a change.
     event: Bytes,
-    /// Where in the event the kind and the version of the object end.
+    /// The offset in the event after the kind and the version of the object.
     tail: usize,
 }
 
@@ -36,7 +36,7 @@ impl Written {
         let mut write = |event: &mut Vec<u8>, key: &str, value: &Value| {
             event.push(separator);
             separator = b',';
-            // Writing text and values into memory cannot fail.
+            // Writing to memory cannot fail.
             let _ = serde_json::to_writer(&mut *event, key);
             event.push(b':');
             let _ = serde_json::to_writer(&mut *event, value);
@@ -74,7 +74,7 @@ impl Object {
         }
     }
 
-    /// An object that is shown and not stored, as after a dry run.
+    /// An object that is returned and not stored, as after a dry run.
     pub(crate) fn unsaved(value: Value) -> Self {
         Self {
             value,
@@ -96,7 +96,7 @@ impl Object {
         self.written.get_or_init(|| Written::new(&self.value))
     }
 
-    /// The event that tells a watch of a change to this state.
+    /// The event for a change to this state.
     pub(crate) fn modified_event(&self) -> Bytes {
         self.written().event.clone()
     }
@@ -113,7 +113,7 @@ impl Object {
         event.get(*tail..event.len() - AFTER.len()).unwrap_or_default()
     }
 
-    /// What the object says about itself, for those who asked for no more.
+    /// The metadata of the object, for clients that request only metadata.
     pub(crate) fn metadata_json(&self) -> &Bytes {
         self.metadata
             .get_or_init(|| metadata_only(&self.value).to_string().into())
@@ -150,7 +150,7 @@ impl Object {
     }
 }
 
-/// What an object says about itself, as an object.
+/// The metadata of an object, as a `PartialObjectMetadata`.
 pub(crate) fn metadata_only(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
@@ -163,8 +163,8 @@ pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     at(value, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What is at a pointer. Every watcher asks each object a few times where it belongs, and the library copies each step
-/// of a pointer twice to look for escapes, of which there are next to none.
+/// The value at a pointer. Every watcher evaluates a few pointers for each object, and the library copies each step of
+/// a pointer twice to look for escapes, which hardly ever occur.
 fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.contains('~') {
         return value.pointer(pointer);

@@ -1,4 +1,4 @@
-//! The store by itself.
+//! Unit tests of the store.
 
 use super::*;
 use serde_json::json;

@@ -1,10 +1,10 @@
-//! A watch: a cursor into the log of a kind that waits when it has seen everything.
+//! A watch: a cursor into the log of a kind that waits for new changes.
 
 use std::sync::Arc;
 
 use super::{Change, KindChange, OutOfRange, Store};
 
-/// A reader's place in the log of one kind.
+/// A reader's position in the log of one kind.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     store: Arc<Store>,
@@ -14,7 +14,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Reads what happens after `revision`.
+    /// Reads changes after `revision`.
     pub(crate) fn new(store: &Arc<Store>, storage: &Arc<str>, revision: u64) -> Self {
         Self {
             store: store.clone(),
@@ -43,7 +43,7 @@ impl Cursor {
         }
     }
 
-    /// The changes that are there now.
+    /// The changes that are available now.
     pub(crate) fn poll(&mut self) -> Result<Vec<Change>, OutOfRange> {
         let (changes, revision) = self.store.changes(&self.storage, self.seen)?;
         self.seen = revision;
@@ -51,7 +51,7 @@ impl Cursor {
     }
 }
 
-/// What a controller reads: the changes of all kinds.
+/// The changes of all kinds, for controllers.
 #[derive(Debug)]
 pub(crate) struct Feed {
     store: Arc<Store>,
@@ -69,7 +69,7 @@ impl Feed {
         }
     }
 
-    /// The next changes with their kinds. A reader that fell behind gets the whole present state instead.
+    /// The next changes with their kinds. A reader that fell behind gets the complete current state instead.
     pub(crate) async fn next(&mut self) -> Vec<KindChange> {
         loop {
             self.ticks.borrow_and_update();

@@ -1,10 +1,10 @@
-//! How long ago, as kubectl says it.
+//! Ages, in kubectl's format.
 
 use jiff::Timestamp;
 
 use crate::clock::Clock;
 
-/// The time since a timestamp; `<unknown>` if it is none.
+/// The time since a timestamp; `<unknown>` if the text is not one.
 pub(crate) fn since(time: &str, clock: &Clock) -> String {
     time.parse::<Timestamp>().map_or_else(
         |_| "<unknown>".to_owned(),
@@ -12,7 +12,7 @@ pub(crate) fn since(time: &str, clock: &Clock) -> String {
     )
 }
 
-/// A duration with as many units as matter.
+/// A duration with the significant units.
 pub(crate) fn human(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let pair = |big: i64, unit: &str, small: i64, rest: &str| {

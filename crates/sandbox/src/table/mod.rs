@@ -1,5 +1,5 @@
-//! Tables: what `kubectl get` prints. The columns of built-in kinds are the original's; those of custom
-//! resources come from their definition.
+//! Tables: the output of `kubectl get`. The columns of built-in kinds are the original's; those of custom resources
+//! come from their CRD.
 
 mod age;
 mod cells;
@@ -12,7 +12,7 @@ use crate::data;
 use crate::resource::Resource;
 use crate::store::metadata_only;
 
-/// Objects as a table. `include` says what each row carries: nothing, metadata or the whole object.
+/// Objects as a table. `include` selects the content of a row's object: none, metadata or the whole object.
 pub(crate) fn table(
     resource: &Resource,
     objects: &[&Value],
@@ -41,7 +41,7 @@ pub(crate) fn table(
     })
 }
 
-/// What a row carries of its object.
+/// The object in a row.
 fn carried(object: &Value, include: &str) -> Value {
     match include {
         "None" => Value::Null,
@@ -50,7 +50,7 @@ fn carried(object: &Value, include: &str) -> Value {
     }
 }
 
-/// A scale as a table: kubectl shows the subresource by it.
+/// A scale as a table, for kubectl's output of the subresource.
 pub(crate) fn of_scale(scale: &Value, include: &str, clock: &Clock) -> Value {
     let described = |schema: &str, field: &str| {
         let schema = data::schemas().get(schema);
@@ -158,8 +158,8 @@ fn custom_cell(column: &Column, object: &Value, clock: &Clock) -> Value {
     }
 }
 
-/// A path of kubectl's dialect as a standard one: names of other than letters and digits, which may hold escaped dots,
-/// are quoted.
+/// Converts a path from kubectl's dialect to a standard one: names with special characters, which may contain escaped
+/// dots, are quoted.
 fn standard(path: &str) -> String {
     let mut written = String::from("$");
     let mut rest = path;
@@ -185,7 +185,7 @@ fn standard(path: &str) -> String {
             }
             rest = after;
         } else {
-            // Everything in brackets is the same in both.
+            // Brackets are the same in both.
             let end = if letter == '[' {
                 rest.find(']').map_or(rest.len(), |end| end + 1)
             } else {

@@ -1,4 +1,4 @@
-//! kube-rs on the sandbox, in process and with the clock stopped.
+//! kube-rs on the sandbox, in process and with a paused clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,11 +1,11 @@
-//! Kinds of the tests' own.
+//! CRDs for the tests.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::Value;
 
-/// Defines a kind, and waits until it is served.
+/// Creates a CRD, and waits until it is served.
 pub(crate) async fn define(client: &kube::Client, crd: Value) {
     let crd: CustomResourceDefinition = serde_json::from_value(crd).unwrap();
     let name = crd.metadata.name.clone().unwrap();

@@ -1,4 +1,4 @@
-//! Faults on demand, and clients that live through them.
+//! Fault injection, and clients that survive the faults.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -82,7 +82,7 @@ async fn a_fault_of_watches_strikes_one_after_those_it_skips() {
     let events = async || send(&client, watch, &Value::Null).await.body;
     let count = |events: Value| events.as_array().map_or(1, Vec::len);
 
-    // One event is no list.
+    // A single event is not a list.
     faults.once(Match::verb("watch"), Effect::EndWatch(1));
     assert_eq!(count(events().await), 1);
     assert_eq!(count(events().await), 2, "only once");

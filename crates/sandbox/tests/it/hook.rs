@@ -1,4 +1,4 @@
-//! A webhook server for tests. What it answers depends on the path that it is called under.
+//! A webhook server for tests. Its answer depends on the path.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// Starts it; returns its URL and the certificate to trust.
+/// Starts it; returns its URL and its CA certificate.
 pub(crate) async fn start() -> (String, String) {
     let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -79,7 +79,7 @@ fn respond(path: &str, ask: &Value) -> Value {
         "/warn" => json!({"uid": ask["uid"], "allowed": true, "warnings": ["careful", "really"]}),
         "/other-uid" => json!({"uid": "other", "allowed": true}),
         "/echo" => deny(json!({"message": echo(ask).to_string()})),
-        // Refuses what is named bad.
+        // Rejects objects with the name bad.
         _ if ask["name"] == "bad" => json!({
             "uid": ask["uid"], "allowed": false, "warnings": ["think again"],
             "status": {"code": 422, "reason": "Invalid", "message": "bad is bad"},
@@ -88,7 +88,7 @@ fn respond(path: &str, ask: &Value) -> Value {
     }
 }
 
-/// What the webhook was asked, without what is never the same twice.
+/// The request to the webhook, without fields that always differ.
 fn echo(ask: &Value) -> Value {
     let mut ask = ask.clone();
     ask["uid"] = json!("");

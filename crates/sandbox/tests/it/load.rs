@@ -1,4 +1,4 @@
-//! Many watchers, many objects, many writes: nothing is missed and nothing is reordered.
+//! Many watchers, many objects, many writes: no event is missed or reordered.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 
 const WATCHERS: usize = 100;
 const OBJECTS: usize = 10_000;
-/// Each with objects of its own, so that the order of an object's values is known.
+/// Each has its own objects, so that the order of an object's values is known.
 const WRITERS: usize = 8;
-/// Objects that a writer writes in turn, and how often it does.
+/// Number of objects of a writer, and of its writes.
 const IN_TURN: usize = 25;
 const TURNS: usize = 5;
 const WRITES: usize = WRITERS * IN_TURN * TURNS;
@@ -27,14 +27,15 @@ fn name(number: usize) -> String {
     format!("o-{number}")
 }
 
-/// As fast as they go, over TLS; `make bench-sandbox` measures how fast that is.
+/// As fast as possible, over TLS; `make bench-sandbox` measures the speed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_watcher_sees_every_event_once_and_in_order() {
     let mut sandbox = Sandbox::builder().workloads(None).start().unwrap();
     sandbox.listen(0).await.unwrap();
     let api: Api<ConfigMap> = Api::default_namespaced(sandbox.client());
     let created = stream::iter(0..OBJECTS).map(async |number| {
-        // Only those that are written are watched: ten thousand objects for each of a hundred would be the test of a parser.
+        // Only objects that are written are watched: ten thousand objects for each of a hundred watchers would test the
+        // parser.
         let watched = if number < WRITERS * IN_TURN { "yes" } else { "no" };
         let object =
             json!({"metadata": {"name": name(number), "labels": {"watched": watched}}, "data": {"n": "0"}});
@@ -65,7 +66,7 @@ async fn every_watcher_sees_every_event_once_and_in_order() {
     }
 }
 
-/// A client with a connection of its own.
+/// A client with its own connection.
 async fn client(kubeconfig: &str) -> kube::Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
@@ -75,7 +76,7 @@ async fn client(kubeconfig: &str) -> kube::Client {
     kube::Client::try_from(config).unwrap()
 }
 
-/// Follows all writes as a controller does; fails when one is missed, doubled or out of order.
+/// Follows all writes as a controller does; fails when one is missed, duplicated or out of order.
 async fn follow(client: kube::Client, ready: Arc<Barrier>) {
     let config = watcher::Config::default().labels("watched=yes");
     let mut events = pin!(watcher(Api::<ConfigMap>::default_namespaced(client), config));
@@ -106,7 +107,7 @@ async fn follow(client: kube::Client, ready: Arc<Barrier>) {
     }
 }
 
-/// Somebody writes the same object without a pause: a patch, which starts again when it was overtaken, ends all the same.
+/// Another writer changes the same object continuously: a patch, which retries on conflicts, still finishes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_writer_does_not_starve_another() {
     let sandbox = Sandbox::builder().workloads(None).start().unwrap();

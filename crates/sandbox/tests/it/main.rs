@@ -1,4 +1,4 @@
-//! The sandbox, tested from outside: by the answers of a real API server, by kube-rs and by kubectl.
+//! Integration tests of the sandbox: with the answers of a real API server, with kube-rs and with kubectl.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// The kubeconfig of the real cluster that was started for this run, if it has one.
+/// The kubeconfig of the real cluster of this run, if it has one.
 pub(crate) fn kubeconfig() -> Option<OsString> {
     if std::env::var("STANCHION_TEST_CLUSTER").as_deref() != Ok("real") {
         return None;

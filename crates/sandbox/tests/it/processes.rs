@@ -1,4 +1,4 @@
-//! Workloads whose image is mapped to a local command: they really run, with their environment.
+//! Workloads whose image is mapped to a local command: they run as processes, with their environment.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, ListParams, LogParams, PostParams};
 use serde_json::{Value, json};
 use stanchion_sandbox::Sandbox;
 
-/// Asks again until there is an answer.
+/// Repeats until there is a result.
 async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
     let answer = async {
         loop {
@@ -52,7 +52,7 @@ async fn a_mapped_image_runs_with_its_environment() {
         .await
         .unwrap();
 
-    // Without its Secret it does not start, and says why.
+    // Without its Secret it does not start, and reports why.
     let name = eventually("a pod that says what it misses", || async {
         let pod = pods.list(&ListParams::default()).await.unwrap().items.pop()?;
         let why = pod.status?.message?;

@@ -1,11 +1,11 @@
-//! Requests as they are on the wire, for what typed clients cannot say.
+//! Raw requests, for what typed clients cannot express.
 
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// What came back: a body of several lines is a list, and one that is not JSON is text.
+/// The response: a body of several lines is a list, and one that is not JSON is text.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -18,7 +18,7 @@ pub(crate) async fn send(client: &kube::Client, request: &str, body: &Value) -> 
     send_with(client, request, body, &[]).await
 }
 
-/// Sends a request with more headers.
+/// Sends a request with additional headers.
 pub(crate) async fn send_with(
     client: &kube::Client,
     request: &str,

@@ -1,4 +1,4 @@
-//! Requests that no typed client makes, or whose headers matter.
+//! Requests that no typed client sends, or whose headers matter.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
@@ -144,7 +144,7 @@ async fn impersonation_needs_the_right_to_each_part() {
             "system:authenticated"
         ])
     );
-    // The rights of a role in one namespace are no rights in another one, nor of the whole cluster.
+    // Permissions of a role in one namespace do not apply to another one, nor to the whole cluster.
     for headers in [
         &[("impersonate-user", "system:serviceaccount:kube-system:robot")][..],
         &[("impersonate-user", "adam")],

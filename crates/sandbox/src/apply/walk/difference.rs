@@ -1,4 +1,4 @@
-//! What differs between two values.
+//! The difference between two values.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ impl Difference {
             Some(Value::Array(list)) => list.is_empty(),
             _ => true,
         };
-        // A null stands for an empty container of whatever the other side is.
+        // A null represents an empty container of the other side's type.
         let same_shape =
             some.is_object() == other.is_object() && some.is_array() == other.is_array() || other.is_null();
         if is_leaf(schema, some) || !same_shape || (empty(old) && empty(new)) {

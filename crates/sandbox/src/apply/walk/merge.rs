@@ -1,4 +1,4 @@
-//! An applied configuration merged into an object, and owned fields taken out of it.
+//! Merges an applied configuration into an object, and removes owned fields from it.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub(crate) fn merge(schema: At<'_>, old: Option<&Value>, new: Option<&Value>) ->
     merge_list(schema, old, new)
 }
 
-/// Items keep the order of the configuration; items that it does not name stay near their neighbours.
+/// Items keep the order of the configuration; items that it does not contain stay near their neighbours.
 fn merge_list(schema: At<'_>, old: &Value, new: &Value) -> Value {
     let (before, after) = (elements(schema, Some(old)), elements(schema, Some(new)));
     let find =
@@ -77,7 +77,7 @@ fn merge_list(schema: At<'_>, old: &Value, new: &Value) -> Value {
     Value::Array(merged)
 }
 
-/// Takes the fields of a set out of a value. A container that is emptied becomes null, which is still there.
+/// Removes the fields of a set from a value. A container that becomes empty is set to null.
 pub(crate) fn remove(schema: At<'_>, value: &Value, set: &Set) -> Value {
     if is_leaf(schema, value) {
         return value.clone();

@@ -1,5 +1,5 @@
-//! The four walks of server-side apply over typed values: which fields a value has, what differs between two,
-//! how an applied configuration is merged into an object, and how owned fields are taken out of it.
+//! The four traversals of server-side apply over typed values: list the fields of a value, compare two values, merge an
+//! applied configuration into an object, and remove owned fields from it.
 
 mod difference;
 mod merge;
@@ -14,10 +14,10 @@ pub(crate) use merge::{merge, remove};
 use super::set::{Element, Set};
 use crate::schema::{ListType, Schema, Shape};
 
-/// The schema at a place, if one is known; without it maps are merged and lists are atomic.
+/// The schema at a path, if it is known. Without it maps are merged and lists are atomic.
 type At<'a> = Option<Schema<'a>>;
 
-/// What is owned and merged as one.
+/// Whether a value is owned and merged as a whole.
 fn is_leaf(schema: At<'_>, value: &Value) -> bool {
     match value {
         Value::Object(_) => {
@@ -40,7 +40,7 @@ fn items(schema: At<'_>) -> At<'_> {
     schema.and_then(Schema::items)
 }
 
-/// The items of a list that is a set or a map, each with its identity, in order.
+/// The items of a list of type set or map, each with its identity, in order.
 pub(super) fn elements<'v>(schema: At<'_>, value: Option<&'v Value>) -> Vec<(Element, &'v Value)> {
     let kind = list_type(schema);
     let list = value.and_then(Value::as_array).into_iter().flatten();

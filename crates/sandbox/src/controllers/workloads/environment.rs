@@ -1,12 +1,11 @@
-//! The environment of a container that really runs, as its pod describes it: plain values, Secrets, `ConfigMaps`, fields
-//! of the pod.
+//! The environment of a container that runs as a process: plain values, Secrets, `ConfigMaps`, fields of the pod.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::store::{self, Object, Store, text};
 
-/// The environment of a container, or the first thing that it needs and that is not there.
+/// The environment of a container, or the first missing object that it needs.
 pub(super) fn environment(
     store: &Store,
     pod: &Object,
@@ -36,7 +35,7 @@ pub(super) fn environment(
     Ok(variables)
 }
 
-/// Writes the values of variables where a text says `$(NAME)`. What is not known stays as it is, and `$$` is a `$`.
+/// Replaces `$(NAME)` with the values of variables. Unknown names stay, and `$$` becomes `$`.
 pub(super) fn expand(text: &str, known: &[(String, String)]) -> String {
     let (mut expanded, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('$') {
@@ -48,7 +47,7 @@ pub(super) fn expand(text: &str, known: &[(String, String)]) -> String {
                 after
             }
             (None, Some((name, after))) => {
-                // The last one of a name wins.
+                // The last variable of a name wins.
                 match known.iter().rev().find(|(known, _)| known == name) {
                     Some((_, value)) => expanded.push_str(value),
                     None => expanded.extend(["$(", name, ")"]),

@@ -1,4 +1,4 @@
-//! Jobs: pods that come to their end.
+//! Jobs: pods that run to completion.
 
 use std::sync::Arc;
 

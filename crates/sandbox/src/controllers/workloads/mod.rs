@@ -1,6 +1,6 @@
-//! Simulated workloads: Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets` and Jobs make pods, and pods become
-//! what their image's name says. No container runs, and nothing claims that one did; but images can be mapped to
-//! local commands, which then run as processes.
+//! Simulated workloads: Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets` and Jobs create pods, and the image
+//! name of a pod decides its state. No container runs, and no status claims that one did. Images can be mapped to local
+//! commands, which then run as processes.
 
 mod deployment;
 mod environment;
@@ -35,19 +35,19 @@ const STATEFUL_SETS: &str = "apps/statefulsets";
 const DAEMON_SETS: &str = "apps/daemonsets";
 const JOBS: &str = "batch/jobs";
 
-/// How workloads are simulated.
+/// Options of the simulation.
 #[derive(Debug, Clone)]
 pub(crate) struct Workloads {
     /// How long a pod takes to become ready.
     pub(crate) pod_start: Duration,
-    /// Images that are really run.
+    /// Images that run as local commands.
     pub(crate) commands: Vec<Mapping>,
 }
 
-/// An object to look at, by kind and key.
+/// An object to reconcile, by kind and key.
 type Item = (&'static str, String);
 
-/// A workload controller: acts, and comes back to an object later.
+/// The workload controller: acts, and requeues objects.
 struct Simulation {
     actor: Actor,
     pod_start: Duration,
@@ -139,7 +139,7 @@ impl Simulation {
         }
     }
 
-    /// Comes back to an object after some time.
+    /// Requeues an object after some time.
     fn return_to(&mut self, storage: &'static str, object: &Object, after: Duration) {
         let (later, key) = (
             self.later.clone(),
@@ -170,7 +170,7 @@ impl Simulation {
     }
 }
 
-/// The reference that makes an object its owner's.
+/// The owner reference to an owner.
 fn owned_by(owner: &Object) -> Value {
     json!([{
         "apiVersion": owner.text("/apiVersion"), "kind": owner.text("/kind"), "name": owner.name(),
@@ -221,7 +221,7 @@ fn number(object: &Object, pointer: &str) -> i64 {
         .unwrap_or_default()
 }
 
-/// A short name for a template, the same for the same template.
+/// A short hash of a template.
 fn hash(template: &Value) -> String {
     const LETTERS: &[u8] = b"bcdf456789ghjklmnpqrstvwxz2";
     let mut state: u64 = 0xcbf2_9ce4_8422_2325;
@@ -234,7 +234,7 @@ fn hash(template: &Value) -> String {
         .collect()
 }
 
-/// Sets a number in a status; zero is not written, as in the original.
+/// Sets a number in a status; zero is omitted, as in the original.
 fn put(status: &mut Value, key: &str, value: i64) {
     if let Some(map) = status.as_object_mut() {
         if value == 0 {

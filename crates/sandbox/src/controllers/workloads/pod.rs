@@ -1,4 +1,4 @@
-//! Pods: what their images say becomes of them, once they are on the node.
+//! Pods: once they are scheduled, their image names decide their state.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint};
 use crate::store::{Object, text};
 
-/// How a container fares, by the name of its image.
+/// What happens to a container, by the name of its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Runs,
@@ -78,7 +78,7 @@ impl Simulation {
             return Ok(());
         }
         if pod.text("/spec/nodeName").is_empty() {
-            // Pods of another scheduler wait for it.
+            // Pods with another scheduler wait for it.
             let ours = pod.text("/spec/schedulerName") == "default-scheduler";
             return if ours { self.schedule(pod).await } else { Ok(()) };
         }
@@ -110,7 +110,7 @@ impl Simulation {
     fn has_waited(&self, pod: &Object) -> bool {
         let started = pod.text("/status/startTime").parse::<jiff::Timestamp>();
         started.is_ok_and(|started| {
-            // The start time is cut to whole seconds, so this never says "not yet" for ever.
+            // The start time is cut to whole seconds, so this cannot wait forever.
             self.actor
                 .server
                 .clock
@@ -137,7 +137,7 @@ impl Simulation {
             .await
     }
 
-    /// What happens when the containers start.
+    /// Sets the state when the containers start.
     pub(super) async fn begin(&self, pod: &Object) -> Result<(), ApiError> {
         let now = self.actor.server.clock.seconds();
         if pod.text("/spec/restartPolicy") == "Never" && fates(pod).any(|fate| fate == Fate::Crashes) {
@@ -199,7 +199,7 @@ impl Simulation {
         .await
     }
 
-    /// A pod that is not restarted crashes once and for all.
+    /// A pod that is not restarted fails for good.
     pub(super) async fn crash_once(&self, pod: &Object, now: &str) -> Result<(), ApiError> {
         let containers = pod
             .value()
@@ -224,7 +224,7 @@ impl Simulation {
         .await
     }
 
-    /// The pods of a Job come to their end.
+    /// Completes the pods of a Job.
     pub(super) async fn finish(&self, pod: &Object) -> Result<(), ApiError> {
         let now = self.actor.server.clock.seconds();
         self.set_status(pod, |status| {

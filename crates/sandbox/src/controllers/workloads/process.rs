@@ -1,5 +1,5 @@
-//! Containers that really run: an image that is mapped to a local command is started as a process, with the
-//! environment that the pod describes. Everything else stays simulated.
+//! Containers that run as processes: an image that is mapped to a local command is started with the environment of the
+//! pod. All other containers are simulated.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -16,13 +16,13 @@ use super::{PODS, Simulation};
 use crate::error::ApiError;
 use crate::store::{self, Object, text};
 
-/// Lines that are kept of what a process says.
+/// Number of output lines that are kept.
 const KEPT: usize = 1_000;
-/// How long it takes until a process is started again.
+/// Delay before a process is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Runs its arguments as a command, until that ends or nobody holds the other end of its input any more: the sandbox
-/// may be killed, and then no destructor of ours runs.
+/// Runs its arguments as a command, until the command ends or the other end of its input is closed: the sandbox may be
+/// killed, and then no destructor runs.
 const SUPERVISOR: &str = r#"
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -35,18 +35,18 @@ kill "$listener" 2>/dev/null
 exit "$status"
 "#;
 
-/// A part of an image's name, and the command that stands for such images.
+/// A part of an image's name, and the command for such images.
 pub(crate) type Mapping = (String, Vec<String>);
 
-/// Of whom a log is: the uid of a pod, and a container of it.
+/// The source of a log: the uid of a pod, and a container name.
 type Speaker = (String, String);
 
-/// What processes have said.
+/// The output of processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Logs(Arc<Mutex<HashMap<Speaker, Vec<String>>>>);
 
 impl Logs {
-    /// What the process of a container has said; `None` if none ran.
+    /// The output of a container's process; `None` if it has none.
     pub(crate) fn of(&self, pod: &str, container: &str) -> Option<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&(pod.to_owned(), container.to_owned()))
@@ -75,16 +75,16 @@ fn command<'m>(commands: &'m [Mapping], container: &Value) -> Option<&'m [String
     Some(&mapping.1)
 }
 
-/// The processes of one pod; they end with the value.
+/// The processes of one pod. Dropping the value ends them.
 #[derive(Debug)]
 pub(super) struct Running {
     code: Arc<OnceLock<i32>>,
-    /// Held for its end: the tasks that own the processes wait for it.
+    /// Dropping it ends the tasks that own the processes.
     _stop: Vec<oneshot::Sender<()>>,
 }
 
 impl Simulation {
-    /// Sees to a pod whose containers are processes. `false` if it has none.
+    /// Reconciles a pod whose containers are processes. Returns false if it has none.
     pub(super) async fn run_processes(&mut self, pod: &Arc<Object>) -> Result<bool, ApiError> {
         let containers = pod.value().pointer("/spec/containers").and_then(Value::as_array);
         let is_mapped = |container: &&Value| command(&self.commands, container).is_some();
@@ -126,7 +126,7 @@ impl Simulation {
         Ok(true)
     }
 
-    /// What follows from the end of a process.
+    /// Handles the exit of a process.
     async fn ended(&mut self, pod: &Object, code: i32) -> Result<(), ApiError> {
         if pod.text("/spec/restartPolicy") == "Always" {
             self.set_alive(pod, false).await?;

@@ -1,4 +1,4 @@
-//! `ReplicaSets` and `DaemonSets`: so many pods of one template.
+//! `ReplicaSets` and `DaemonSets`: a number of pods from one template.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn told<'m>(reason: &'static str, message: &'m str) -> Told<'m> {
 }
 
 impl Simulation {
-    /// Brings the number of pods to what is wanted, and returns those that are left.
+    /// Creates or deletes pods up to the wanted number, and returns the remaining ones.
     pub(super) async fn keep(&self, owner: &Object, wanted: i64) -> Result<Vec<Arc<Object>>, ApiError> {
         let mut pods: Vec<Arc<Object>> = self
             .controlled(PODS, owner)
@@ -34,7 +34,7 @@ impl Simulation {
             let message = format!("Created pod: {}", text(&pod, "/metadata/name"));
             self.tell(owner, told("SuccessfulCreate", &message)).await;
         }
-        // Pods that are not ready go first.
+        // Pods that are not ready are deleted first.
         pods.sort_by_key(|pod| is_ready(pod));
         for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
             self.actor.delete(PODS, pod, &DeleteOptions::background()).await?;

@@ -1,4 +1,4 @@
-//! Onto the one node, or why not.
+//! Schedules pods to the one node, or reports why not.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::handlers::Endpoint;
 use crate::store::{self, Object};
 
-/// The node.
+/// The name of the node.
 pub(crate) const NODE: &str = "simulated";
 
 impl Simulation {
@@ -44,7 +44,7 @@ impl Simulation {
         self.announce(pod, false, "Scheduled", &message).await
     }
 
-    /// Why the pod cannot be there, in the scheduler's words.
+    /// Why the pod does not fit, with the scheduler's message.
     fn hindrance(&self, pod: &Object) -> Option<&'static str> {
         if !self.has_labels(pod) {
             return Some(
@@ -56,7 +56,7 @@ impl Simulation {
             .then_some("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
     }
 
-    /// Whether the node has the labels that the pod asks for.
+    /// Whether the node has the labels that the pod selects.
     fn has_labels(&self, pod: &Object) -> bool {
         let node = self.actor.store().get("/nodes", &store::key("", NODE));
         let selector = pod

@@ -1,4 +1,4 @@
-//! `StatefulSets`: pods with names and claims, one after the other.
+//! `StatefulSets`: pods with stable names and claims, in order.
 
 use std::sync::Arc;
 

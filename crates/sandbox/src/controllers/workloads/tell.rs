@@ -6,7 +6,7 @@ use super::super::actor::note;
 use super::Simulation;
 use crate::store::Object;
 
-/// Who tells what.
+/// An Event of a component.
 pub(super) struct Told<'a> {
     pub(super) by: &'static str,
     pub(super) warning: bool,
@@ -15,7 +15,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Simulation {
-    /// Writes an Event about an object. What cannot be told is not worth a failure.
+    /// Writes an Event about an object. Failures are ignored.
     pub(super) async fn tell(&self, about: &Object, told: Told<'_>) {
         let Told {
             by,

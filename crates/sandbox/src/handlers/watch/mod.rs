@@ -1,5 +1,5 @@
-//! Watches: the state so far, if asked for, and then every change, in order, until the client or the time is
-//! at its end.
+//! Watches: the initial state, if requested, and then every change in order, until the client or the timeout ends the
+//! watch.
 
 mod view;
 
@@ -27,9 +27,9 @@ use crate::store::{Change, Cursor, OutOfRange};
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// What a watch leaves to each of the others before it sends again. An event to a hundred watches is a hundred pieces of
-/// work: when many follow each other, they are sent several at a time. Few watches, or an event after a while, wait for
-/// nothing.
+/// The pause of a watch, per open watch, before it sends again. An event for a hundred watches is a hundred pieces of
+/// work, so events that follow each other closely are sent in batches. With few watches, or for a single event, there
+/// is no noticeable pause.
 const SHARE: Duration = Duration::from_micros(50);
 
 /// A running watch.
@@ -41,15 +41,15 @@ struct Running {
     ends: Instant,
     next_bookmark: Instant,
     lag: Option<Duration>,
-    /// When it may send again.
+    /// When the watch may send again.
     rested: Instant,
-    /// Events until a fault ends this watch.
+    /// Number of events until a fault ends this watch.
     left: Option<usize>,
     failed: bool,
 }
 
 impl Running {
-    /// Waits until it may send again, and adds what has come meanwhile.
+    /// Waits until the watch may send again, and adds new changes.
     async fn rest(&mut self, changes: Result<Vec<Change>, OutOfRange>) -> Result<Vec<Change>, OutOfRange> {
         let mut changes = changes?;
         if Instant::now() < self.rested {
@@ -116,7 +116,7 @@ pub(crate) fn watch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiErro
         .map(|_| call.query.flag("sendInitialEvents"));
     check_initial(call, initial)?;
     if !call.query.text("continue").is_empty() {
-        // In the words of the original, which means something else.
+        // The original's message, which describes another rule.
         let detail = "resourceVersionMatch is forbidden when continue is provided";
         return Err(list::refused(&[FieldError::forbidden(
             "resourceVersionMatch",

@@ -1,4 +1,4 @@
-//! What one watch shows to its client: which changes, and in which form.
+//! Which changes a watch sends, and in which format.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::store::{Change, Object};
 use crate::table;
 
-/// What one watch shows to its client.
+/// The selection and the format of one watch.
 pub(super) struct View {
     pub(super) server: Arc<Server>,
     pub(super) resource: Arc<Resource>,
@@ -33,7 +33,7 @@ impl View {
             && self.selector.matches(object.value())
     }
 
-    /// The event of a change, if this watch may see it; a selector turns changes into comings and goings.
+    /// The event of a change, if this watch selects it. With a selector, a change can become an addition or a deletion.
     pub(super) fn event(&self, change: &Change) -> Option<Bytes> {
         let before = change
             .before
@@ -50,7 +50,7 @@ impl View {
             && !change.deleted
             && let Some(before) = &change.before
         {
-            // It left the selection: the client sees its last selected state, at the revision of the change.
+            // The object left the selection: the client gets its last selected state, with the revision of the change.
             let last = Object::new(before.value().clone(), change.revision);
             return Some(self.frame(kind, &last));
         }

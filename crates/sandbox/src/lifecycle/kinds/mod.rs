@@ -1,4 +1,4 @@
-//! What is special about some built-in kinds when they are created or changed.
+//! Special behaviour of some built-in kinds on creation and change.
 
 mod pod;
 mod service;
@@ -10,10 +10,10 @@ use crate::error::FieldError;
 use crate::resource::Resource;
 use crate::store::{Object, Store, text};
 
-/// Holds a claim while a pod uses it.
+/// Protects a claim while a pod uses it.
 pub(crate) const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
-/// When an object is read from a request.
+/// After an object is read from a request.
 pub(crate) fn read(resource: &Resource, object: &mut Value) {
     match &*resource.storage {
         "/secrets" => string_data(object),
@@ -95,7 +95,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// An address that a client has chosen for a Service and another one has.
+/// The error for a Service address that another Service already has.
 pub(crate) fn taken_address(store: &Store, resource: &Resource, object: &Value) -> Vec<FieldError> {
     if &*resource.storage == "/services" {
         service::taken_address(store, object).into_iter().collect()
@@ -104,7 +104,7 @@ pub(crate) fn taken_address(store: &Store, resource: &Resource, object: &Value) 
     }
 }
 
-/// What an update brings along that is not stored, or keeps without being told.
+/// Fields that an update does not store, or keeps implicitly.
 pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
     match &*resource.storage {
         "/services" => {
@@ -145,7 +145,7 @@ pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
     }
 }
 
-/// A version that is stored from now on is one that objects may be in.
+/// The storage version becomes one of the stored versions.
 fn stored_version(definition: &mut Value) {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let mut stored = versions
@@ -162,7 +162,7 @@ fn stored_version(definition: &mut Value) {
     }
 }
 
-/// How long a deleted object stays; only pods that run somewhere do.
+/// The grace period of a deleted object. Only scheduled pods have one.
 pub(crate) fn grace_seconds(resource: &Resource, object: &Object, asked: Option<i64>) -> i64 {
     if &*resource.storage != "/pods" || object.text("/spec/nodeName").is_empty() {
         return 0;
@@ -177,7 +177,7 @@ pub(crate) fn grace_seconds(resource: &Resource, object: &Object, asked: Option<
     asked.or(own).unwrap_or(30).max(0)
 }
 
-/// `stringData` is for writing only.
+/// `stringData` is write-only.
 fn string_data(object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     let Some(Value::Object(plain)) = map.shift_remove("stringData") else {
@@ -197,7 +197,7 @@ fn finalizer(object: &mut Value, name: &str) {
     }
 }
 
-/// What a namespace waits for before it goes: others', and always that of its own controller.
+/// The finalizers in the spec of a namespace: those of others, and always Kubernetes' own.
 fn inner_finalizer(namespace: &mut Value) {
     let given = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
     let mut list = given.cloned().unwrap_or_default();
@@ -213,7 +213,7 @@ fn absent(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// A Job finds its pods by its own uid.
+/// A Job selects its pods by its own uid.
 fn job(object: &mut Value) {
     object["status"] = json!({});
     if object.pointer("/spec/manualSelector") == Some(&json!(true)) {

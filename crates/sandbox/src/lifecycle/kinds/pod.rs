@@ -1,11 +1,11 @@
-//! Pods: how good their service is, and what they put up with.
+//! Pods: quality of service class and tolerations.
 
 use serde_json::{Value, json};
 
 use super::absent;
 use crate::store::text;
 
-/// The class that follows from requests and limits.
+/// The quality of service class, from requests and limits.
 pub(super) fn quality(pod: &Value) -> &'static str {
     let containers: Vec<&Value> = pod
         .pointer("/spec/containers")

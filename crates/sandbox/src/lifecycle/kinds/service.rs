@@ -1,4 +1,4 @@
-//! Services get addresses and ports.
+//! Assigns addresses and ports to Services.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +12,7 @@ use crate::store::{Store, text};
 static ADDRESS: AtomicU32 = AtomicU32::new(11);
 static NODE_PORT: AtomicU32 = AtomicU32::new(30_001);
 
-/// Nobody gets an address twice.
+/// An address cannot be used twice.
 pub(super) fn taken_address(store: &Store, object: &Value) -> Option<FieldError> {
     let address = text(object, "/spec/clusterIP");
     if matches!(address, "" | "None") || text(object, "/spec/type") == "ExternalName" {
@@ -26,7 +26,7 @@ pub(super) fn taken_address(store: &Store, object: &Value) -> Option<FieldError>
     taken.then(|| FieldError::invalid("spec.clusterIPs", &json!([address]), detail))
 }
 
-/// What a Service had because of its type goes with the type, unless the change sets it anew.
+/// Fields that depend on the type of a Service are removed with the type, unless the change sets them.
 pub(super) fn change_of_type(old: &Value, new: &mut Value) {
     let (before, now) = (text(old, "/spec/type"), text(new, "/spec/type").to_owned());
     let lost: &[&str] = match (before, now.as_str()) {
@@ -64,7 +64,7 @@ pub(super) fn change_of_type(old: &Value, new: &mut Value) {
     }
 }
 
-/// Fills in what was not chosen.
+/// Sets the fields that the client left out.
 pub(super) fn complete(object: &mut Value) {
     let kind = text(object, "/spec/type").to_owned();
     if kind == "ExternalName" {

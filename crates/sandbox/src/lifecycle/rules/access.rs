@@ -8,7 +8,7 @@ use crate::store::text;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A rule is about resources or about paths, and paths belong to no namespace.
+/// A rule contains resources or paths, and paths are only allowed in cluster roles.
 pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Vec<FieldError>) {
     for (at, rule) in items(object, "rules", "/rules") {
         let list = |key: &str| {
@@ -49,7 +49,7 @@ pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Vec<FieldError
     }
 }
 
-/// The role of a binding, and those who get it.
+/// The role and the subjects of a binding.
 pub(super) fn binding(object: &Value, errors: &mut Vec<FieldError>) {
     let group = text(object, "/roleRef/apiGroup");
     one_of("roleRef.apiGroup", group, &[GROUP], errors);
@@ -69,11 +69,12 @@ pub(super) fn binding(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What an event is about, and who says it. The newer of its two faces asks for more, and never changes but in its series.
+/// The subject and the reporter of an event. The newer version requires more fields, and only its series may change.
 pub(super) fn event(object: &Value, old: Option<&Value>, is_new: bool, errors: &mut Vec<FieldError>) {
     let namespace = text(object, "/involvedObject/namespace");
     let own = text(object, "/metadata/namespace");
-    // Objects of no namespace are told of in the default one. Events with a time may be about any other namespace.
+    // Events about cluster-scoped objects are in the default namespace. Events with a time may be about any other
+    // namespace.
     let is_fine = match (namespace, text(object, "/eventTime")) {
         ("", "") => own == "default",
         ("", _) => matches!(own, "default" | "kube-system"),
@@ -103,7 +104,7 @@ pub(super) fn event(object: &Value, old: Option<&Value>, is_new: bool, errors: &
     }
 }
 
-/// What an update of an event leaves alone.
+/// The immutable fields of an event.
 const FIXED: [&str; 8] = [
     "involvedObject",
     "reason",

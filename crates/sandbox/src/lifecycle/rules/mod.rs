@@ -1,5 +1,5 @@
-//! What the fields of built-in kinds may hold, as a table: the mistakes that people make, in the words of the
-//! original. Whatever is not listed here is not checked.
+//! Validation rules for the fields of built-in kinds, as a table: common mistakes, with the original's messages.
+//! Everything that is not listed here is not checked.
 
 mod access;
 mod networking;
@@ -21,7 +21,7 @@ use crate::store::text;
 const PROTOCOLS: Rule = Rule::OneOf(&["SCTP", "TCP", "UDP"]);
 const NOT_NEGATIVE: Rule = Rule::AtLeast(0);
 
-/// Storage, path (`[]` stands for every item), rule.
+/// Storage, path (`[]` matches every item), rule.
 const RULES: &[(&str, &str, Rule)] = &[
     (
         "/services",
@@ -91,7 +91,7 @@ const RULES: &[(&str, &str, Rule)] = &[
     ),
 ];
 
-/// Rules about pods, wherever they are described.
+/// Rules for pod specs, in pods and in templates.
 const PODS: &[(&str, Rule)] = &[
     ("restartPolicy", Rule::OneOf(&["Always", "OnFailure", "Never"])),
     ("volumes", Rule::Unique("name")),
@@ -108,7 +108,7 @@ const PODS: &[(&str, Rule)] = &[
     ("initContainers[].env[].name", Rule::Required("")),
 ];
 
-/// Where a kind describes its pods.
+/// The path of a kind's pod spec.
 pub(super) fn pod_spec(storage: &str) -> Option<&'static str> {
     match storage {
         "/pods" => Some("spec"),
@@ -120,7 +120,7 @@ pub(super) fn pod_spec(storage: &str) -> Option<&'static str> {
     }
 }
 
-/// Every listed mistake in an object, or in a change of one.
+/// All errors of an object, or of a change.
 pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let storage = &*resource.storage;
     let mut errors = Vec::new();
@@ -130,7 +130,7 @@ pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     }
     if let Some(root) = pod_spec(storage) {
         for (path, rule) in PODS {
-            // What restarts a job is a rule of its own.
+            // Jobs have their own rule for the restart policy.
             if *path == "restartPolicy" && root != "spec" {
                 continue;
             }

@@ -47,7 +47,7 @@ pub(super) fn ingress(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The name of a host, or of all hosts of a domain.
+/// A host name, with or without a wildcard.
 fn host(at: &str, name: &str, errors: &mut Vec<FieldError>) {
     let Some(rest) = name.strip_prefix('*') else {
         return subdomain(at, name, errors);
@@ -77,7 +77,7 @@ fn paths(at: &str, http: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A path must be what its type takes.
+/// A path must match its type.
 fn path(at: &str, item: &Value, errors: &mut Vec<FieldError>) {
     const SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
     let kind = text(item, "/pathType");
@@ -261,7 +261,7 @@ fn peer(at: &str, peer: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// An address and how many of its bits count.
+/// An address and its prefix length.
 fn cidr(text: &str) -> Option<(u128, u32, bool)> {
     let (address, bits) = text.split_once('/')?;
     let bits: u32 = bits.parse().ok()?;

@@ -1,18 +1,18 @@
-//! Rules about how the parts of an object fit together, which no single field can break.
+//! Rules that involve several fields of an object.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::{Fault, FieldError};
 use crate::store::text;
 
-/// Secrets of some types must have some keys.
+/// The required keys of some types of Secrets.
 const SECRET_KEYS: &[(&str, &[&str])] = &[
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
     ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
 ];
 
-/// What a volume can be made of, in the order in which the original looks at it.
+/// The sources of a volume, in the order of the original's checks.
 const VOLUMES: [&str; 12] = [
     "emptyDir",
     "hostPath",
@@ -28,7 +28,7 @@ const VOLUMES: [&str; 12] = [
     "image",
 ];
 
-/// What the parts of a pod say about each other.
+/// References within a pod.
 pub(super) fn references(at: &str, pod: &Value, errors: &mut Vec<FieldError>) {
     let list = |key: &str| pod.get(key).and_then(Value::as_array).into_iter().flatten();
     let volumes: Vec<&str> = list("volumes").map(|volume| text(volume, "/name")).collect();
@@ -81,7 +81,7 @@ pub(super) fn references(at: &str, pod: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The keys that a type asks for.
+/// The keys that a type of Secret requires.
 pub(super) fn secret(object: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(object, "/type");
     let nothing = Map::new();
@@ -109,7 +109,7 @@ pub(super) fn secret(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A key is in one of the two maps.
+/// A key may be in only one of the two maps.
 pub(super) fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
     let binary = object.get("binaryData").and_then(Value::as_object);
     let data = object
@@ -123,7 +123,7 @@ pub(super) fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A schedule has five fields, or a name. A field names numbers of its range, alone, from and to, or in steps.
+/// A schedule has five fields, or is a name. A field contains numbers, ranges or steps.
 pub(super) fn schedule(schedule: &str) -> Option<FieldError> {
     const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
     let fields: Vec<&str> = schedule.split_whitespace().collect();
@@ -143,7 +143,7 @@ pub(super) fn schedule(schedule: &str) -> Option<FieldError> {
     Some(FieldError::invalid("spec.schedule", &json!(schedule), detail))
 }
 
-/// What is wrong with `5`, `1-5` or `1-5/2`; names of days and months, and `*`, are not looked at.
+/// The error of `5`, `1-5` or `1-5/2`; names of days and months, and `*`, are not checked.
 fn out_of_range(part: &str, (least, most): (u32, u32)) -> Option<String> {
     let (range, _) = part.split_once('/').unwrap_or((part, ""));
     let (from, to) = range.split_once('-').unwrap_or((range, range));

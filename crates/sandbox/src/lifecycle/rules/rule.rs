@@ -1,4 +1,4 @@
-//! A rule about a field, and the way to the fields that it is about.
+//! A validation rule, and the fields that it applies to.
 
 use serde_json::Value;
 
@@ -8,21 +8,21 @@ use crate::error::{Fault, FieldError};
 /// A rule about one field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rule {
-    /// One of these words.
+    /// One of these values.
     OneOf(&'static [&'static str]),
     /// At least this number.
     AtLeast(i64),
     /// A port, if it is a number.
     Port,
-    /// Something, and the words for nothing.
+    /// Must be set; the message if it is not.
     Required(&'static str),
     /// A lower-case label.
     Label,
-    /// Items that differ in this field.
+    /// The values of this field must differ between items.
     Unique(&'static str),
 }
 
-/// Calls `found` with every value at a path; with null where the last step leads nowhere.
+/// Calls `found` with every value at a path, with null if the last step does not exist.
 pub(super) fn each<'v>(value: &'v Value, path: &str, found: &mut dyn FnMut(&str, &'v Value)) {
     walk(value, path, "", found);
 }

@@ -1,4 +1,4 @@
-//! Autoscalers, disruption budgets and claims.
+//! Autoscalers, PodDisruptionBudgets and claims.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::error::FieldError;
 use crate::schema::quantity;
 use crate::store::text;
 
-/// What is scaled, how far, and by what.
+/// The target, the limits and the metrics of an autoscaler.
 pub(super) fn autoscaler(object: &Value, errors: &mut Vec<FieldError>) {
     const KINDS: [(&str, &str); 5] = [
         ("ContainerResource", "containerResource"),
@@ -60,7 +60,7 @@ pub(super) fn autoscaler(object: &Value, errors: &mut Vec<FieldError>) {
     for (at, metric) in metrics {
         let kind = text(metric, "/type");
         let Some((_, source)) = KINDS.iter().find(|(known, _)| *known == kind) else {
-            // The original says it twice.
+            // The original reports it twice.
             for _ in 0..2 {
                 one_of(
                     &format!("{at}.type"),
@@ -83,7 +83,7 @@ pub(super) fn autoscaler(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How much of a resource is to be used.
+/// The target utilization of a resource.
 fn resource_target(at: &str, resource: &Value, errors: &mut Vec<FieldError>) {
     let field = format!("{at}.target.averageUtilization");
     let share = resource.pointer("/target/averageUtilization");
@@ -96,12 +96,12 @@ fn resource_target(at: &str, resource: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// One of two numbers, and a policy.
+/// One of two limits, and a policy.
 pub(super) fn disruption_budget(object: &Value, errors: &mut Vec<FieldError>) {
     let limit = |key: &str| object.pointer(&format!("/spec/{key}"));
     let (least, most) = (limit("minAvailable"), limit("maxUnavailable"));
     if let (Some(least), Some(most)) = (least, most) {
-        // Shown by the names of its Go fields.
+        // Shown with the names of its Go fields.
         let shown = json!({
             "MinAvailable": least, "Selector": limit("selector"), "MaxUnavailable": most,
             "UnhealthyPodEvictionPolicy": limit("unhealthyPodEvictionPolicy"),
@@ -122,7 +122,7 @@ pub(super) fn disruption_budget(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How a volume is used, how large it is and where it comes from.
+/// Access mode, size and source of a claim.
 pub(super) fn claim(object: &Value, errors: &mut Vec<FieldError>) {
     const MODES: [&str; 4] = [
         "ReadOnlyMany",

@@ -9,10 +9,10 @@ use super::values::{items, one_of, port_name, subdomain};
 use crate::error::{Fault, FieldError};
 use crate::store::text;
 
-/// The ports of nodes that Services may have.
+/// The allowed range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
-/// Everything that is wrong with a Service.
+/// All errors of a Service.
 pub(super) fn check(object: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(object, "/spec/type");
     let ports: Vec<(String, &Value)> = items(object, "spec.ports", "/spec/ports").collect();
@@ -40,7 +40,7 @@ pub(super) fn check(object: &Value, errors: &mut Vec<FieldError>) {
                 .all(|key| other.get(*key) == port.get(*key))
         };
         if ports.iter().take(index).any(|(_, other)| same(other)) {
-            // Shown by the names of its Go fields, and only what makes it the same.
+            // Shown with the names of its Go fields, and only those that make it a duplicate.
             let shown = json!({
                 "Name": "", "Protocol": port.get("protocol"), "AppProtocol": null, "Port": port.get("port"),
                 "TargetPort": 0, "NodePort": 0,

@@ -1,4 +1,4 @@
-//! What values of a common kind may be, wherever they stand.
+//! Validation of common types of values.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn items<'v>(
     items.map(move |(index, item)| (format!("{at}[{index}]"), item))
 }
 
-/// A word of a few, in the order in which the original lists them.
+/// One of several values, in the order of the original's message.
 pub(super) fn one_of(at: &str, word: &str, known: &[&str], errors: &mut Vec<FieldError>) {
     if known.contains(&word) {
         return;
@@ -33,7 +33,7 @@ pub(super) fn one_of(at: &str, word: &str, known: &[&str], errors: &mut Vec<Fiel
     ));
 }
 
-/// A name with dots, such as that of a host or of a class.
+/// A DNS subdomain, such as the name of a host or of a class.
 pub(super) fn subdomain(at: impl Into<String>, name: &str, errors: &mut Vec<FieldError>) {
     if let Some(detail) = names::subdomain_problem(name) {
         errors.push(FieldError::invalid(at, &json!(name), detail));
@@ -48,7 +48,7 @@ pub(super) fn port(at: &str, port: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The name that a container gives to a port.
+/// The name of a container port.
 pub(super) fn port_name(at: &str, name: &str, errors: &mut Vec<FieldError>) {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let problems = [
@@ -72,7 +72,7 @@ pub(super) fn port_name(at: &str, name: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A number, or a part of all.
+/// A number or a percentage.
 pub(super) fn int_or_percent(at: &str, value: &Value, errors: &mut Vec<FieldError>) {
     match value {
         Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
@@ -90,7 +90,7 @@ pub(super) fn int_or_percent(at: &str, value: &Value, errors: &mut Vec<FieldErro
     }
 }
 
-/// No more than all.
+/// At most 100 percent.
 pub(super) fn at_most_all(at: &str, value: &Value, errors: &mut Vec<FieldError>) {
     if value
         .as_str()
@@ -101,14 +101,14 @@ pub(super) fn at_most_all(at: &str, value: &Value, errors: &mut Vec<FieldError>)
     }
 }
 
-/// The number before the sign.
+/// The number before the percent sign.
 pub(super) fn percent(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('%')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// A selector of labels.
+/// A label selector.
 pub(super) fn selector(at: &str, selector: &Value, errors: &mut Vec<FieldError>) {
     let labels = selector.get("matchLabels").and_then(Value::as_object);
     for (key, _) in labels.into_iter().flatten() {

@@ -7,7 +7,7 @@ use super::values::{items, one_of, selector};
 use crate::error::{Fault, FieldError};
 use crate::store::text;
 
-/// Everything that is wrong with the webhooks of a configuration.
+/// All errors of a configuration's webhooks.
 pub(super) fn check(object: &Value, errors: &mut Vec<FieldError>) {
     let mut names: Vec<&str> = Vec::new();
     for (at, webhook) in items(object, "webhooks", "/webhooks") {
@@ -53,7 +53,7 @@ pub(super) fn check(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Fields that hold one of a few words, and those that must be there.
+/// Fields with a fixed set of values, and required fields.
 fn words(at: &str, webhook: &Value, errors: &mut Vec<FieldError>) {
     for (key, known) in [
         ("failurePolicy", ["Fail", "Ignore"]),
@@ -98,7 +98,7 @@ fn words(at: &str, webhook: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Where a webhook is reached.
+/// The URL or the Service of a webhook.
 fn client(at: &str, config: &Value, errors: &mut Vec<FieldError>) {
     let (url, service) = (config.get("url").and_then(Value::as_str), config.get("service"));
     if url.is_some() == service.is_some() {
@@ -134,7 +134,7 @@ fn client(at: &str, config: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What a webhook is asked about.
+/// The rules of a webhook.
 fn rule(at: &str, rule: &Value, errors: &mut Vec<FieldError>) {
     for (key, others) in [
         ("operations", "operations"),

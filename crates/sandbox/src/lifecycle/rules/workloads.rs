@@ -1,4 +1,4 @@
-//! How workloads roll, and what their numbers may be.
+//! Strategies and numbers of workloads.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn is_zero(value: Option<&Value>) -> bool {
     }
 }
 
-/// How the pods of a Deployment are replaced.
+/// The strategy of a Deployment.
 pub(super) fn deployment(object: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(object, "/spec/strategy/type");
     let rolling = object.pointer("/spec/strategy/rollingUpdate");
@@ -41,7 +41,7 @@ pub(super) fn deployment(object: &Value, errors: &mut Vec<FieldError>) {
             }
         }
         other => {
-            // Shown by the names of its Go fields.
+            // Shown with the names of its Go fields.
             let shown = json!({"Type": other, "RollingUpdate": rolling});
             let detail = "supported values: \"Recreate\", \"RollingUpdate\"";
             errors.push(FieldError::new(
@@ -65,7 +65,7 @@ pub(super) fn deployment(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How the pods of a `StatefulSet` are made and replaced.
+/// Pod management and update strategy of a `StatefulSet`.
 pub(super) fn stateful_set(object: &Value, errors: &mut Vec<FieldError>) {
     let policy = text(object, "/spec/podManagementPolicy");
     if !matches!(policy, "" | "OrderedReady" | "Parallel") {
@@ -98,7 +98,7 @@ pub(super) fn stateful_set(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How a Job counts.
+/// The counters of a Job.
 pub(super) fn job(object: &Value, errors: &mut Vec<FieldError>) {
     let mode = text(object, "/spec/completionMode");
     if !mode.is_empty() {
@@ -111,7 +111,7 @@ pub(super) fn job(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// When a `CronJob` runs, and what.
+/// The schedule and the template of a `CronJob`.
 pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
     if text(object, "/spec/schedule").is_empty() {
         errors.push(FieldError::required("spec.schedule", ""));

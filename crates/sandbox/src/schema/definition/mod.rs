@@ -1,4 +1,4 @@
-//! What is wrong with a `CustomResourceDefinition`.
+//! Validation of a `CustomResourceDefinition`.
 
 mod openapi;
 mod version;
@@ -9,7 +9,7 @@ use crate::error::{Fault, FieldError};
 use crate::lifecycle;
 use crate::store::text;
 
-/// Refuses a definition that could not be served.
+/// Rejects a CRD that could not be served.
 pub(crate) fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = definition.get("spec").unwrap_or(&Value::Null);
@@ -125,7 +125,7 @@ fn conversion(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// One version is stored, and whatever was stored once is still served.
+/// Exactly one version is stored, and every stored version is still declared.
 fn storage(definition: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "/name")).collect();
     let stored: Vec<&str> = versions
@@ -175,7 +175,7 @@ fn storage(definition: &Value, versions: &[Value], errors: &mut Vec<FieldError>)
     }
 }
 
-/// A version as errors show it: the original's own type.
+/// A version in the format of errors: with the original's Go type.
 fn as_go(version: &Value) -> Value {
     let flag = |key: &str| version.get(key) == Some(&json!(true));
     json!({

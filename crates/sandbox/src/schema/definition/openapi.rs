@@ -1,4 +1,4 @@
-//! What a schema must not say, whatever its structure.
+//! Keywords that a schema must not contain.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::store::text;
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const LISTS: [&str; 3] = ["atomic", "set", "map"];
 
-/// Everything that is wrong with a schema and the schemas in it.
+/// All errors of a schema and its subschemas.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     one_of(schema, path, "type", &TYPES, errors);
     one_of(schema, path, "x-kubernetes-list-type", &LISTS, errors);
@@ -60,7 +60,7 @@ fn one_of(schema: &Value, path: &str, key: &str, known: &[&str], errors: &mut Ve
     ));
 }
 
-/// The items of a set are compared whole, and the keys of a map are always there.
+/// The items of a set are atomic, and the keys of a map are required.
 fn lists(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let items = schema.get("items").unwrap_or(&Value::Null);
     match text(schema, "/x-kubernetes-list-type") {

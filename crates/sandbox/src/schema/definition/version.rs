@@ -1,4 +1,4 @@
-//! What is wrong with one version: its columns, its scale, its schema.
+//! Validation of one version: its columns, its scale subresource, its schema.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ pub(super) fn check(version: &Value, index: usize, place: &str, errors: &mut Vec
     };
     let before = errors.len();
     openapi::check(schema, &at, errors);
-    // The original looks at the structure only of a schema that is one.
+    // The original checks the structure only of an otherwise valid schema.
     if errors.len() == before {
         structural(schema, &at, true, errors);
     }
@@ -65,7 +65,7 @@ fn scale(version: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Rules must be there and must be readable. Of types, only the fields that `self` has are looked at.
+/// Rules must exist and must parse. The type check covers only the fields of `self`.
 fn expressions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
     for (index, rule) in rules.into_iter().flatten().enumerate() {
@@ -92,7 +92,7 @@ fn expressions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What a rule says when it is broken: why, where, and in one line.
+/// The message, the reason and the field path of a rule.
 fn words(schema: &Value, rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     const REASONS: [&str; 4] = [
         "FieldValueDuplicate",
@@ -139,7 +139,7 @@ fn words(schema: &Value, rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The first field of `self` that a rule names and the schema does not have. Only where the schema lists all of them.
+/// The first field of `self` in a rule that the schema does not have, if the schema lists all fields.
 fn unknown_field(schema: &Value, rule: &str) -> Option<String> {
     static LITERALS: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"#).ok());
@@ -156,7 +156,7 @@ fn unknown_field(schema: &Value, rule: &str) -> Option<String> {
     }
     let rule = LITERALS.as_ref()?.replace_all(rule, "''");
     let names = FIELDS.as_ref()?.captures_iter(&rule);
-    // What is called is a function; escaped names are not looked at.
+    // A name with a call is a function; escaped names are not checked.
     let mut names = names.filter(|found| found.get(2).is_none());
     names.find_map(|found| {
         let name = found.get(1)?.as_str();
@@ -166,7 +166,7 @@ fn unknown_field(schema: &Value, rule: &str) -> Option<String> {
     })
 }
 
-/// Every node of a structural schema has a type, and its parts go together.
+/// Every node of a structural schema has a type, and its keywords fit together.
 fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
     let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
     let kind = text(schema, "/type");
@@ -223,7 +223,7 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
             .flatten()
             .enumerate()
         {
-            // A number or a text is said in this way, and only in this way.
+            // This is the only way to express an integer or a string.
             let is_either = flag("x-kubernetes-int-or-string") && key != "oneOf";
             condition(part, &format!("{path}.{key}[{index}]"), is_either, errors);
         }
@@ -255,7 +255,7 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
     }
 }
 
-/// Of metadata, only the name can be told more of.
+/// A schema may restrict only the name in the metadata.
 fn metadata(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut others = properties
@@ -268,7 +268,7 @@ fn metadata(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A condition on a value says nothing of its type.
+/// A value validation must not declare a type.
 fn condition(part: &Value, path: &str, typed: bool, errors: &mut Vec<FieldError>) {
     if part.get("type").is_some() && !typed {
         errors.push(FieldError::forbidden(

@@ -1,4 +1,4 @@
-//! Schemas that are made of schemas.
+//! Schemas that consist of schemas.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::super::Schema;
 use super::{loose, walk};
 use crate::error::FieldError;
 
-/// `allOf`, `anyOf`, `oneOf` and `not`: in a structural schema they hold value validations only.
+/// `allOf`, `anyOf`, `oneOf` and `not`: in a structural schema they contain value validations only.
 pub(super) fn combinations(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let node = schema.node();
     let failures = |branch: &Value| {
@@ -19,7 +19,7 @@ pub(super) fn combinations(schema: Schema<'_>, value: &Value, path: &str, errors
         branches.map(failures).collect()
     };
     let passing = |results: &[Vec<FieldError>]| results.iter().filter(|found| found.is_empty()).count();
-    // Of branches that all fail, the first of those that fail least is shown.
+    // If all branches fail, the first one with the fewest errors is reported.
     let best = |results: Vec<Vec<FieldError>>| results.into_iter().min_by_key(Vec::len).unwrap_or_default();
 
     let all = results("allOf");

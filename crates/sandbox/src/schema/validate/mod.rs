@@ -1,4 +1,4 @@
-//! Checking a custom resource against its `OpenAPI` schema, in the words of the original.
+//! Validates a custom resource with its `OpenAPI` schema, with the original's messages.
 
 mod combinations;
 mod values;
@@ -11,7 +11,7 @@ use super::Schema;
 use super::prune::join;
 use crate::error::{Fault, FieldError};
 
-/// All rules that the value breaks.
+/// All validation errors of the value.
 pub(crate) fn check(schema: Schema<'_>, value: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(schema, value, path, &mut errors);
@@ -42,12 +42,12 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
     }
 }
 
-/// An error that the original does not tie to a field.
+/// An error that the original reports without a field.
 fn loose(detail: String) -> FieldError {
     FieldError::new(Fault::Invalid, "<nil>", Some(json!("")), detail)
 }
 
-/// Numbers that are no integers, or too large ones, are complained about in a way of their own.
+/// Numbers that are not integers, or are too large, have their own error message.
 fn check_integer(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
     if schema.json_type() != "integer" || !value.is_number() {
         return true;

@@ -1,4 +1,4 @@
-//! Rules about one value: its range, its length, its form.
+//! Rules for one value: range, length, pattern, format.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -34,7 +34,7 @@ pub(super) fn enumeration(node: &Value, value: &Value, path: &str, errors: &mut 
     ));
 }
 
-/// Length, pattern and format of a text.
+/// Length, pattern and format of a string.
 pub(super) fn string(schema: Schema<'_>, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let node = schema.node();
     let number = |key: &str| node.get(key).and_then(Value::as_u64);
@@ -64,7 +64,7 @@ pub(super) fn string(schema: Schema<'_>, text: &str, path: &str, errors: &mut Ve
     }
 }
 
-/// Patterns are compiled once: that takes longer than all other checks of an object together.
+/// Patterns are compiled once: this takes longer than all other checks of an object together.
 fn compiled(pattern: &str) -> Option<Regex> {
     static KNOWN: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ pub(super) fn bounds(node: &Value, number: f64, value: &Value, path: &str, error
     }
 }
 
-/// How many items or properties there may be.
+/// The number of items or properties.
 pub(super) fn limits(
     node: &Value,
     [min, max]: [&str; 2],

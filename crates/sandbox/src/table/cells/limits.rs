@@ -30,7 +30,7 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// A number or a part, as a text.
+/// A number or a percentage, as text.
 fn limit(value: Option<&Value>) -> Value {
     match value {
         None => json!("N/A"),
@@ -39,7 +39,7 @@ fn limit(value: Option<&Value>) -> Value {
     }
 }
 
-/// What an autoscaler aims at. Nothing is measured here.
+/// The targets of an autoscaler. Nothing is measured.
 fn targets(object: &Value) -> String {
     let target = |metric: &&Value| {
         let name = text(metric, "/resource/name");
@@ -63,7 +63,7 @@ fn targets(object: &Value) -> String {
     }
 }
 
-/// What is used of what there may be; limits have a column of their own.
+/// The used and the allowed amount; limits have a separate column.
 fn quota(object: &Value, limits: bool) -> String {
     let hard = object.pointer("/status/hard").and_then(Value::as_object);
     let mut names: Vec<&String> = hard.into_iter().flatten().map(|(name, _)| name).collect();

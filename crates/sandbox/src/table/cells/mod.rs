@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::resource::Resource;
 use crate::store::text;
 
-/// Columns that show a field as it is: kind, column, where.
+/// Columns that show a field unchanged: kind, column, path.
 const FIELDS: &[(&str, &str, &str)] = &[
     ("/events", "Type", "/type"),
     ("/events", "Reason", "/reason"),
@@ -56,7 +56,7 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("discovery.k8s.io/endpointslices", "AddressType", "/addressType"),
 ];
 
-/// Columns that show a number; zero if the field is not there.
+/// Columns that show a number; zero if the field is missing.
 const NUMBERS: &[(&str, &str, &str)] = &[
     ("apps/deployments", "Up-to-date", "/status/updatedReplicas"),
     ("apps/deployments", "Available", "/status/availableReplicas"),
@@ -77,7 +77,7 @@ const NUMBERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// One cell; `<none>` where kubectl prints that, and nothing for columns that the sandbox does not fill.
+/// One cell; `<none>` where kubectl prints that, and empty for columns that the sandbox does not support.
 pub(crate) fn cell(resource: &Resource, column: &Value, object: &Value, clock: &Clock) -> Value {
     let (kind, column) = (&*resource.storage, column.as_str().unwrap_or_default());
     let find = |table: &[(&str, &str, &'static str)]| {

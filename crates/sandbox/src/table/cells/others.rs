@@ -1,4 +1,4 @@
-//! Nodes, claims, events, routes and whatever else has a column of its own.
+//! Nodes, claims, events, routes and all other kinds with special columns.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Pods, what makes them, and what leads to them.
+//! Pods, workloads and Services.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, clock: &Clock) -> O
     })
 }
 
-/// Where a Service is reached from outside.
+/// The external address of a Service.
 fn outside(service: &Value) -> String {
     let list = |pointer: &str, key: &str| -> Vec<String> {
         let items = list(service, pointer).into_iter();
@@ -134,7 +134,7 @@ pub(super) fn containers(kind: &str, object: &Value, column: &str) -> String {
         .join(",")
 }
 
-/// The word for how a pod fares.
+/// The status column of a pod.
 fn pod_status(pod: &Value) -> String {
     if !text(pod, "/metadata/deletionTimestamp").is_empty() {
         return "Terminating".to_owned();

@@ -1,9 +1,9 @@
-//! What differs between two runs even of the same server: identities, revisions, times.
+//! Masks what differs between two runs of the same server: identities, revisions, times.
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// Fields whose values are never the same twice.
+/// Fields whose values always differ.
 const FIELDS: [(&str, &str); 9] = [
     ("uid", "<uid>"),
     ("resourceVersion", "<version>"),
@@ -16,7 +16,7 @@ const FIELDS: [(&str, &str); 9] = [
     ("token", "<token>"),
 ];
 
-/// An answer without what is the run's own: `own` holds texts and what they are replaced by.
+/// An answer without what is specific to the run: `own` contains texts and their replacements.
 pub(crate) fn masked(mut answer: Value, ignored: &[String], own: &[(&str, &'static str)]) -> Value {
     for pointer in ignored {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn masked(mut answer: Value, ignored: &[String], own: &[(&str, &'stat
     walk(&mut answer, &texts);
     unordered(&mut answer);
     if let Some(Value::Array(lines)) = answer.pointer_mut("/body/lines") {
-        // Bookmarks come when they come, but the one that ends the initial events must be there.
+        // Bookmarks come at any time, but the one that ends the initial events must be there.
         lines.retain(|line| {
             line["type"] != "BOOKMARK" || !line["object"]["metadata"]["annotations"].is_null()
         });
@@ -54,7 +54,7 @@ pub(crate) fn masked(mut answer: Value, ignored: &[String], own: &[(&str, &'stat
     answer
 }
 
-/// The original goes through maps in any order: lists of errors, warnings and somebody's rules are compared as sets.
+/// The original iterates over maps in random order: lists of errors, warnings and rules are compared as sets.
 fn unordered(answer: &mut Value) {
     let text = |value: &Value| value.to_string();
     for pointer in [
@@ -109,7 +109,7 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
                 walk(item, texts);
             }
             if items.iter().all(|item| item["fieldsType"].is_string()) {
-                // Managed fields are ordered by time, so by chance.
+                // Managed fields are ordered by time, so their order is random.
                 items.sort_by_key(|item| {
                     [
                         &item["operation"],
@@ -124,7 +124,7 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
                 .iter()
                 .all(|item| item["type"].is_string() && item["status"].is_string())
             {
-                // Conditions are in the order in which controllers came by.
+                // The order of conditions depends on the order of the controllers.
                 items.sort_by_key(|item| item["type"].to_string());
             }
         }
@@ -137,8 +137,8 @@ fn walk(value: &mut Value, texts: &[(Regex, &str)]) {
     }
 }
 
-/// What a JSON pointer means. A step into a list may be `key=value` for the item that has it, where the key may be
-/// a path with dots; in a list of conditions it may be a condition's type.
+/// The value at a JSON pointer. A step into a list may be `key=value` to select an item, where the key may be a path
+/// with dots; in a list of conditions it may be a condition's type.
 pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     let mut steps = pointer
         .split('/')
@@ -159,10 +159,10 @@ pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     })
 }
 
-/// Every place where two answers differ.
+/// All differences between two answers.
 pub(crate) fn differences(path: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
     match (wanted, found) {
-        // An answer of another sort differs everywhere: what it says is enough.
+        // An answer with another code differs everywhere: its content is enough.
         (Value::Object(a), Value::Object(b)) if a.contains_key("body") && a["code"] != b["code"] => {
             let words = |answer: &Map<String, Value>| {
                 let said = answer["body"].get("message").unwrap_or(&answer["body"]);

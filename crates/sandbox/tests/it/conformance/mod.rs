@@ -1,8 +1,8 @@
-//! One suite of API behaviours, two servers. The cases are data (`cases/*.yaml`); what a real API server
-//! answered to them is recorded (`recorded/*.json`). The sandbox must give the same answers, field by field.
+//! One suite of API behaviours for two servers. The cases are data (`cases/*.yaml`), with the recorded answers of a
+//! real API server (`recorded/*.json`). The sandbox must return the same answers, field by field.
 //!
-//! In `make test-real` the cases run against the real cluster first, so that the recording cannot drift from the
-//! original. With `STANCHION_RECORD=1` it is made anew.
+//! In `make test-real` the cases run against the real cluster first, so the recording stays correct.
+//! `STANCHION_RECORD=1` records the answers again.
 
 mod mask;
 mod run;
@@ -20,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The real cluster that was started for this run, if it has one.
+/// The real cluster of this run, if it has one.
 async fn original() -> Option<run::Doors> {
     let kubeconfig = kube::config::Kubeconfig::read_from(original::kubeconfig()?).unwrap();
     let options = kube::config::KubeConfigOptions::default();
@@ -35,7 +35,7 @@ async fn original() -> Option<run::Doors> {
     })
 }
 
-/// `STANCHION_CASE` narrows a run down to the cases whose names contain it.
+/// `STANCHION_CASE` restricts a run to the cases whose names contain it.
 fn chosen() -> Option<String> {
     std::env::var("STANCHION_CASE").ok()
 }
@@ -57,7 +57,7 @@ async fn answers(doors: &run::Doors, cases: &[run::Case], hook: Option<&run::Hoo
     answers
 }
 
-/// Writes what the original answered. A run that was narrowed down leaves the other cases' answers as they are.
+/// Writes the original's answers. A restricted run leaves the answers of the other cases unchanged.
 fn record(recording: &Path, cases: &[run::Case], answers: &Map<String, Value>) {
     let before = std::fs::read_to_string(recording).unwrap_or_else(|_| "{}".to_owned());
     let before: Map<String, Value> = serde_json::from_str(&before).unwrap();
@@ -89,7 +89,7 @@ fn compare(server: &str, recorded: &Value, answers: &Map<String, Value>) {
 
 async fn check(file: &str) {
     let text = std::fs::read_to_string(folder("cases").join(format!("{file}.yaml"))).unwrap();
-    // Cases may refer to each other's steps as often as they like.
+    // Cases may refer to each other's steps any number of times.
     let options =
         serde_saphyr::options! { budget: serde_saphyr::budget! { enforce_alias_anchor_ratio: false } };
     let cases: Vec<run::Case> = serde_saphyr::from_str_with_options(&text, options).unwrap();
@@ -112,7 +112,7 @@ async fn check(file: &str) {
         compare("original", &recorded, &answers);
     }
     if hook.is_none() {
-        // Nothing here waits for the world: sleeps may be skipped.
+        // Nothing here waits for external events: sleeps may be skipped.
         tokio::time::pause();
     }
     let sandbox = Sandbox::builder().start().unwrap();

@@ -1,4 +1,4 @@
-//! Running one case against a server.
+//! Runs one case against a server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::mask;
 
-/// A controller of a busy cluster may take its time.
+/// A controller of a busy cluster may be slow.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The code of an answer that was waited for and did not come: a difference to everything that was recorded.
+/// The code of an answer that did not come in time: it differs from everything that was recorded.
 pub(crate) const NEVER: u16 = 0;
 
 /// A named sequence of requests.
@@ -26,23 +26,23 @@ pub(crate) struct Case {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A webhook server that cases may name as `{webhook}`, and its certificate as `{authority}`.
+/// A webhook server that cases refer to as `{webhook}`, and its certificate as `{authority}`.
 #[derive(Debug)]
 pub(crate) struct Hook {
     pub(crate) url: String,
     pub(crate) authority: String,
 }
 
-/// The ways into a server.
+/// The clients of a server.
 pub(crate) struct Doors {
-    /// Whose requests are an administrator's.
+    /// With the administrator as user.
     pub(crate) admin: kube::Client,
-    /// Whose requests are nobody's, unless they carry a token.
+    /// Without a user, unless a request has a token.
     pub(crate) stranger: kube::Client,
 }
 
-/// One request. Texts may hold `{ns}` (a namespace of the case's own), `{group}` (an API group of its own) and
-/// whatever earlier steps have saved.
+/// One request. Texts may contain `{ns}` (the namespace of the case), `{group}` (the API group of the case) and values
+/// that earlier steps have saved.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
@@ -51,7 +51,7 @@ pub(crate) struct Step {
     request: String,
     #[serde(default)]
     body: Value,
-    /// The body as it is, where it is not JSON.
+    /// The raw body, if it is not JSON.
     raw: Option<String>,
     /// The content type: `json`, `merge`, `strategic`, `apply`, or a media type.
     #[serde(rename = "type")]
@@ -60,24 +60,25 @@ pub(crate) struct Step {
     /// The user to impersonate.
     #[serde(rename = "as")]
     user: Option<String>,
-    /// The bearer token to come with instead of an administrator's rights; empty for none at all.
+    /// The bearer token to use instead of the administrator's; empty for no token.
     token: Option<String>,
-    /// More headers, such as `impersonate-group: g`.
+    /// Additional headers, such as `impersonate-group: g`.
     #[serde(default)]
     headers: Vec<String>,
     /// Values to keep for later steps: name and JSON pointer.
     #[serde(default)]
     save: BTreeMap<String, String>,
-    /// Asks again until the value at each pointer is this one; `null` means absent, `code` is the HTTP status, and
-    /// `/status/conditions/Ready/status` names a condition by its type.
+    /// Repeats the request until the value at each pointer is this one; `null` means absent, `code` is the HTTP status,
+    /// and `/status/conditions/Ready/status` selects a condition by its type.
     #[serde(default)]
     until: BTreeMap<String, Value>,
-    /// The only part of the answer that is compared, by a pointer whose steps may be `key=value` for the item of a list.
+    /// The only part of the answer that is compared, as a pointer whose steps may be `key=value` to select the item of
+    /// a list.
     show: Option<String>,
     /// JSON pointers that are not compared.
     #[serde(default)]
     ignore: Vec<String>,
-    /// The answer is not compared at all: preparation.
+    /// The answer is not compared at all: the step is preparation.
     #[serde(default)]
     quiet: bool,
 }
@@ -175,7 +176,7 @@ fn satisfied(step: &Step, answer: &Answer, saved: &BTreeMap<String, String>) -> 
     })
 }
 
-/// The answer that the step waits for: mostly the first.
+/// The answer that the step waits for: usually the first.
 async fn ask(doors: &Doors, step: &Step, saved: &BTreeMap<String, String>) -> Answer {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -208,7 +209,7 @@ pub(crate) async fn run(doors: &Doors, case: &Case, hook: Option<&Hook>) -> Valu
     }
     let namespace = Step::simple("POST /api/v1/namespaces", json!({"metadata": {"name": unique}}));
     send(doors, &namespace, &saved).await;
-    // What a controller puts into every namespace would be in some lists and not in others.
+    // Objects that a controller creates in every namespace would be in some lists and not in others.
     let mut furnished = Step::simple(
         "GET /api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt",
         Value::Null,
@@ -242,7 +243,7 @@ pub(crate) async fn run(doors: &Doors, case: &Case, hook: Option<&Hook>) -> Valu
             answers.push(mask::masked(shown, &step.ignore, &own));
         }
     }
-    // The namespace stays until the cluster goes: emptying hundreds of them would keep the controller busy that some
+    // The namespace stays until the cluster ends: deleting hundreds of them would keep the controller busy that some
     // cases wait for.
     Value::Array(answers)
 }

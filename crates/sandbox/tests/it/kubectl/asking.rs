@@ -1,4 +1,4 @@
-//! What kubectl asks, and the forms in which it shows the answers.
+//! kubectl's read commands and output formats.
 
 use super::{Kubectl, holds};
 

@@ -1,4 +1,4 @@
-//! Changes of one object in all the ways that kubectl has.
+//! Changes of one object with all of kubectl's commands.
 
 use super::{Kubectl, holds};
 
@@ -18,7 +18,7 @@ async fn an_object_goes_over_to_server_side_apply() {
     );
     assert_eq!(kubectl.run("get configmap c -o jsonpath={.data.a}").await, "one");
 
-    // What was applied from the client's side and nobody has changed is no conflict.
+    // Fields that were applied on the client side and have not changed are not conflicts.
     let other = kubectl.file("other.yaml", &CONFIG.replace("one", "two"));
     holds(
         &kubectl.run(&format!("apply --server-side -f {other}")).await,
@@ -27,7 +27,7 @@ async fn an_object_goes_over_to_server_side_apply() {
     let managed = kubectl.run("get configmap c -o yaml --show-managed-fields").await;
     holds(&managed, &["manager: kubectl\n", "operation: Apply", "a: two"]);
     assert!(!managed.contains("kubectl-client-side-apply"), "{managed}");
-    // So the server knows what to take away.
+    // So the server knows which fields to remove.
     let less = kubectl.file("less.yaml", &CONFIG.replace(", size: few", ""));
     kubectl.run(&format!("apply --server-side -f {less}")).await;
     assert_eq!(
@@ -98,7 +98,7 @@ async fn an_object_is_replaced_labelled_and_edited() {
     let names = kubectl.run("get configmaps -l group=g -o name").await;
     holds(&names, &["configmap/c", "configmap/d"]);
     kubectl.run("delete configmaps -l group=g").await;
-    // What every namespace has comes back, without the label.
+    // The objects that every namespace has are created again, without the label.
     assert_eq!(kubectl.run("get configmaps -l group=g -o name").await, "");
     kubectl
         .run("wait --for=create configmap/kube-root-ca.crt --timeout=30s")

@@ -1,4 +1,4 @@
-//! Custom resources: defined, explained, validated, applied from the server's side, edited, waited for.
+//! Custom resources: define, explain, validate, apply on the server side, edit, wait.
 
 use super::{Kubectl, holds};
 

@@ -1,4 +1,4 @@
-//! What happened: `kubectl events`, and the events that `describe` shows.
+//! `kubectl events`, and the events in `describe`.
 
 use super::{DEPLOYMENT, Kubectl, holds};
 
@@ -11,7 +11,7 @@ async fn events_are_listed_selected_and_shown_with_their_object() {
     kubectl.run(&format!("apply -f {file}")).await;
     kubectl.run("rollout status deployment/web --timeout=30s").await;
     kubectl.run("run broken --image=no-such-image").await;
-    // The last one is told when the image was tried: wait for its pod to say so.
+    // The last event comes after the image pull failed: wait until the pod reports it.
     let reason = "jsonpath={.status.containerStatuses[0].state.waiting.reason}";
     kubectl
         .run(&format!(

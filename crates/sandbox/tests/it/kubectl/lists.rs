@@ -1,4 +1,4 @@
-//! A `List`, which is what `kubectl get -o yaml` prints of several objects: kubectl wants `OpenAPI` v2 before it sends one.
+//! A `List`, which `kubectl get -o yaml` prints for several objects: kubectl reads `OpenAPI` v2 before it sends one.
 
 use super::{Kubectl, holds};
 

@@ -1,4 +1,4 @@
-//! kubectl's own flows over the TLS door. They run where a kubectl is found, and are skipped by name elsewhere.
+//! kubectl's own flows over TLS. They run if kubectl is found, and are skipped and listed otherwise.
 
 mod asking;
 mod changes;
@@ -21,8 +21,8 @@ use tokio::process::Command;
 
 use crate::original;
 
-/// Says that a test did not run, also in the report of a run: the output of a test that passes is hidden. (The testkit
-/// does the same for other crates; it is built on this one.)
+/// Records that a test did not run, also in the report of a run: the output of a test that passes is hidden. (The
+/// testkit does the same for other crates, but depends on this one.)
 fn skipped(why: &str) {
     let test = std::thread::current();
     let line = format!("skipped: {}: {why}\n", test.name().unwrap_or("kubectl"));
@@ -36,7 +36,7 @@ fn skipped(why: &str) {
 struct Kubectl {
     program: &'static Path,
     folder: tempfile::TempDir,
-    /// Held for its end; the original is somebody else's.
+    /// Dropped at the end; `None` for the real cluster.
     _sandbox: Option<Sandbox>,
 }
 
@@ -60,7 +60,7 @@ impl Kubectl {
         })
     }
 
-    /// The sandbox, and in `make test-real` the original after it.
+    /// The sandbox, and in `make test-real` also the real cluster.
     async fn on_both() -> Vec<Self> {
         let sandbox = Self::start().await;
         let original = sandbox.as_ref().and_then(|sandbox| {
@@ -82,7 +82,7 @@ impl Kubectl {
         path.to_string_lossy().into_owned()
     }
 
-    /// Defines the gadgets of `crd.json`, and waits until they are served.
+    /// Creates the CRD in `crd.json`, and waits until it is served.
     async fn define_gadgets(&self) {
         let crd = self.file("crd.json", include_str!("../crd.json"));
         self.run(&format!("apply -f {crd}")).await;
@@ -114,12 +114,12 @@ impl Kubectl {
             .unwrap()
     }
 
-    /// Runs a command that must succeed, and returns what it prints.
+    /// Runs a command that must succeed, and returns its output.
     async fn run(&self, line: &str) -> String {
         self.code(line, 0).await
     }
 
-    /// Runs a command that ends with this code, and returns what it prints: `diff` and `can-i` answer by it.
+    /// Runs a command that exits with this code, and returns its output: `diff` and `can-i` use exit codes.
     async fn code(&self, line: &str, code: i32) -> String {
         let arguments: Vec<&str> = line.split(' ').collect();
         let output = self.output(&arguments).await;
@@ -128,7 +128,7 @@ impl Kubectl {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command that must fail, and returns what it complains about.
+    /// Runs a command that must fail, and returns its error output.
     async fn fail(&self, line: &str) -> String {
         let arguments: Vec<&str> = line.split(' ').collect();
         let output = self.output(&arguments).await;
@@ -137,7 +137,7 @@ impl Kubectl {
     }
 }
 
-/// Fails unless every word is in the text.
+/// Fails unless the text contains every word.
 fn holds(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "no {word:?} in:\n{text}");

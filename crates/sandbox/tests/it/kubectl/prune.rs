@@ -1,4 +1,5 @@
-//! `apply --prune`: what was applied once and is not there any more goes away, by a selector or as a set. On both clusters.
+//! `apply --prune`: deletes objects that were applied before and are no longer in the configuration, by a selector or
+//! as a set. On both clusters.
 
 use super::{Kubectl, holds};
 
@@ -21,7 +22,7 @@ spec:
     spec: {containers: [{name: web, image: 'web:1'}]}
 ";
 
-/// A namespace with somebody else's object in it, the files of all objects and of the first alone.
+/// A namespace with an unrelated object, the files of all objects and of the first alone.
 struct Shop<'a> {
     kubectl: &'a Kubectl,
     namespace: String,
@@ -56,7 +57,7 @@ impl<'a> Shop<'a> {
             .await
     }
 
-    /// What there is, by its label.
+    /// The existing objects, by their label.
     async fn objects(&self) -> Vec<String> {
         let names = self
             .run("get configmaps,secrets,deployments -l app=shop -o name")
@@ -101,7 +102,7 @@ async fn what_is_applied_no_more_is_pruned_by_its_label() {
 
         let pruned = shop.run(&format!("apply --prune -l app=shop -f {first}")).await;
         holds(&pruned, &["secret/two pruned", "deployment.apps/web pruned"]);
-        // What was never applied is nobody's to prune.
+        // Objects that were never applied are not pruned.
         assert_eq!(shop.objects().await, ["configmap/one", "configmap/others"]);
         holds(
             &shop.fail(&format!("apply --prune -f {first}")).await,
@@ -148,7 +149,7 @@ async fn what_is_applied_no_more_is_pruned_from_its_set() {
         );
         assert_eq!(shop.objects().await, EVERYTHING);
 
-        // From the server's side now: the set is the same.
+        // Now with server-side apply: the set is the same.
         let pruned = shop
             .run(&format!("apply --server-side --force-conflicts {set} -f {first}"))
             .await;

@@ -1,4 +1,4 @@
-//! Deployments that go back, start again, and leave their pods behind.
+//! Rollback and restart of Deployments, and orphaned pods.
 
 use super::{DEPLOYMENT, Kubectl, holds};
 

@@ -1,4 +1,4 @@
-//! The commands that only ask, and those that make one small thing.
+//! Commands that only read, and commands that create a single object.
 
 use super::{Kubectl, holds};
 

@@ -1,4 +1,4 @@
-//! The commands that stay: what they print while things change.
+//! Long-running commands: their output while objects change.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::process::{Child, ChildStdout};
 
 use super::{Kubectl, holds};
 
-/// A command that goes on until it is dropped.
+/// A command that runs until it is dropped.
 struct Staying {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,

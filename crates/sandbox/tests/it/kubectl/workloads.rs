@@ -1,4 +1,4 @@
-//! Built-in workloads: applied, compared, rolled, patched, deleted.
+//! Built-in workloads: apply, diff, roll out, patch, delete.
 
 use super::{DEPLOYMENT, Kubectl, holds};
 

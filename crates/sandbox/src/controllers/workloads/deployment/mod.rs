@@ -1,5 +1,5 @@
-//! Deployments roll from one `ReplicaSet` to the next: the new one comes up whole, then the old ones go; or the
-//! other way round, if they are recreated.
+//! Deployments roll out from one `ReplicaSet` to the next: the new one scales up completely, then the old ones scale
+//! down; with the strategy `Recreate` the other way round.
 
 mod status;
 
@@ -38,7 +38,7 @@ impl Simulation {
         let new = sets.iter().find(|set| same_template(set, &template));
         let Some(new) = new else {
             if paused {
-                // Its next revision waits.
+                // The next revision waits.
                 let totals = Totals::of(&sets, None);
                 return self.deployment_status(deployment, "", &totals).await;
             }
@@ -62,7 +62,7 @@ impl Simulation {
                 }
             }
         }
-        // One that comes back is the newest again.
+        // A revision that is used again becomes the newest.
         let newest = old.iter().map(|set| revision(set)).max().unwrap_or_default();
         let own = revision(new);
         let current = if own > newest { own } else { newest + 1 };
@@ -84,7 +84,8 @@ impl Simulation {
         self.deployment_status(deployment, new.name(), &totals).await
     }
 
-    /// Takes over the `ReplicaSets` that it selects and nobody controls: those of a former Deployment whose dependents stayed.
+    /// Adopts the `ReplicaSets` that it selects and that have no controller: those of a former Deployment whose
+    /// dependents were orphaned.
     async fn adopt(&self, deployment: &Object) -> Result<(), ApiError> {
         let selector = Selector::of_labels(&deployment.value()["spec"]["selector"]);
         let all = self
@@ -132,7 +133,7 @@ impl Simulation {
             .await
     }
 
-    /// Makes the `ReplicaSet` for a template that has none yet.
+    /// Creates the `ReplicaSet` for a new template.
     async fn next_revision(
         &self,
         deployment: &Object,
@@ -201,7 +202,7 @@ impl Simulation {
     }
 }
 
-/// The place of a `ReplicaSet` in the history of its Deployment.
+/// The revision of a `ReplicaSet`.
 fn revision(set: &Object) -> i64 {
     let pointer = format!("/metadata/annotations/{}", REVISION.replace('/', "~1"));
     set.text(&pointer).parse().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a Deployment says of its rollout.
+//! The status of a Deployment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Totals {
 }
 
 impl Simulation {
-    /// Writes how far the rollout has come, and comes back when it should have come further.
+    /// Writes the progress of the rollout, and schedules a check of the progress deadline.
     pub(super) async fn deployment_status(
         &mut self,
         deployment: &Object,
@@ -127,7 +127,7 @@ impl Simulation {
             )
             .await?;
         if !complete && !late && deadline > 0 && moved {
-            // Nothing may happen until then: come back by the clock.
+            // Nothing else may happen until then, so schedule a check.
             self.return_to(
                 DEPLOYMENTS,
                 deployment,
@@ -155,7 +155,7 @@ fn unavailable(deployment: &Object) -> i64 {
         wanted,
         false,
     );
-    // Both rounded to nothing would stop every roll.
+    // If both are rounded down to zero, no rollout could proceed.
     if share == 0 && surge(deployment) == 0 {
         1
     } else {
