@@ -1,8 +1,8 @@
-//! The two things that code gets without asking for them: the time of day, and chance.
+//! The time of day and random numbers.
 //!
-//! Everything in the kernel takes them from here, so that a simulation can decide both. It does so for its thread, as
-//! tokio does with its paused clock: a run on one thread then depends on its seed and on nothing else. Everywhere else
-//! they are the system's.
+//! Everything in the kernel takes them from here, so that a simulation can control both. It does so for its thread,
+//! like tokio's paused clock: a run on one thread then depends only on its seed. Everywhere else they come from the
+//! system.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 struct Script {
-    /// What the clock shows at `since`.
+    /// The time of day at `since`.
     wall: Timestamp,
     since: Instant,
     random: StdRng,
@@ -33,7 +33,7 @@ pub fn now() -> Timestamp {
     .unwrap_or_else(Timestamp::now)
 }
 
-/// A number between 0 and 1.
+/// A random number between 0 and 1.
 pub fn fraction() -> f64 {
     scripted(|script| script.random.random()).unwrap_or_else(rand::random)
 }
@@ -47,16 +47,16 @@ fn scripted<T>(take: impl FnOnce(&mut Script) -> T) -> Option<T> {
     SCRIPT.with_borrow_mut(|script| script.as_mut().map(take))
 }
 
-/// While this lives, time of day and chance of this thread are scripted: the clock starts at a given time and goes
-/// with tokio's, and chance follows from a seed.
+/// While this value lives, the time of day and the random numbers of this thread are scripted: the clock starts at a
+/// given time and follows tokio's, and random numbers come from a seed.
 #[must_use = "the script ends when this is dropped"]
 pub struct Scripted {
-    /// It belongs to its thread.
+    /// The value belongs to its thread.
     thread: PhantomData<Rc<()>>,
 }
 
 impl Scripted {
-    /// Begins a script for this thread, within a tokio runtime.
+    /// Starts a script for this thread, within a tokio runtime.
     pub fn begin(wall: Timestamp, seed: u64) -> Self {
         let script = Script {
             wall,
@@ -67,7 +67,7 @@ impl Scripted {
         Self { thread: PhantomData }
     }
 
-    /// Sets the clock forward, or back.
+    /// Sets the clock forward or back.
     pub fn shift(&self, by: SignedDuration) {
         let Self { thread: PhantomData } = self;
         scripted(|script| script.wall = script.wall.saturating_add(by).unwrap_or(script.wall));

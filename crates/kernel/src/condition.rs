@@ -1,4 +1,4 @@
-//! Conditions: a list-map by type, whose transition time moves only when the status flips.
+//! Conditions: a list-map by type, whose transition time changes only with the status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -6,9 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use crate::problem::Problem;
 use crate::text::shorten;
 
-/// kstatus: the object is on its way to what the spec says.
+/// kstatus: the operator is still working towards the spec.
 pub const RECONCILING: &str = "Reconciling";
-/// kstatus: nothing will happen without a person.
+/// kstatus: the object needs a person.
 pub const STALLED: &str = "Stalled";
 
 /// Longest condition message that every API server accepts (`metav1.Condition`).
@@ -17,16 +17,16 @@ const MESSAGE_LIMIT: usize = 32_768;
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// Observed to be so.
+    /// Observed to be true.
     True,
-    /// Observed not to be so.
+    /// Observed to be false.
     False,
     /// Not observed.
     Unknown,
 }
 
 impl Truth {
-    /// As it is written in a condition.
+    /// The value in a condition.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -42,10 +42,10 @@ impl From<bool> for Truth {
     }
 }
 
-/// The conditions of one object while a report is written: what was, and what is said now.
+/// The conditions of one object while a report is written: the previous ones, with the new ones.
 ///
-/// What is not said again keeps its last value, except that a condition with an older
-/// `observedGeneration` then speaks of an older spec, and says so by that number.
+/// A condition that is not set again keeps its last value. Its older `observedGeneration` shows that it describes an
+/// older spec.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     list: Vec<Condition>,
@@ -54,7 +54,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Starts from the conditions that the object has.
+    /// Starts with the object's current conditions.
     pub fn new(previous: &[Condition], generation: Option<i64>, now: Timestamp) -> Self {
         Self {
             list: previous.to_vec(),
@@ -63,7 +63,7 @@ impl Conditions {
         }
     }
 
-    /// States one condition.
+    /// Sets one condition.
     pub fn set(&mut self, kind: &str, status: Truth, reason: &str, message: &str) {
         let previous = self.list.iter().find(|condition| condition.type_ == kind);
         let flipped = previous.is_none_or(|condition| condition.status != status.as_str());
@@ -85,13 +85,12 @@ impl Conditions {
         }
     }
 
-    /// Takes a condition back, where nothing can be said about it any more.
+    /// Removes a condition that no longer applies.
     pub fn clear(&mut self, kind: &str) {
         self.list.retain(|condition| condition.type_ != kind);
     }
 
-    /// States `Reconciling` and `Stalled` from the class of a problem; the one that is not so has the reason
-    /// `settled`.
+    /// Sets `Reconciling` and `Stalled` from the class of a problem; the one that is false has the reason `settled`.
     pub fn settle(&mut self, problem: Option<&Problem>, settled: &str) {
         let reaction = problem.map(Problem::reaction);
         let values = [
@@ -117,7 +116,7 @@ pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Whether a condition is True and speaks of this generation.
+/// Whether a condition is True and describes this generation.
 pub fn is_true(conditions: &[Condition], kind: &str, generation: Option<i64>) -> bool {
     find(conditions, kind)
         .is_some_and(|condition| condition.status == "True" && condition.observed_generation == generation)

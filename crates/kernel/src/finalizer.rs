@@ -1,7 +1,7 @@
-//! Finalizers: added before any outside work, removed one entry at a time, foreign ones untouched.
+//! Finalizers: added before any outside work, removed one entry at a time, without touching others.
 //!
-//! Both writes are JSON patches whose `test` names the entry that they touch, so that they neither
-//! overwrite what another controller wrote nor depend on the rest of the object.
+//! Both writes are JSON patches with a `test` of the entry that they change, so that they neither overwrite the entries
+//! of other controllers nor depend on the rest of the object.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
@@ -13,16 +13,16 @@ use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 
-/// How often a removal that lost a race is tried again in the same pass.
+/// Number of attempts of a removal within one pass.
 const ATTEMPTS: usize = 5;
 
-/// Whether the object carries the finalizer.
+/// Whether the object has the finalizer.
 pub fn has<O: Object>(object: &O, finalizer: &str) -> bool {
     object.finalizers().iter().any(|entry| entry == finalizer)
 }
 
-/// Adds the finalizer and returns the object with it. The API server refuses it on an object that is being
-/// deleted, so a stale read cannot hold a deletion up.
+/// Adds the finalizer and returns the object with it. The API server rejects it on an object that is being deleted, so
+/// a stale read cannot block a deletion.
 pub async fn add<O: Object>(
     api: &Api<Lenient<O>>,
     object: &O,
@@ -44,7 +44,7 @@ pub async fn add<O: Object>(
     patch(api, object, add, field_manager).await
 }
 
-/// Removes the finalizer. Done when it is gone, by whomever; an object that is gone is fine, too.
+/// Removes the finalizer. Succeeds if the finalizer or the object is already gone.
 pub async fn remove<O: Object>(
     api: &Api<Lenient<O>>,
     object: &O,
@@ -70,7 +70,7 @@ pub async fn remove<O: Object>(
             Err(problem) if problem.reason == "Conflict" && attempt < ATTEMPTS => {
                 match api.get_opt(&object.name_any()).await? {
                     Some(newer) if newer.uid() == object.uid() => current = newer.finalizers().to_vec(),
-                    // Gone, or gone and made again: this one is no longer ours to touch.
+                    // The object is gone, or another one has its name: it is not ours.
                     _ => return Ok(()),
                 }
             }

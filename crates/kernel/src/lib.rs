@@ -1,8 +1,8 @@
-//! The kernel: everything a controller needs and that is not its subject.
+//! The kernel: everything that controllers share.
 //!
-//! A controller's crate implements [`Reconciler`], five steps of which three are pure; the
-//! [`driver`] runs them. Requeues, retries, finalizers, status writes, events, metrics and
-//! deadlines are decided here, once, so that no controller contains any of it.
+//! A controller's crate implements [`Reconciler`], five steps of which three are pure; the [`driver`] runs them. The
+//! kernel decides about requeues, retries, finalizers, status writes, events, metrics and deadlines, so that no
+//! controller contains any of it.
 
 pub mod admission;
 pub mod ambient;

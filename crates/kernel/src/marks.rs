@@ -1,12 +1,13 @@
-//! Marks of ownership: whose a role or a database is, in its comment.
+//! Ownership marks: the comment of a role or a database names the object that owns it.
 //!
-//! `[stanchion KIND NAMESPACE/NAME UID created|adopted SEAL]` stands at the end of the comment, after the text that
-//! people wrote. The seal is an HMAC under the installation's key ([`FingerprintKey::mac`]) over all of it and over the
-//! name of what bears the mark, so nobody else can write a mark, and none can be moved to another role or database.
+//! The mark `[stanchion KIND NAMESPACE/NAME UID created|adopted SEAL]` is at the end of the comment, after any text
+//! that people wrote. The seal is an HMAC with the installation's key ([`FingerprintKey::mac`]) over the whole mark and
+//! the name of the role or database, so nobody else can write a mark, and a mark cannot be moved to another role or
+//! database.
 //!
-//! Marks of earlier versions have no seal ([`Seal::Missing`]), and those of another installation, or of a key that was lost,
-//! have one that this key cannot check ([`Seal::Foreign`]). Both keep others away; to its own object such a mark is a
-//! proof only beside another one.
+//! Marks of earlier versions have no seal ([`Seal::Missing`]), and the seal of another installation, or of a lost key,
+//! cannot be verified ([`Seal::Foreign`]). Both exclude other objects; for its own object such a mark is proof only
+//! together with another one.
 
 use std::sync::Arc;
 
@@ -19,22 +20,22 @@ const PURPOSE: &str = "mark of ownership";
 /// The object that a role or a database belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its uid.
+    /// Uid of the object.
     pub uid: String,
 }
 
-/// How a role or a database came to be an object's.
+/// How an object came to own a role or a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The operator made it for the object, and may drop it.
+    /// The operator created it for the object, and may drop it.
     Created,
-    /// It was there before.
+    /// It existed before.
     Adopted,
 }
 
@@ -47,21 +48,21 @@ impl Origin {
     }
 }
 
-/// A mark.
+/// An ownership mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// How it came to be theirs.
+    /// Whether it was created or adopted.
     pub origin: Origin,
 }
 
-/// What bears a mark.
+/// The role or database with the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearer<'a> {
-    /// The role of this name.
+    /// The role with this name.
     Role(&'a str),
-    /// The database of this name.
+    /// The database with this name.
     Database(&'a str),
 }
 
@@ -74,42 +75,42 @@ impl<'a> Bearer<'a> {
     }
 }
 
-/// How far a mark can be believed.
+/// Whether a mark can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// This installation wrote it, for this very role or database.
+    /// This installation wrote it, for this role or database.
     Valid,
-    /// It has none: an earlier version wrote it, or anybody else.
+    /// It has no seal: an earlier version wrote it, or anybody else.
     Missing,
-    /// Another installation sealed it, or this one with a key that was lost.
+    /// Another installation sealed it, or this one with a lost key.
     Foreign,
-    /// It has a seal of this installation that was made for something else.
+    /// It has a seal of this installation for another role, database or mark.
     Forged,
 }
 
-/// A mark, as it was read.
+/// A mark that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it says.
+    /// The content of the mark.
     pub mark: Mark,
-    /// Whether that is true.
+    /// Whether the mark can be trusted.
     pub seal: Seal,
 }
 
 impl Found {
-    /// Whether it belongs to an object of this namespace, as far as anybody knows. A namespace of the same name in
+    /// Whether it belongs to an object in this namespace, as far as can be verified. A namespace of the same name in
     /// another installation is another one.
     pub fn is_of(&self, namespace: &str) -> bool {
         matches!(self.seal, Seal::Valid | Seal::Missing) && self.mark.owner.namespace == namespace
     }
 
-    /// Whether only a second proof shows that this installation wrote it.
+    /// Whether a second proof is necessary that this installation wrote it.
     pub fn is_unproven(&self) -> bool {
         matches!(self.seal, Seal::Missing | Seal::Foreign)
     }
 }
 
-/// Whether a text could be taken for a mark. Text that people write into a comment must not be.
+/// Whether a text looks like a mark. Text that people write into a comment must not.
 pub fn looks_marked(text: &str) -> bool {
     text.contains(BEGIN)
 }
@@ -124,7 +125,7 @@ impl Marks {
         Self(key)
     }
 
-    /// A comment: what people wrote, and the mark.
+    /// A comment: the text of people, and the mark.
     pub fn join(&self, text: &str, mark: &Mark, bearer: Bearer<'_>) -> String {
         let Owner {
             kind,
@@ -137,7 +138,7 @@ impl Marks {
         format!("{text}{space}{BEGIN}{kind} {namespace}/{name} {uid} {origin} {seal}{END}")
     }
 
-    /// Takes a comment apart into what people wrote and the mark.
+    /// Splits a comment into the text of people and the mark.
     pub fn read<'c>(&self, comment: &'c str, bearer: Bearer<'_>) -> (&'c str, Option<Found>) {
         let Some((text, rest)) = comment.rsplit_once(BEGIN) else {
             return (comment, None);
@@ -156,7 +157,7 @@ impl Marks {
         (text.trim_end(), Some(Found { mark, seal }))
     }
 
-    /// The key that seals.
+    /// The key of the seals.
     pub fn key(&self) -> &FingerprintKey {
         &self.0
     }

@@ -1,11 +1,11 @@
-//! The least rights, declared beside the code that uses them and rendered from there.
+//! The minimal RBAC rules, declared beside the code that uses them and rendered from there.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// Verbs for a kind that is only looked at.
+/// Verbs for a kind that is only read.
 pub const READ: &[&str] = &["get", "list", "watch"];
 /// Verbs for children that a controller owns. They are applied, and never updated.
 pub const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
@@ -17,12 +17,12 @@ pub struct Rule {
     pub group: Cow<'static, str>,
     /// Plural resource names, with `/subresource` where meant.
     pub resources: Vec<String>,
-    /// The only objects that are meant; all of them when empty. `create` cannot be narrowed: the authorizer does not
-    /// know the name of what is not there.
+    /// Restricts the rule to these objects; empty for all. `create` cannot be restricted: the authorizer does not know
+    /// the name of a new object.
     pub names: Vec<String>,
     /// Verbs.
     pub verbs: &'static [&'static str],
-    /// Whether the resources have no namespace: a Role cannot grant the rule, only a `ClusterRole`.
+    /// Whether the resources are cluster-scoped: only a `ClusterRole` can grant the rule.
     pub cluster_wide: bool,
 }
 
@@ -42,7 +42,7 @@ impl Rule {
         }
     }
 
-    /// The same, for the objects of these names only.
+    /// Restricts the rule to objects with these names.
     #[must_use]
     pub fn named(self, names: &[&str]) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Rule {
         }
     }
 
-    /// The same for resources that have no namespace.
+    /// Makes the rule apply to cluster-scoped resources.
     #[must_use]
     pub fn cluster_wide(self) -> Self {
         Self {
@@ -61,9 +61,9 @@ impl Rule {
     }
 }
 
-/// Joins rules into the shortest list that grants the same: one rule for each group, set of names and set of verbs.
+/// Merges rules into the shortest equivalent list: one rule for each group, set of names and set of verbs.
 pub fn merge(rules: &[Rule]) -> Vec<PolicyRule> {
-    /// A group, and the names that are meant in it.
+    /// A group, and the names in it.
     type Where<'a> = (&'a str, &'a [String]);
     let mut verbs_of: BTreeMap<(Where<'_>, &str), BTreeSet<&str>> = BTreeMap::new();
     for rule in rules {

@@ -1,15 +1,15 @@
-//! What a controller is: five steps, two of them pure by their signatures.
+//! The interface of a controller: five steps, three of them pure by their signatures.
 //!
 //! ```text
-//! validate   object → a target that cannot be invalid, or a Problem        pure
-//! observe    read what is there                                            I/O, reads only
-//! plan       (target, observed) → what to do                               pure
-//! apply      do it, in order, each step idempotent                         I/O, writes only
-//! report     (object, outcome) → status, events, when to look again        pure
+//! validate   object → a valid target, or a Problem              pure
+//! observe    read the current state                             I/O, reads only
+//! plan       (target, observed) → what to do                    pure
+//! apply      do it, in order, each step idempotent              I/O, writes only
+//! report     (object, outcome) → status, events, requeue time   pure
 //! ```
 //!
-//! `validate`, `plan` and `report` are associated functions without `self` and without a client:
-//! they cannot do I/O, so they are tested with plain values.
+//! `validate`, `plan` and `report` are associated functions without `self` and without a client: they cannot do I/O, so
+//! tests call them with plain values.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::rbac::Rule;
 use crate::status::Status;
 use crate::watch::Watch;
 
-/// What every custom resource of ours is; implemented for all of them at once.
+/// The traits of our custom resources; implemented for all of them at once.
 pub trait Object:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + HasStatus<Status: Status>
@@ -64,66 +64,67 @@ pub type StatusOf<R> = <<R as Reconciler>::Object as HasStatus>::Status;
 pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The kind that it reconciles.
     type Object: Object;
-    /// A validated target: what shall be there, or that nothing shall be there any more.
+    /// A validated target: the desired state, or that everything has to be removed.
     type Target: Send + Sync;
-    /// What was read.
+    /// The observed state.
     type Observed: Send + Sync;
-    /// What is to be done.
+    /// The changes to make.
     type Plan: Send + Sync;
-    /// What was done, filled in as it is done, so that a failure half-way reports the first half.
+    /// The changes that were made, recorded one by one, so that after a failure the first part can be reported.
     type Applied: Default + Send + Sync;
 
     /// The controller's short name: log field, metrics label, suffix of the field manager.
     const NAME: &'static str;
-    /// Set by a controller that makes things outside Kubernetes, which nobody else would clean up.
+    /// Set by a controller that creates something outside of Kubernetes, which nothing else would clean up.
     const FINALIZER: Option<&'static str>;
-    /// Annotations of the object whose change wakes it; every other one is the user's own business.
+    /// Annotations of the object whose change wakes it; all others are ignored.
     const ANNOTATIONS: &'static [&'static str] = &[];
-    /// The names of the fields that say what is kept when an object is deleted. An object in which one of them cannot be
-    /// read is not cleaned up before it is corrected.
+    /// The names of the fields that decide what is kept when an object is deleted. An object in which one of them is
+    /// malformed is not cleaned up before it is corrected.
     const DECIDES_DELETION: &'static [&'static str] = &["deletionPolicy", "onDelete"];
-    /// The condition types that this controller writes: others in the list belong to others.
+    /// The condition types that this controller writes: other types belong to other writers.
     const CONDITIONS: &'static [&'static str];
-    /// Which changes of conditions are worth an event.
+    /// The transitions of conditions that cause an event.
     const ANNOUNCEMENTS: &'static [Announcement];
 
-    /// The kinds, beside its own, that wake its objects.
+    /// The kinds, in addition to its own, whose changes wake its objects.
     fn watches() -> Vec<Watch>;
 
-    /// The kinds of which its objects have many children, so that each is known without being read.
+    /// The kinds with many children per object, which are cached as summaries.
     fn families() -> Kinds {
         Kinds::default()
     }
 
-    /// The kinds of others, which may not be there, that wake its objects.
+    /// The third-party kinds, which may not exist, whose changes wake its objects.
     fn foreign() -> &'static [&'static Foreign] {
         &[]
     }
 
-    /// What an object shares the fate of others with, such as the server that it is on. Within its namespace at most half
-    /// of the passes that may run together are of one lane: a server that does not answer holds up its own objects only.
-    /// It is asked often, and of objects that may be invalid: it must be cheap.
+    /// The group of objects that fail together, such as those on one server. Within a namespace, one lane has at most
+    /// half of the concurrent passes: a server that does not answer delays its own objects only. It is called often,
+    /// and also for invalid objects: it must be cheap.
     fn lane(object: &Self::Object) -> Option<String> {
         let _ = object;
         None
     }
 
-    /// The rights that the controller needs, beside those that every controller needs for its own kind.
+    /// The RBAC rules that the controller needs, in addition to those that every controller needs for its own kind.
     fn rules() -> Vec<Rule>;
 
-    /// The target of a living object.
+    /// The target of an object that is not being deleted.
     fn validate(object: &Self::Object) -> Result<Self::Target, Problem>;
 
     /// The target of an object that is being deleted. It cannot fail: an invalid object must be deletable.
     fn farewell(object: &Self::Object) -> Self::Target;
 
-    /// Whether something outside Kubernetes is, or will be, made for this target that only its finalizer cleans up.
+    /// Whether something outside of Kubernetes is, or will be, created for this target that only its finalizer cleans
+    /// up.
     fn holds(target: &Self::Target) -> bool {
         let _ = target;
         true
     }
 
-    /// Reads what is there. It must not write anything.
+    /// Reads the current state. It must not write anything.
     fn observe(
         &self,
         read: &Reader,
@@ -133,8 +134,8 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// Decides what to do.
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem>;
 
-    /// A status to write before `apply`: that the work has begun, and whatever a later pass must know of it
-    /// although this one is killed half-way. `None` for no such write.
+    /// A status to write before `apply`: that the work has begun, and what a later pass needs if this one is killed
+    /// half-way. `None` for no such write.
     fn announce(
         object: &Self::Object,
         target: &Self::Target,
@@ -145,7 +146,7 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Does it. Each step may be repeated: the process can be killed between any two.
+    /// Makes the changes. Each step may be repeated: the process can be killed between any two.
     fn apply(
         &self,
         write: &Writer,
@@ -155,42 +156,42 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         applied: &mut Self::Applied,
     ) -> impl Future<Output = Result<(), Problem>> + Send;
 
-    /// A pass has ended, well or with a problem: for a controller's own numbers.
+    /// Called at the end of a pass, with its problem if there is one: for a controller's own metrics.
     fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {
         let _ = (problem, elapsed);
     }
 
-    /// Says how it went.
+    /// Returns the status and the events of the pass.
     fn report(object: &Self::Object, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<StatusOf<Self>>;
 }
 
-/// How far a reconcile came: each step's value, as far as it was reached, and the problem that ended it.
+/// The progress of a reconcile: the value of each completed step, and the problem that ended it.
 pub struct Outcome<'a, R: Reconciler> {
     /// After `validate`.
     pub target: Option<&'a R::Target>,
     /// After `observe`.
     pub observed: Option<&'a R::Observed>,
-    /// What `apply` did; empty when it was not reached.
+    /// What `apply` did; empty if it was not reached.
     pub applied: &'a R::Applied,
-    /// What ended the reconcile; `None` when all steps succeeded.
+    /// The problem that ended the reconcile; `None` if all steps succeeded.
     pub problem: Option<&'a Problem>,
 }
 
-/// What a reconcile has to say.
+/// The result of a reconcile.
 #[derive(Clone, Debug)]
 pub struct Report<S> {
-    /// The whole status. The driver writes it only when it differs from what is there.
+    /// The complete status. The driver writes it only if it differs from the current one.
     pub status: S,
-    /// What happened that no condition says, for a person who runs `kubectl describe`.
+    /// Events that no transition of a condition causes, for `kubectl describe`.
     pub notices: Vec<Notice>,
-    /// Why nothing is under way, where it is not simply done: the reason of `Reconciling=False`.
+    /// Why the object is idle, if it is not simply done: the reason of `Reconciling=False`.
     pub settled: &'static str,
-    /// When to look again although nothing changed; the driver adds jitter. A problem's own retry comes first.
+    /// When to requeue without a change; the driver adds jitter. The retry of a problem takes precedence.
     pub again: Option<Duration>,
 }
 
 impl<S> Report<S> {
-    /// A report of a status alone.
+    /// A report with only a status.
     pub fn new(status: S) -> Self {
         Self {
             status,

@@ -1,10 +1,10 @@
-//! Which part of the cluster an operator looks at.
+//! The part of the cluster that an operator watches.
 
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 
-/// The whole cluster, or one namespace. An operator for several namespaces runs each controller once a
-/// namespace, so that it needs no right outside them.
+/// The whole cluster, or one namespace. An operator for several namespaces runs each controller once per namespace, so
+/// that it needs no permissions outside of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Every namespace.

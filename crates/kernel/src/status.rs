@@ -1,4 +1,4 @@
-//! Writing status: through the subresource only, only when it changed, never over anybody else's fields.
+//! Writes the status: only through the subresource, only when it changed, never over other managers' fields.
 
 use kube::api::{Patch, PatchParams};
 use kube::core::object::HasStatus;
@@ -11,11 +11,11 @@ use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 
-/// How often a write that others were faster than is tried again.
+/// Number of attempts of a write that conflicts with others.
 const ATTEMPTS: usize = 5;
 
-/// Whether the object shows this status already. Conditions of types that are not `ours` belong to other
-/// writers: they are neither compared nor written.
+/// Whether the object already has this status. Conditions of types that are not `ours` belong to other writers: they
+/// are neither compared nor written.
 pub fn is_shown<O: Object>(object: &O, status: &O::Status, ours: &[&str]) -> bool {
     let shown = object.status().cloned().unwrap_or_default();
     owned_part(shown, ours) == owned_part(status.clone(), ours)
@@ -29,11 +29,11 @@ fn owned_part<S: Status>(mut status: S, ours: &[&str]) -> S {
     status
 }
 
-/// Writes the status by server-side apply and returns the object as the server has it now.
+/// Writes the status with server-side apply and returns the object from the server.
 ///
-/// It is `NotFound` on an object that was deleted and made again meanwhile: a status never lands on another object
-/// of the same name. What a predecessor of ours wrote under another name into the same status, an apply leaves
-/// alone; it is taken away, or it would look like a change for ever.
+/// Returns `NotFound` if the object was deleted and created again in the meantime: a status is never written to another
+/// object of the same name. An apply does not remove fields that a predecessor of ours wrote with another field
+/// manager; they are removed separately, or they would always look like a change.
 pub async fn write<O: Object>(
     api: &Api<Lenient<O>>,
     object: &O,
@@ -62,8 +62,8 @@ pub async fn write<O: Object>(
     Ok(api.patch_status(&object.name_any(), &params, &removed).await?)
 }
 
-/// Applies to this very object. The API server does not look at a uid in a patch of a status, but it does at a
-/// version; and where that has moved on, so may have who it belongs to.
+/// Applies to exactly this object. The API server ignores a uid in a patch of a status, but it checks a
+/// resourceVersion; if that has changed, the object may be another one.
 async fn apply<O: Object>(
     api: &Api<Lenient<O>>,
     object: &O,
@@ -92,8 +92,8 @@ async fn apply<O: Object>(
     }
 }
 
-/// A merge patch that takes away the fields which are shown and not intended. Lists are left alone: the server
-/// has replaced those that are ours alone, and the others are not.
+/// A merge patch that removes the fields which exist and are not intended. Lists are excluded: the server has replaced
+/// those that are ours alone, and the others are not ours.
 fn surplus(shown: &Value, intended: &Value) -> Option<Value> {
     let (Value::Object(shown), Value::Object(intended)) = (shown, intended) else {
         return None;

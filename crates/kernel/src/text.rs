@@ -1,6 +1,6 @@
 //! Text for people, within the limits of the API.
 
-/// Cuts a text to at most `max` bytes, between two characters, and shows that it was cut.
+/// Cuts a text to at most `max` bytes, between two characters, and marks the cut.
 pub fn shorten(text: &str, max: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= max {
@@ -12,7 +12,7 @@ pub fn shorten(text: &str, max: usize) -> String {
     short
 }
 
-/// The same text on one line: what a terminal or a log would act on is escaped.
+/// The text on one line, with control characters escaped.
 pub fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|character| {

@@ -1,4 +1,4 @@
-//! The toy's five steps.
+//! The five steps of the toy controller.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::{Boom, Thing, Widget, WidgetSpec, WidgetStatus, World};
 
-/// Guards the thing in the world.
+/// The finalizer for the thing in the world.
 pub const FINALIZER: &str = "test.stanchion.dev/world";
 /// The annotation that the toy honours.
 pub const POKE: &str = "test.stanchion.dev/poke";
@@ -24,11 +24,11 @@ const CONDITION: &str = "Ready";
 
 /// The controller.
 pub struct Toy {
-    /// What is outside the cluster.
+    /// The state outside of the cluster.
     pub world: World,
 }
 
-/// A widget, or that there shall be none.
+/// A widget, or its removal.
 pub struct Target {
     name: String,
     spec: Option<WidgetSpec>,
@@ -46,7 +46,7 @@ pub struct Observed {
 
 /// What is to be done.
 pub struct Plan {
-    /// What the thing shall be, and whether it is not so already.
+    /// The desired thing, if it differs from the current one.
     thing: Option<Thing>,
     changes: bool,
     child: Option<Intent>,

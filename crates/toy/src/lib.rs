@@ -1,9 +1,9 @@
-//! The toy: a small controller with everything a controller can have, for the kernel to be proved with. The kernel's
-//! tests run it against a cluster, the simulator on paused time.
+//! The toy: a small controller that uses every feature of the kernel, for tests. The kernel's tests run it against a
+//! cluster, the simulator with paused time.
 //!
-//! A `Widget` reads a Secret, owns a `ConfigMap`, and stands for one thing in a [`World`] outside the
-//! cluster, which its finalizer guards. What it shall do wrong is in its spec (for the pure steps) or in
-//! the world (for the others, where the fault must be able to come and go without a new generation).
+//! A `Widget` reads a Secret, owns a `ConfigMap`, and represents one thing in a [`World`] outside of the cluster, which
+//! its finalizer guards. Its faults are configured in its spec (for the pure steps) or in the world (for the others,
+//! whose faults must be able to come and go without a new generation).
 
 #![allow(
     clippy::unwrap_used,

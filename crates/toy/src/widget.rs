@@ -1,4 +1,4 @@
-//! The toy's kind.
+//! The kind of the toy controller.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stanchion_kernel::condition;
 use stanchion_kernel::status::Status;
 
-/// What a user asks for.
+/// The spec of a widget.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "test.stanchion.dev",
@@ -30,7 +30,7 @@ pub struct WidgetSpec {
     /// Makes the child immutable.
     #[serde(default)]
     pub frozen: bool,
-    /// When to look again, in seconds.
+    /// Requeue interval in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<u64>,
     /// Breaks one of the steps.
@@ -53,20 +53,20 @@ pub enum Boom {
     Report,
 }
 
-/// What the controller says.
+/// The status of a widget.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WidgetStatus {
-    /// The generation that the conditions speak of.
+    /// The generation that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The size of the thing in the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// Written by no version of the toy: what a predecessor may have left behind.
+    /// Never written by the toy: a field of a predecessor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legacy: Option<String>,
-    /// What is known of it.
+    /// The conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -92,13 +92,13 @@ impl Widget {
         condition::find(&self.status.as_ref()?.conditions, kind)
     }
 
-    /// Whether it is ready, as of its present spec.
+    /// Whether it is ready for its current spec.
     pub fn is_ready(&self) -> bool {
         let conditions = self.status.as_ref().map(|status| status.conditions.as_slice());
         condition::is_true(conditions.unwrap_or_default(), "Ready", self.metadata.generation)
     }
 
-    /// Whether it is not ready for this reason, as of its present spec.
+    /// Whether it is not ready for this reason, for its current spec.
     pub fn fails_with(&self, reason: &str) -> bool {
         self.condition("Ready").is_some_and(|ready| {
             ready.status == "False"
@@ -108,7 +108,7 @@ impl Widget {
     }
 }
 
-/// The CRD. Its schema lets any `size` in, as a schema of last year would have.
+/// The CRD. Its schema accepts any `size`, as an old schema might.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = Widget::crd();
     let schema = crd.spec.versions[0].schema.as_mut().unwrap();

@@ -1,4 +1,4 @@
-//! What is outside the cluster, and what the test wants to know of the passes.
+//! The state outside of the cluster, and the observations of passes for tests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use stanchion_kernel::problem::{Class, Problem};
 use tokio::sync::watch;
 
-/// The thing that a widget stands for.
+/// The thing that a widget represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thing {
     /// As its widget asks for it.
@@ -15,10 +15,10 @@ pub struct Thing {
     pub password: Option<String>,
 }
 
-/// Is told the name of every thing that is about to be made, changed or removed.
+/// Called with the name of every thing that is about to be created, changed or removed.
 type Witness = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The outside, shared by the operators that come and go.
+/// The state outside of the cluster, shared by successive operators.
 #[derive(Clone, Default)]
 pub struct World {
     shared: Arc<Shared>,
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl World {
-    /// The same world, where `witness` sees what is done through this handle.
+    /// The same world, where `witness` is called for every change through this handle.
     #[must_use]
     pub fn witnessed(&self, witness: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
@@ -64,12 +64,12 @@ impl World {
         self.state().things.clone()
     }
 
-    /// How often anything was made, changed or removed.
+    /// Number of creations, changes and removals.
     pub fn changes(&self) -> usize {
         self.state().changes
     }
 
-    /// Makes, changes or removes the thing of this widget.
+    /// Creates, changes or removes the thing of this widget.
     pub(crate) fn put(&self, name: &str, thing: Option<Thing>) {
         if let Some(witness) = &self.witness {
             witness(name);
@@ -82,7 +82,7 @@ impl World {
         };
     }
 
-    /// From now on the world fails for this widget, in this way; or no longer.
+    /// From now on the world fails for this widget with this class; `None` ends it.
     pub fn fails(&self, name: &str, class: Option<Class>) {
         let outages = &mut self.state().outages;
         match class {
@@ -98,12 +98,12 @@ impl World {
         }
     }
 
-    /// Lets passes over this widget wait in the middle of `observe`, after everything was read.
+    /// Makes passes over this widget wait at the end of `observe`, after everything was read.
     pub fn hold(&self, name: &str) {
         self.shared.held.send_modify(|held| held.push(name.into()));
     }
 
-    /// Lets them go on.
+    /// Releases the waiting passes.
     pub fn release(&self, name: &str) {
         self.shared
             .held
@@ -115,17 +115,17 @@ impl World {
         let _ = self.shared.held.subscribe().wait_for(is_free).await;
     }
 
-    /// How many passes have come to `observe` so far.
+    /// Number of passes that have reached `observe` so far.
     pub fn passes(&self, name: &str) -> usize {
         self.state().passes.get(name).copied().unwrap_or_default()
     }
 
-    /// How many passes over this widget are in `observe` or `apply`.
+    /// Number of passes over this widget that are in `observe` or `apply`.
     pub fn running(&self, name: &str) -> usize {
         self.state().running.get(name).copied().unwrap_or_default()
     }
 
-    /// The most that ever ran together, and how often one object ran twice at once.
+    /// The maximum number of concurrent passes, and how often one object had two at once.
     pub fn concurrency(&self) -> (usize, usize) {
         let state = self.state();
         (state.most_running, state.overlaps)
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// How many times a pass was given an object with managedFields.
+    /// Number of passes that got an object with managedFields.
     pub fn with_managed_fields(&self) -> usize {
         self.state().with_managed_fields
     }

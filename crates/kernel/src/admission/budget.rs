@@ -1,7 +1,7 @@
-//! How much of the process reviews may take: connections, bytes that arrive, bytes that are read.
+//! Limits of the admission server: connections, received bytes, bytes that are parsed at the same time.
 //!
-//! Whoever reaches the port can open connections and send bytes. Each has a limit in all and one for each address, so
-//! that neither memory nor the API server's share is at anybody's mercy.
+//! Every client that reaches the port can open connections and send bytes. Each limit applies to the whole server and
+//! to each address, so that one client can exhaust neither the memory nor the API server's share.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,15 +12,15 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The API server keeps a few connections; more than this is somebody else.
+/// The API server keeps a few connections; more than this come from other clients.
 const CONNECTIONS: usize = 64;
-/// Of one address: half.
+/// At most half of the connections for one address.
 const OF_ONE_ADDRESS: usize = CONNECTIONS / 2;
-/// A review carries the object twice, and etcd takes 1.5 MiB of it.
+/// A review contains the object twice, and etcd accepts 1.5 MiB of it.
 pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Bytes of requests that have arrived and are not answered.
+/// Bytes of requests that have been received and not answered.
 const ARRIVED: usize = 16 * 1024 * 1024;
-/// Bytes of requests that are read at the same time: as values they can take twenty times as much.
+/// Bytes of requests that are parsed at the same time: the parsed values can take twenty times as much.
 const READ: usize = 4 * 1024 * 1024;
 
 /// The limits of one server.
@@ -32,7 +32,7 @@ pub(super) struct Budget {
     read: Arc<Semaphore>,
 }
 
-/// Why a body was not taken.
+/// Why a body was rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
     #[error("the request is larger than {MAX_BODY} bytes")]
@@ -53,12 +53,12 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Waits for room for one more connection.
+    /// Waits until one more connection is allowed.
     pub(super) async fn connection(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).acquire_owned().await.ok()
     }
 
-    /// The place of a connection from this address; `None` when it has too many.
+    /// The slot of a connection from this address; `None` if it has too many.
     pub(super) fn of_address(&self, address: IpAddr) -> Option<OfAddress> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let open = addresses.entry(address).or_default();
@@ -72,7 +72,7 @@ impl Budget {
         })
     }
 
-    /// Takes a body in, as fast as there is room for its bytes.
+    /// Receives a body, as fast as the limits allow.
     pub(super) async fn take_in(&self, mut body: Body) -> Result<Taken, BodyError> {
         let (mut bytes, mut held) = (BytesMut::new(), Vec::new());
         while let Some(frame) = body.frame().await {
@@ -95,14 +95,14 @@ impl Budget {
         })
     }
 
-    /// Waits until a body of this size may be read.
+    /// Waits until a body of this size may be parsed.
     pub(super) async fn reading(&self, size: usize) -> Option<OwnedSemaphorePermit> {
         let size = u32::try_from(size.min(READ)).ok()?;
         Arc::clone(&self.read).acquire_many_owned(size).await.ok()
     }
 }
 
-/// Reads the rest of a body that is too large, and keeps none of it: who still sends would not hear the answer.
+/// Reads and drops the rest of a body that is too large: a client that is still sending would not read the response.
 async fn discard(mut body: Body) {
     let mut left = 4 * MAX_BODY;
     while let Some(Ok(frame)) = body.frame().await {
@@ -114,13 +114,13 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// A body that counts for as long as it is there.
+/// A body that counts towards the limits until it is dropped.
 pub(super) struct Taken {
     pub(super) bytes: Bytes,
     _held: Vec<OwnedSemaphorePermit>,
 }
 
-/// A connection that counts for its address for as long as it is there.
+/// A connection that counts towards the limit of its address until it is dropped.
 pub(super) struct OfAddress {
     addresses: Arc<Mutex<HashMap<IpAddr, usize>>>,
     address: IpAddr,

@@ -1,4 +1,4 @@
-//! What the API server should know about the webhooks, and whether it does. Pure.
+//! The webhook configurations for the API server, and whether they are up to date. Pure.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -13,29 +13,29 @@ use super::{
 };
 use crate::watch::MANAGED_BY;
 
-/// The label that every namespace has, with its name.
+/// The label with the name of a namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// What happens to a write when the admission server does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// It goes through, and the controller reports the mistake in the status.
+    /// The write succeeds, and the controller reports the mistake in the status.
     #[default]
     Ignore,
-    /// It is refused. A mistake never gets in, and neither does anything else while we are away.
+    /// The write is refused. No mistake gets in, but neither does any other write while the server is down.
     Fail,
 }
 
-/// How the table is registered.
+/// Settings of the registration.
 #[derive(Clone, Debug)]
 pub struct RegistrationSettings {
     /// The name of both configurations.
     pub name: String,
-    /// Where the admission server is.
+    /// The address of the admission server.
     pub endpoint: Endpoint,
-    /// What happens when it does not answer.
+    /// What happens if it does not answer.
     pub failure_policy: FailurePolicy,
-    /// The namespaces that the operator looks after; none means all.
+    /// The namespaces that the operator watches; empty for all.
     pub namespaces: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn resource(stage: Stage) -> ApiResource {
     }
 }
 
-/// The configuration of one stage, or `None` when the table has nothing for it.
+/// The configuration of one stage, or `None` if there are no webhooks for it.
 pub(super) fn configuration(
     stage: Stage,
     settings: &RegistrationSettings,
@@ -111,15 +111,14 @@ fn row(webhook: &Webhook, settings: &RegistrationSettings, ca_bundle: Option<&st
     row
 }
 
-/// Whether everything that we want is there. What the API server defaults, and what others add to
-/// fields that are not ours, does not count; neither does the order, which server-side apply chooses.
+/// Whether the live configuration contains everything that we want. Defaults of the API server, fields of other
+/// managers and the order, which server-side apply chooses, are ignored.
 pub(super) fn is_settled(found: &DynamicObject, wanted: &Value) -> bool {
     covers(&by_name(&found.data), &by_name(wanted))
 }
 
-/// The webhooks of a configuration in the order of their names, each with the namespaces it is
-/// limited to. Managed clusters add expressions of their own to the selector; arguing with them
-/// would mean a write at every look.
+/// The webhooks of a configuration, sorted by name, each with its namespaces. Managed clusters add expressions to the
+/// selector; removing them would cause a write at every check.
 fn by_name(configuration: &Value) -> Value {
     let webhooks = configuration.get("webhooks").and_then(Value::as_array);
     let mut webhooks = webhooks.cloned().unwrap_or_default();

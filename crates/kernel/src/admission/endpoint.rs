@@ -1,4 +1,4 @@
-//! Where the API server finds the admission server.
+//! The address of the admission server.
 
 use http::Uri;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The address of the admission server, as the API server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// By a Service in front of the operator's pods.
+    /// A Service in front of the operator's pods.
     Service {
         /// The Service's namespace.
         namespace: String,
@@ -15,7 +15,7 @@ pub enum Endpoint {
         /// Its port.
         port: u16,
     },
-    /// By a URL, for an operator outside of the cluster. Made by [`Endpoint::url`].
+    /// A URL, for an operator outside of the cluster. Created by [`Endpoint::url`].
     Url(WebhookUrl),
 }
 
@@ -55,7 +55,7 @@ impl Endpoint {
         }))
     }
 
-    /// The names and addresses that the server's certificate must carry.
+    /// The names and addresses that the server's certificate must contain.
     pub fn names(&self) -> Vec<String> {
         match self {
             Self::Service { namespace, name, .. } => vec![format!("{name}.{namespace}.svc")],

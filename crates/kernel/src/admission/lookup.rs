@@ -1,9 +1,9 @@
-//! What a rule may look at beside the object: only what its author could read, in its author's own namespace.
+//! Reads of other objects in a webhook: only what the author of the request may read, in the request's namespace.
 //!
-//! An answer of a webhook tells its reader something about what was looked at. So nothing is looked at that the author of
-//! the request could not read with `kubectl get`: the cluster is asked first. Its answers are believed for a moment,
-//! lists are shared by those who wait for them, and few questions are under way at once: reviews must not become a burden
-//! for the API server. The right to ask is the one of [`crate::telemetry::guard`].
+//! The answer of a webhook reveals something about the objects that it read. So it reads only what the author could
+//! read with `kubectl get`: it asks the API server first, with a SubjectAccessReview. The results are cached for a
+//! moment, concurrent requests share their lists, and only a few requests run at the same time, so that reviews do not
+//! overload the API server. The permission for these reviews is that of [`crate::telemetry::guard`].
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -24,20 +24,20 @@ use tokio::time::Instant;
 use super::Request;
 use crate::lenient::Lenient;
 
-/// How long the cluster's answer about somebody's rights is believed.
+/// How long the result of a SubjectAccessReview is cached.
 const RIGHTS: Duration = Duration::from_secs(30);
-/// How long a list is kept for those who wait for it.
+/// How long a list is kept for requests that wait for it.
 const LISTS: Duration = Duration::from_secs(2);
-/// How many answers of a kind are remembered.
+/// The number of cached results of each kind.
 const REMEMBERED: usize = 256;
-/// How many questions are under way at once.
+/// The number of concurrent requests.
 const QUESTIONS: usize = 4;
 
-/// It was not looked at: the author may not read it, or the cluster did not say.
+/// The object was not read: the author may not read it, or the API server did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen;
 
-/// Looks at other objects for a rule. Clones share what is remembered.
+/// Reads other objects for a rule. Clones share the cache.
 pub struct Lookup<K> {
     client: Client,
     questions: Arc<Semaphore>,
@@ -56,7 +56,7 @@ impl<K> Clone for Lookup<K> {
     }
 }
 
-/// Who wants to read what.
+/// A user and what the user wants to read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Right {
     user: String,
@@ -69,7 +69,7 @@ impl<K> Lookup<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    /// Looks with this client, which has the operator's rights.
+    /// Reads with this client, which has the operator's permissions.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -79,7 +79,7 @@ where
         }
     }
 
-    /// Reads an object of the request's namespace, if its author may read it.
+    /// Reads an object in the request's namespace, if the author may read it.
     pub async fn get(&self, request: &Request, name: &str) -> Result<Option<K>, Unseen> {
         let namespace = namespace(request)?;
         if !names::is_object(name) || !self.may(request, "get", namespace, Some(name)).await? {
@@ -90,7 +90,7 @@ where
         api.get_opt(name).await.map_err(|_| Unseen)
     }
 
-    /// The objects of the request's namespace, if its author may list them.
+    /// The objects in the request's namespace, if the author may list them.
     pub async fn list(&self, request: &Request) -> Result<Arc<[K]>, Unseen> {
         let namespace = namespace(request)?;
         if !self.may(request, "list", namespace, None).await? {
@@ -98,8 +98,8 @@ where
         }
         let (key, arrived) = (namespace.to_owned(), Instant::now());
         let _question = self.questions.acquire().await.map_err(|_| Unseen)?;
-        // Who had the question before may have asked the same. Its list is good for all who waited when it was begun; for
-        // one who came later it could lack what was let in meanwhile.
+        // The previous holder of the permit may have requested the same list. Its list is valid for all requests that
+        // were waiting when it began; for a later request it could lack new objects.
         if let Some(known) = self.lists.get(&key, arrived.elapsed()) {
             return Ok(known);
         }
@@ -115,7 +115,7 @@ where
         Ok(objects)
     }
 
-    /// Asks the cluster whether the author may do this.
+    /// Asks the API server whether the author may do this.
     async fn may(
         &self,
         request: &Request,
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// The namespace that the request is about: the API server says it, and not the object.
+/// The namespace of the request: it comes from the API server, and not from the object.
 fn namespace(request: &Request) -> Result<&str, Unseen> {
     let namespace = request.namespace.as_deref().unwrap_or_default();
     if names::is_namespace(namespace) {
@@ -201,7 +201,7 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
         (since.elapsed() <= believed).then(|| value.clone())
     }
 
-    /// Remembers a value and from when it is.
+    /// Caches a value with its time.
     fn put(&self, key: K, value: (Instant, V), believed: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (since, _)| since.elapsed() < believed);

@@ -1,19 +1,19 @@
-//! The admission server: tells people about a mistake when they apply it, and not a minute later.
+//! The admission server: reports a mistake when the object is applied, and not a minute later in the status.
 //!
-//! The operator is complete without it. Every rule that a webhook checks is checked again by the
-//! controller, so the webhooks are registered in a way that can never stand in anybody's way:
+//! The operator is complete without it. The controller checks every rule of a webhook again, so the webhooks are
+//! registered in a way that never blocks a write:
 //!
-//! - `failurePolicy: Ignore`. If the server is away, slow or broken, the write goes through, and the
-//!   controller reports the mistake in the status. (`Fail` can be asked for.)
-//! - Only CREATE and UPDATE can be registered, and objects that are being deleted are excluded: a
-//!   rule can neither block a DELETE nor the removal of a finalizer.
+//! - `failurePolicy: Ignore`. If the server is down, slow or broken, the write succeeds, and the controller reports the
+//!   mistake in the status. (`Fail` is optional.)
+//! - Only CREATE and UPDATE are registered, and objects that are being deleted are excluded: a rule can block neither a
+//!   DELETE nor the removal of a finalizer.
 //! - A short timeout, no side effects, and only the main resource: status writes are not reviewed.
 //!
 //! | part | what it does | where it runs |
 //! |---|---|---|
 //! | [`Webhook`] | one row of the table: which resource, which rule | |
 //! | [`Admission`] | serves the table over HTTPS and keeps the certificate fresh | every replica |
-//! | [`Registration`] | tells the API server about the table | the leader |
+//! | [`Registration`] | writes the webhook configurations | the leader |
 
 mod budget;
 mod certificates;
@@ -46,23 +46,23 @@ use crate::{rbac::Rule, watch::MANAGED_BY};
 use certificates::{Loader, Material, Serving};
 use server::Server;
 
-/// How often what should be in the cluster is compared with what is.
+/// How often the configuration in the cluster is compared with the wanted one.
 const CHECK_EVERY: Duration = Duration::from_mins(5);
 
-/// Why there is no admission server.
+/// Why the admission server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// The address is taken, or not ours.
+    /// The address is in use, or not available.
     #[error(
         "cannot listen for webhooks on {addr}: {source}; choose another --webhook-addr or use --no-webhooks"
     )]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// No certificate to serve with.
+    /// There is no certificate to serve.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
 }
@@ -76,10 +76,9 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Obtains a certificate and starts to listen; requests are answered by [`run`](Self::run).
+    /// Obtains a certificate and starts to listen; [`run`](Self::run) answers the requests.
     ///
-    /// `client` is one without a fence: replicas that do not lead serve too, and the Secret is safe
-    /// to be written by any of them.
+    /// `client` has no fence: replicas that are not the leader serve too, and any of them may write the Secret.
     pub async fn start(
         client: Client,
         addr: SocketAddr,
@@ -101,24 +100,24 @@ impl Admission {
         })
     }
 
-    /// Answers these requests, too, with the same certificate.
+    /// Serves additional routes with the same certificate.
     #[must_use]
     pub fn beside(mut self, router: Router) -> Self {
         self.server.add(router);
         self
     }
 
-    /// Where it listens, also when the port was left to the system.
+    /// The address that it listens on, with the actual port.
     pub fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    /// The authorities that the API server must trust, as they change. `None`: not ours to say.
+    /// The CA bundle for the API server, as it changes. `None`: the operator does not set it.
     pub fn ca_bundle(&self) -> watch::Receiver<Option<String>> {
         self.ca_bundle.subscribe()
     }
 
-    /// Serves until `shutdown`, and meanwhile keeps the certificate fresh without a restart.
+    /// Serves until `shutdown`, and refreshes the certificate without a restart.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self {
             server,
@@ -141,7 +140,7 @@ impl Admission {
                             changed
                         });
                     }
-                    // The one that is being served is good for weeks.
+                    // The served certificate is valid for weeks.
                     Err(error) => warn!(%error, "cannot refresh the webhooks' certificate"),
                 }
             }
@@ -153,17 +152,17 @@ impl Admission {
     }
 }
 
-/// Whether the operator made this object.
+/// Whether the operator created this object.
 fn is_ours(object: &impl ResourceExt) -> bool {
     object.labels().get(MANAGED_BY.0).map(String::as_str) == Some(MANAGED_BY.1)
 }
 
-/// What [`Admission`] may do in the operator's own namespace, if it makes its certificate itself.
+/// The RBAC rules of [`Admission`] in the operator's own namespace, if it creates its certificate itself.
 pub fn namespace_rules() -> Vec<Rule> {
     vec![Rule::new("", &["secrets"], &["get", "create", "update"])]
 }
 
-/// What [`Registration`] may do in the cluster.
+/// The RBAC rules of [`Registration`] in the cluster.
 pub fn cluster_rules() -> Vec<Rule> {
     let both = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
     let verbs = &["get", "create", "patch", "delete"];

@@ -1,4 +1,4 @@
-//! Tells the API server about the webhooks, and keeps it told.
+//! Registers the webhooks with the API server, and keeps the registration up to date.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,10 +20,10 @@ use super::{
 const FIELD_MANAGER: &str = "stanchion-admission";
 const RETRY: Duration = Duration::from_secs(15);
 
-/// Why the API server does not know the webhooks.
+/// Why the webhooks are not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrationError {
-    /// The name is taken.
+    /// A configuration with this name exists and belongs to another owner.
     #[error(
         "a webhook configuration {name} exists and was not made by this operator; delete it, or choose another name"
     )]
@@ -31,13 +31,13 @@ pub enum RegistrationError {
         /// The configuration's name.
         name: String,
     },
-    /// The API server says no.
+    /// The API server refused the request.
     #[error(transparent)]
     Api(#[from] kube::Error),
 }
 
-/// The registration of one table. Only the leader should [`keep`](Self::keep) it, or two versions
-/// of the operator would overwrite each other's table during an upgrade. Needs [`super::cluster_rules`].
+/// The registration of the webhooks. Only the leader should [`keep`](Self::keep) it, or two versions of the operator
+/// would overwrite each other's registration during an upgrade. Needs [`super::cluster_rules`].
 #[derive(Clone)]
 pub struct Registration {
     client: Client,
@@ -46,7 +46,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Nothing is written yet.
+    /// A registration that has written nothing yet.
     pub fn new(client: Client, settings: RegistrationSettings, webhooks: Arc<[Webhook]>) -> Self {
         Self {
             client,
@@ -55,7 +55,7 @@ impl Registration {
         }
     }
 
-    /// Registers now, again when the authorities change, and again when somebody changed it.
+    /// Registers now, again when the CA bundle changes, and again when the configuration was changed.
     pub async fn keep(&self, mut ca_bundle: watch::Receiver<Option<String>>, shutdown: CancellationToken) {
         let forever = async {
             loop {
@@ -69,7 +69,7 @@ impl Registration {
                 };
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
-                    // Without a sender nothing changes any more; the pause is what is left.
+                    // Without a sender the bundle does not change any more; only the interval remains.
                     Ok(()) = ca_bundle.changed() => {}
                 }
             }
@@ -77,7 +77,7 @@ impl Registration {
         shutdown.run_until_cancelled(forever).await;
     }
 
-    /// Makes both configurations what they should be; writes nothing when they are.
+    /// Updates both configurations; writes nothing if they are up to date.
     pub async fn register(&self, ca_bundle: Option<&str>) -> Result<(), RegistrationError> {
         for stage in [Stage::Mutating, Stage::Validating] {
             let api = self.api(stage);
@@ -107,7 +107,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Takes the webhooks away, so that the API server asks nobody.
+    /// Removes the webhooks, so that the API server does not call them any more.
     pub async fn unregister(&self) -> Result<(), RegistrationError> {
         for stage in [Stage::Mutating, Stage::Validating] {
             self.remove(&self.api(stage)).await?;
@@ -115,7 +115,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Deletes what we made, and nothing that somebody else gave the same name.
+    /// Deletes our configuration, but not one of another owner with the same name.
     async fn remove(&self, api: &Api<DynamicObject>) -> Result<(), kube::Error> {
         let Some(found) = api.get_opt(&self.settings.name).await? else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! From the bytes of an `AdmissionReview` to those of its answer.
+//! Parses an `AdmissionReview`, calls the rule and renders the response.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -16,11 +16,11 @@ use tracing::{error, warn};
 
 use super::webhook::{Denial, Outcome, Request, Webhook};
 
-/// What the API server is told to wait ([`super::registration`]); working longer is for nothing.
+/// The timeout in the webhook configuration ([`super::registration`]); a longer review is useless.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Reviews one request. Whatever goes wrong in here becomes an HTTP error, which the API server
-/// handles by the webhook's failure policy; it never ends the process.
+/// Reviews one request. Every error here becomes an HTTP error, which the API server handles by the webhook's failure
+/// policy; it never ends the process.
 pub(super) async fn review(webhook: &Webhook, body: &[u8]) -> Response {
     let request: Request = match serde_json::from_slice::<AdmissionReview<DynamicObject>>(body) {
         Ok(review) => match review.try_into() {
@@ -69,7 +69,7 @@ pub(super) async fn review(webhook: &Webhook, body: &[u8]) -> Response {
     }
 }
 
-/// API servers before 1.28 do not know the match condition that says the same.
+/// API servers before 1.28 do not support the match condition for this.
 fn is_going(request: &Request) -> bool {
     request
         .object
@@ -94,13 +94,13 @@ fn answer(
     Ok(response)
 }
 
-/// The same `Status` that the API server gives for an object that breaks its schema.
+/// The same `Status` that the API server returns for an object that violates its schema.
 fn refusal(request: &Request, Denial { message, field }: Denial) -> Status {
     let text = match &field {
         Some(field) => format!("{field}: {message}"),
         None => message.clone(),
     };
-    // Of an invalid object kubectl shows the causes alone, each with its field.
+    // For an invalid object kubectl shows only the causes, each with its field.
     let cause = StatusCause {
         reason: "FieldValueInvalid".into(),
         message,

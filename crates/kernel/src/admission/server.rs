@@ -1,4 +1,4 @@
-//! HTTPS for the webhooks: bounded in every way that a client could abuse.
+//! The HTTPS server of the webhooks, with a limit for everything that a client could abuse.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -26,15 +26,15 @@ use super::{
     webhook::Webhook,
 };
 
-/// For the TLS handshake, for a request's header, and for its body.
+/// Timeout of the TLS handshake, of a request's header, and of its body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Requests on one connection at the same time. An API server has few under way.
+/// Maximum number of concurrent requests on one connection. An API server has few.
 const STREAMS: u32 = 32;
-/// What may arrive on a connection before anybody asks for it.
+/// Flow control window of a connection.
 const WINDOW: u32 = 256 * 1024;
 /// The largest header.
 const HEADER: u32 = 16 * 1024;
-/// For the requests that run when the server stops.
+/// How long running requests may take when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
 pub(super) struct Server {
@@ -71,7 +71,7 @@ impl Server {
         self.addr
     }
 
-    /// Answers until `shutdown`, then lets the running requests finish.
+    /// Serves until `shutdown`, then finishes the running requests.
     pub(super) async fn serve(self, shutdown: CancellationToken) {
         let Self {
             listener,
@@ -99,7 +99,7 @@ impl Server {
                         });
                     }
                     Err(error) => {
-                        // Out of file descriptors, most likely: some will be closed in a moment.
+                        // Probably out of file descriptors: some will be closed in a moment.
                         warn!(%error, "cannot accept a webhook connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
@@ -137,7 +137,7 @@ async fn answer(webhook: &Webhook, budget: &Budget, body: Body) -> Response {
         Ok(Err(error)) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
-    // The API server waits no longer, and goes by the failure policy.
+    // The API server waits no longer, and applies the failure policy.
     match tokio::time::timeout(TIMEOUT, budget.reading(taken.bytes.len())).await {
         Ok(Some(_reading)) => review(webhook, &taken.bytes).await,
         _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),

@@ -1,4 +1,4 @@
-//! A controller's own validation, as a webhook: one rule, checked at both places.
+//! A controller's own validation as a webhook: both use the same rules.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Denial, Request, Target, Webhook};
 use crate::problem::{Class, Problem};
 use crate::reconciler::{Object, Reconciler};
 
-/// Refuses what the controller would report as invalid.
+/// Rejects objects that the controller would report as invalid.
 pub fn validation<R: Reconciler>() -> Webhook {
     Webhook::validating(Target::of::<R::Object>(), |request| {
         judge(request, |object: &R::Object| R::validate(object).map(drop))
@@ -20,8 +20,8 @@ fn judge<O: Object>(
     let Some(object) = &request.object else {
         return Ok(Vec::new());
     };
-    // An invalid object can be there: we were away when it came. Its labels and its finalizers must still be
-    // changeable, by us as well, so only who changes the spec is told about it.
+    // An invalid object may already exist: the webhook was not available when it was created. Its labels and finalizers
+    // must still be changeable, also by the operator, so only changes of the spec are rejected.
     let spec = |data: &Value| data.get("spec").cloned();
     let old = request.old_object.as_ref();
     if old.is_some_and(|old| spec(&old.data) == spec(&object.data)) {
@@ -31,7 +31,7 @@ fn judge<O: Object>(
     match parsed.map(|object| validate(&object)) {
         Ok(Err(problem)) if problem.class == Class::Permanent => Err(Denial::new(problem.message)),
         Ok(_) => Ok(Vec::new()),
-        // The schema took it, so it belongs to a newer version of the operator than this replica.
+        // The schema accepted it, so the object belongs to a newer version of the operator than this replica.
         Err(error) => Ok(vec![format!(
             "this version of the operator cannot read the object: {error}"
         )]),

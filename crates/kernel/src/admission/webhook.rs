@@ -1,4 +1,4 @@
-//! One row of the webhook table.
+//! One webhook: a resource and a rule.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use futures::future::BoxFuture;
 use json_patch::Patch;
 use kube::core::{DynamicObject, admission::AdmissionRequest};
 
-/// What the API server asks about.
+/// The request of the API server.
 pub type Request = AdmissionRequest<DynamicObject>;
 
-/// Why an object is refused, in words that its author can act on.
+/// Why an object is rejected, in words that its author can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// What is wrong and what would be right.
+    /// What is wrong and how to correct it.
     pub message: String,
     /// The field that is wrong, as `spec.role`.
     pub field: Option<String>,
 }
 
 impl Denial {
-    /// Refuses the object as a whole.
+    /// Rejects the object as a whole.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -27,7 +27,7 @@ impl Denial {
         }
     }
 
-    /// Refuses it because of one field.
+    /// Rejects the object because of one field.
     pub fn of_field(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -36,7 +36,7 @@ impl Denial {
     }
 }
 
-/// What can be reviewed. There is no DELETE: a webhook must never keep an object from going away.
+/// The operations that can be reviewed. There is no DELETE: a webhook must never block a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A new object.
@@ -54,7 +54,7 @@ impl Operation {
     }
 }
 
-/// The resource that a webhook is about.
+/// The resource of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// API group.
@@ -63,7 +63,7 @@ pub struct Target {
     pub version: String,
     /// The resource's plural, lower-case name.
     pub plural: String,
-    /// What is reviewed.
+    /// The reviewed operations.
     pub operations: Vec<Operation>,
 }
 
@@ -79,7 +79,7 @@ impl Target {
     }
 }
 
-/// A reviewed request: what to answer.
+/// The result of a review.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Allow { warnings: Vec<String> },
@@ -89,7 +89,7 @@ pub(super) enum Outcome {
 
 type Handler = Arc<dyn Fn(Arc<Request>) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Which of the two configurations the webhook belongs to.
+/// The webhook configuration that the webhook belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Mutating,
@@ -106,8 +106,8 @@ impl Stage {
     }
 }
 
-/// A rule for one resource. What a rule may answer is in its type: a validating one cannot change
-/// the object, and a mutating one cannot let it pass with a warning.
+/// A rule for one resource. Its type limits the result: a validating rule cannot change the object, and a mutating one
+/// cannot return warnings.
 #[derive(Clone)]
 pub struct Webhook {
     pub(super) stage: Stage,
@@ -118,8 +118,8 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// The same at a path that nobody can guess. The API server does not log in to webhooks; but only it, and
-    /// administrators, can read where they are. Nobody else can have a request answered, or even read.
+    /// The webhook at a path that cannot be guessed. The API server does not authenticate to webhooks, but only it and
+    /// administrators can read their paths. A request with another path is not even parsed.
     #[must_use]
     pub fn behind(self, secret: &str) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Webhook {
         }
     }
 
-    /// A pure rule. `Ok` lets the object pass, with warnings that kubectl shows to the user.
+    /// A pure rule. `Ok` accepts the object, with warnings that kubectl shows to the user.
     pub fn validating(
         target: Target,
         rule: impl Fn(&Request) -> Result<Vec<String>, Denial> + Send + Sync + 'static,
@@ -140,8 +140,8 @@ impl Webhook {
         })
     }
 
-    /// A rule that looks at other objects. What it finds may have changed a moment later, so it can
-    /// only warn early: the controller must check the same again.
+    /// A rule that reads other objects. They may change a moment later, so it can only warn early: the controller must
+    /// check the same again.
     pub fn validating_with<F>(
         target: Target,
         rule: impl Fn(Arc<Request>) -> F + Send + Sync + 'static,
@@ -166,7 +166,7 @@ impl Webhook {
         }
     }
 
-    /// Changes the object on its way in. An empty patch leaves it as it is.
+    /// Changes the object before it is stored. An empty patch leaves it unchanged.
     pub fn mutating(
         target: Target,
         rule: impl Fn(&Request) -> Result<Patch, Denial> + Send + Sync + 'static,
@@ -189,7 +189,7 @@ impl Webhook {
         }
     }
 
-    /// Where the webhook is served: `/validate/db.example.com/v1alpha1/postgresusers`, and what it is behind.
+    /// The path of the webhook: `/validate/db.example.com/v1alpha1/postgresusers`, and its secret end.
     pub(super) fn path(&self) -> String {
         let Target { version, plural, .. } = &self.target;
         let path = format!("/{}/{}/{version}/{plural}", self.stage.verb(), self.group());
@@ -205,7 +205,7 @@ impl Webhook {
         format!("{}.{version}.{plural}.{}", self.stage.verb(), self.group())
     }
 
-    /// The oldest group has no name, which neither a path nor a name can carry.
+    /// The name of the core group is empty, which a path and a webhook name cannot contain.
     fn group(&self) -> &str {
         Some(self.target.group.as_str())
             .filter(|group| !group.is_empty())

@@ -1,11 +1,11 @@
-//! Whether a child is as intended, whatever the server or others have added to it.
+//! Whether a live child contains everything that is intended, with or without additions by the server or others.
 
 use serde_json::Value;
 
-/// The fields that tell the items of a list apart, where they have them.
+/// The fields that identify the items of a list.
 const NAMES: [&str; 4] = ["name", "uid", "mountPath", "ip"];
 
-/// Whether everything that we intend is there.
+/// Whether the live value contains everything that is intended.
 pub(super) fn contains(live: &Value, intent: &Value) -> bool {
     match (live, intent) {
         (Value::Object(live), Value::Object(intent)) => {
@@ -22,7 +22,7 @@ pub(super) fn contains(live: &Value, intent: &Value) -> bool {
     }
 }
 
-/// Lists of named things are compared by name, for servers and others add to them; all others as they stand.
+/// Lists of named items are compared by name, because the server and others add items; all other lists must be equal.
 fn contains_list(live: &[Value], intent: &[Value]) -> bool {
     let named = |key: &&&str| {
         intent
@@ -44,7 +44,7 @@ fn contains_list(live: &[Value], intent: &[Value]) -> bool {
     }
 }
 
-/// What an API server leaves out when it is told so.
+/// Whether an API server omits this value.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -94,17 +94,17 @@ mod tests {
 
     use super::{contains, quantity};
 
-    /// Live, intended, and whether the one is the other.
+    /// Live value, intended value, and whether it is contained.
     fn table() -> Vec<(Value, Value, bool)> {
         vec![
-            // What others have added is theirs.
+            // Additions of others are ignored.
             (json!({ "a": 1, "b": 2 }), json!({ "a": 1 }), true),
             (json!({ "a": 2 }), json!({ "a": 1 }), false),
             (json!({}), json!({ "a": 1 }), false),
             (json!({}), json!({ "a": null, "b": {}, "c": [], "d": "" }), true),
             (json!({ "a": { "x": 1 } }), json!({ "a": {} }), true),
             (json!({ "a": [1] }), json!({ "a": [] }), false),
-            // Lists of named things, in any order and with more in them.
+            // Lists of named items, in any order and with additions.
             (
                 json!([{ "name": "b", "v": 2 }, { "name": "a", "v": 1, "more": true }]),
                 json!([{ "name": "a", "v": 1 }]),
@@ -120,7 +120,7 @@ mod tests {
                 json!([{ "name": "a", "v": 1 }]),
                 false,
             ),
-            // All others as they stand.
+            // All other lists must be equal.
             (json!(["x", "y"]), json!(["x"]), false),
             (json!(["y", "x"]), json!(["x", "y"]), false),
             (
@@ -128,7 +128,7 @@ mod tests {
                 json!([{ "port": 1 }]),
                 true,
             ),
-            // The server's own way to write a quantity.
+            // The server's canonical form of a quantity.
             (json!({ "memory": "1Gi" }), json!({ "memory": "1024Mi" }), true),
             (json!({ "cpu": "500m" }), json!({ "cpu": "0.5" }), true),
             (json!({ "cpu": "500m" }), json!({ "cpu": "0.6" }), false),

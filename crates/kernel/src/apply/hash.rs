@@ -1,13 +1,13 @@
-//! The hash of an intent, which is kept on the child: it tells that a field was taken out of the intent, which
-//! a look at the child alone cannot.
+//! The hash of an intent, which is stored on the child. It reveals that a field was removed from the intent, which a
+//! comparison with the child alone cannot.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// The hash of an object. It depends on what is said, not on the order in which it is said. The values of a
-/// Secret are left out: a hash in an annotation could be guessed at by whoever may read metadata only.
+/// The hash of an object. It does not depend on the order of fields. The values of a Secret are excluded: everyone who
+/// may read metadata could try to guess them from the hash.
 pub(super) fn hash(body: &Value) -> String {
     let mut canonical = canonical(body);
     if body.get("kind").is_some_and(|kind| kind == "Secret")
@@ -16,11 +16,11 @@ pub(super) fn hash(body: &Value) -> String {
         data.values_mut().for_each(|value| *value = Value::Null);
     }
     let digest = Sha256::digest(canonical.to_string());
-    // 132 bits, in the alphabet that every annotation may have.
+    // 132 bits, in characters that are valid in an annotation.
     BASE64_URL_SAFE_NO_PAD.encode(digest).chars().take(22).collect()
 }
 
-/// The same with all keys in order.
+/// The value with all keys in order.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

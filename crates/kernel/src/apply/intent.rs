@@ -1,4 +1,4 @@
-//! What a child shall be, and over what it may be written.
+//! The intended state of a child, and the condition for writing it.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,39 +10,40 @@ use crate::context::Subject;
 use crate::problem::Problem;
 use crate::watch::MANAGED_BY;
 
-/// Where the hash of the last applied intent is kept.
+/// The annotation with the hash of the last applied intent.
 pub const INTENT: &str = "stanchion.dev/intent";
 
-/// A child as it shall be, with owner, label and hash in it.
+/// The intended state of a child, including owner, label and hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
     body: Value,
     guard: Guard,
 }
 
-/// Over what an intent may be written.
+/// The condition for writing an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Guard {
-    /// Over nothing: whoever has the name already keeps it.
+    /// No object has the name.
     Absent,
-    /// Over the object with this uid, whoever else has set its fields.
+    /// The object with this uid, whoever has set its fields.
     Uid(String),
 }
 
 impl Intent {
-    /// The intent to have this child. `child` must be a whole object with `apiVersion` and `kind`.
+    /// The intent to have this child. `child` must be a complete object with `apiVersion` and `kind`.
     pub fn new(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
         let unreadable = |error| {
             Problem::permanent("Unserializable", "a child could not be written down").caused_by(error)
         };
         let mut body = serde_json::to_value(child).map_err(unreadable)?;
         plain_data(&mut body);
-        // Of the child alone: what is added below is always there, so that its absence is seen without a hash.
+        // Only of the child: the fields that are added below always exist, so a comparison notices their absence
+        // without a hash.
         let hash = hash(&body);
         let owner = serde_json::to_value(&subject.owner).map_err(unreadable)?;
         let metadata = entry(&mut body, "metadata");
         let labels = entry(metadata, "labels");
-        // A child that is found by another value says so itself.
+        // A child that is selected by another value sets the label itself.
         if !labels[MANAGED_BY.0].is_string() {
             labels[MANAGED_BY.0] = Value::String(MANAGED_BY.1.into());
         }
@@ -55,7 +56,7 @@ impl Intent {
         })
     }
 
-    /// The intent to have something that stays when the subject goes: it has no owner.
+    /// The intent to have an object that outlives the subject: it has no owner reference.
     pub fn to_keep(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
         let mut intent = Self::new(child, subject)?;
         if let Some(metadata) = intent.body.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -64,7 +65,7 @@ impl Intent {
         Ok(intent)
     }
 
-    /// The same, to be written over the object with this uid.
+    /// This intent, to be written over the object with this uid.
     #[must_use]
     pub fn over(self, uid: &str) -> Self {
         Self {
@@ -86,18 +87,18 @@ impl Intent {
             .unwrap_or_default()
     }
 
-    /// The child as it shall be.
+    /// The intended child.
     pub fn body(&self) -> &Value {
         &self.body
     }
 
-    /// The hash that the child shall carry.
+    /// The hash on the intended child.
     pub(crate) fn hash(&self) -> Option<&str> {
         annotated(&self.body)
     }
 
-    /// The body of the apply patch, with what makes sure that it hits the right object or none: its uid, or a
-    /// version that no object ever has, which the API server ignores only where there is nothing.
+    /// The body of the apply patch, with a guard so that it changes the right object or none: the uid, or a
+    /// resourceVersion that no object ever has, which the API server ignores only if the object does not exist.
     pub(crate) fn patch(&self) -> Value {
         let mut body = self.body.clone();
         let metadata = entry(&mut body, "metadata");
@@ -108,18 +109,18 @@ impl Intent {
         body
     }
 
-    /// Whether it is to be written over an object that was seen, whoever else has set its fields.
+    /// Whether it overwrites a known object, whoever has set its fields.
     pub(crate) fn replaces(&self) -> bool {
         matches!(self.guard, Guard::Uid(_))
     }
 }
 
-/// The hash that an object carries.
+/// The hash on an object.
 pub(crate) fn annotated(body: &Value) -> Option<&str> {
     body.pointer("/metadata/annotations")?.get(INTENT)?.as_str()
 }
 
-/// What a Secret says in `stringData` the server keeps in `data`, where alone it can be compared.
+/// Moves `stringData` of a Secret to `data`: the server stores only `data`, so only that can be compared.
 fn plain_data(body: &mut Value) {
     if body["kind"] != "Secret" {
         return;
@@ -133,7 +134,7 @@ fn plain_data(body: &mut Value) {
     }
 }
 
-/// The object under this key, made when it is not there.
+/// The object under this key, created if it is missing.
 fn entry<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
     if !value[key].is_object() {
         value[key] = Value::Object(Map::new());

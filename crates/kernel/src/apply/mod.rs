@@ -1,8 +1,8 @@
-//! Whether a child has to be written: a pure decision about what we intend and what is there.
+//! Decides whether a child has to be written: a pure comparison of the intent with the live object.
 //!
-//! A child is written by server-side apply, with one field manager a controller. It is skipped when the
-//! intent has not changed since it was written (its hash is an annotation, so a restart finds it) and
-//! nobody has changed what we wrote. Values of Secrets are compared, and never hashed into an annotation.
+//! Children are written with server-side apply, with one field manager per controller. The write is skipped if the
+//! intent has not changed since the last write (its hash is an annotation, so it survives a restart) and no one has
+//! changed the fields that we wrote. Values of Secrets are compared, and never hashed into an annotation.
 
 mod compare;
 mod hash;
@@ -22,25 +22,25 @@ pub(crate) use self::succession::succession;
 use crate::context::Subject;
 use crate::problem::{Problem, Retry};
 
-/// When to look again whether a foreign object is out of the way.
+/// Retry interval while an object of another owner is in the way.
 const FOREIGN: Duration = Duration::from_secs(30);
 
-/// The annotation by which an object that nobody controls says whose it may become: the name of the owner to be.
+/// The annotation on an object without a controller that names the owner which may adopt it.
 pub const ADOPT: &str = "stanchion.dev/adopt-by";
 
-/// Whether an object that is there and not ours may be taken over. One that nobody controls, and whose annotation
-/// [`ADOPT`] names the subject, always may.
+/// Whether an existing object that the subject does not control may be taken over. An object without a controller whose
+/// annotation [`ADOPT`] names the subject may always be adopted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takeover {
-    /// Only an object whose controller is the subject.
+    /// Only an object that the subject controls.
     Refuse,
-    /// Also one that nobody controls: the user asked for it, or it is known to be a predecessor's.
+    /// Also an object without a controller: the user asked for it, or it is known to be a predecessor's.
     Adopt,
-    /// As [`Takeover::Refuse`]; and what a predecessor has set on it and is not intended is taken away.
+    /// As [`Takeover::Refuse`], and fields that a predecessor has set and that are not intended are removed.
     Succeed,
 }
 
-/// Decides whether to write: `Ok(None)` when the child is as intended.
+/// Decides whether to write: `Ok(None)` if the child is as intended.
 pub fn decide<K: Serialize + kube::Resource>(
     intent: Intent,
     live: Option<&K>,
@@ -101,7 +101,7 @@ fn check_owner(kind: &str, meta: &ObjectMeta, subject: &Subject, takeover: Takeo
             }
         ),
     )
-    // It need not carry our label, so no watch may tell that it is gone.
+    // It may not have our label, so the watches may not report its deletion.
     .with_retry(Retry::After(FOREIGN)))
 }
 
@@ -148,7 +148,7 @@ mod tests {
         Intent::new(child, &subject("a")).unwrap()
     }
 
-    /// The child as the server has it after this intent, with a change.
+    /// The child as the server stores it after this intent, with a change.
     fn live<K: DeserializeOwned>(intent: &Intent, change: impl FnOnce(&mut Value)) -> K {
         let mut body = intent.body().clone();
         body["metadata"]["uid"] = json!("uid of the child");
@@ -233,7 +233,7 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
-        // Said in clear it is the same Secret, and not one that looks changed for ever.
+        // In clear text it is the same Secret, and not one that always looks changed.
         let clear = secret("stringData", &json!({ "password": "1" }));
         assert_eq!(decided(&clear, &there, Takeover::Refuse).unwrap(), None);
     }
@@ -242,7 +242,7 @@ mod tests {
     fn whose_child_it_is_decides_whether_it_may_be_written() {
         let wanted = map(&json!({ "size": "1" }));
         let owner = |name: &str, uid: &str| json!([{ "apiVersion": "test.stanchion.dev/v1", "kind": "Widget", "name": name, "uid": uid, "controller": true }]);
-        // Who controls it; with what problem it is refused, and refused even to one who may adopt.
+        // The controller of the object; the expected problem without and with adoption.
         let cases = [
             (json!([]), Some((Class::Human, "NotOurs")), None),
             (
@@ -295,7 +295,7 @@ mod tests {
             );
             assert!(decided(&wanted, &there(Some("one")), takeover).is_ok());
         }
-        // Who controls it has not said so.
+        // Its controller has not set the annotation.
         let theirs: ConfigMap = live(&intent(&wanted), |body| {
             body["metadata"]["ownerReferences"][0]["uid"] = json!("b");
             body["metadata"]["ownerReferences"][0]["name"] = json!("two");

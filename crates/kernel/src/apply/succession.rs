@@ -1,16 +1,17 @@
-//! The fields of a predecessor become ours.
+//! Takes over the managed fields of a predecessor.
 //!
-//! Server-side apply takes away a field that is no longer intended only from whoever applied it. What another operator
-//! wrote by plain updates would stay for ever: a wrong variable in a container's environment, next to the right ones.
+//! Server-side apply removes a field that is no longer intended only if the same manager applied it. Fields that
+//! another operator wrote with plain updates would stay forever: a wrong variable in a container's environment, next to
+//! the right ones.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use serde_json::{Value, json};
 
-/// Whose fields stay theirs: Kubernetes' own controllers write to objects of others.
+/// A manager that keeps its fields: Kubernetes' own controllers write to objects of others.
 const OTHERS: &str = "kube-controller-manager";
 
-/// The record of who owns which field, with everything that others have set by updates in our name. `None` when there
-/// is nothing to take over, or something is ours already.
+/// The managed fields after the takeover: everything that others have set with updates belongs to us. `None` if there
+/// is nothing to take over, or some fields already are ours.
 pub(crate) fn succession(entries: &[ManagedFieldsEntry], manager: &str) -> Option<Vec<ManagedFieldsEntry>> {
     let is_ours = |entry: &ManagedFieldsEntry| {
         entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply")
@@ -31,7 +32,8 @@ pub(crate) fn succession(entries: &[ManagedFieldsEntry], manager: &str) -> Optio
             .fields_v1
             .as_ref()
             .map_or(Value::Null, |fields| fields.0.clone());
-        // Who holds an object up is asked before it goes, whoever else takes it over.
+        // Finalizers stay with their manager; taking them over could remove them, and the object would be deleted too
+        // early.
         if let Some(held) = theirs.get_mut("f:metadata").and_then(take_finalizers) {
             holds.push(ManagedFieldsEntry {
                 fields_v1: Some(FieldsV1(held)),
@@ -52,7 +54,7 @@ pub(crate) fn succession(entries: &[ManagedFieldsEntry], manager: &str) -> Optio
     Some(kept.into_iter().cloned().collect())
 }
 
-/// The part of these fields of the metadata that says who holds the object up, taken out of them.
+/// Removes the finalizers from these metadata fields and returns them.
 fn take_finalizers(metadata: &mut Value) -> Option<Value> {
     let finalizers = metadata.as_object_mut()?.remove("f:finalizers")?;
     Some(json!({ "f:metadata": { "f:finalizers": finalizers } }))

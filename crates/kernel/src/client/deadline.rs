@@ -1,8 +1,8 @@
-//! A deadline for each request, from the first byte sent to the last byte read.
+//! A timeout for each request, from the first byte sent to the last byte read.
 //!
-//! The body is included: an API server, or a proxy before it, that sends the headers and then nothing would
-//! otherwise hold a list for ever. A stream (a watch, a followed log) has the deadline for its headers only; what
-//! comes after them has no end, and its silence is noticed by the one who reads it.
+//! It includes the body: an API server, or a proxy before it, that sends the headers and then nothing would otherwise
+//! block a list forever. For a stream (a watch, a followed log) the timeout covers the headers only; the body has no
+//! end, and its reader detects silence.
 
 use std::{
     pin::Pin,
@@ -21,7 +21,7 @@ use tower::{BoxError, Layer, Service};
 
 use crate::telemetry::api_calls::is_stream;
 
-/// The API server did not answer in time. Whether it did what it was asked is not known.
+/// The API server did not answer in time. It is unknown whether it processed the request.
 #[derive(Clone, Debug, Error)]
 #[error("the API server did not answer {method} {path} within {within:?}")]
 pub struct DeadlineExceeded {
@@ -37,7 +37,7 @@ pub struct DeadlineLayer {
 }
 
 impl DeadlineLayer {
-    /// Each request has so long.
+    /// A layer with this timeout for each request.
     pub fn new(within: Duration) -> Self {
         Self { within }
     }
@@ -54,7 +54,7 @@ impl<S> Layer<S> for DeadlineLayer {
     }
 }
 
-/// A service whose answers come in time or not at all.
+/// A service with a timeout for its responses.
 #[derive(Clone, Debug)]
 pub struct Deadline<S> {
     inner: S,
@@ -100,7 +100,7 @@ struct Limit {
     exceeded: DeadlineExceeded,
 }
 
-/// A body that is read before the deadline, or fails.
+/// A body that must be read before the deadline.
 pub struct Bounded {
     inner: Box<DynBody>,
     limit: Option<Limit>,

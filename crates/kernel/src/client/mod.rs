@@ -1,14 +1,15 @@
-//! The one place where the operator's Kubernetes client is made.
+//! Builds the operator's Kubernetes client.
 //!
-//! What kube's own stack leaves open is closed here: a request there has no deadline, and a failed one is repeated
-//! up to 15 times over minutes, creates and patches included. Here, from the caller to the wire:
+//! kube's own stack has no timeout for requests, and it retries failed requests up to 15 times over minutes, including
+//! creates and patches. This client has these layers, from the caller to the wire:
 //!
 //! | layer | why |
 //! |---|---|
-//! | [`deadline`] | no request, and no answer's body, can hold a reconcile for ever |
-//! | [`retry`] | a busy API server is asked again, a few times, and only what cannot change anything |
+//! | [`deadline`] | no request, and no response body, can block a reconcile forever |
+//! | [`retry`] | retries reads a few times while the API server is overloaded |
 //! | [`ApiCallsLayer`] | each attempt is counted |
-//! | [`Options::layers`] | closest to the wire: what must stop a write at the last moment (the lease's fence), or must look like the server's own failure (a test's faults) |
+//! | [`Options::layers`] | closest to the wire: must stop a write at the last moment (the lease's fence), or must look
+//! like a failure of the server (a test's faults) |
 //! | kube's own | credentials, headers, TLS (rustls with aws-lc) |
 
 pub mod deadline;
@@ -33,37 +34,37 @@ use crate::telemetry::{Metrics, api_calls::ApiCallsLayer};
 use deadline::DeadlineLayer;
 use retry::RetryReads;
 
-/// An answer of the API server, its body not yet read.
+/// A response of the API server; its body is not read yet.
 pub type ApiResponse = Response<Box<DynBody>>;
 
 /// The service that each of [`Options::layers`] wraps, and becomes.
 pub type ApiService = BoxService<Request<Body>, ApiResponse, BoxError>;
 
-/// A layer of a caller's own. Made from any tower layer with `ApiLayer::new(layer)`.
+/// A layer of the caller. Created from any tower layer with `ApiLayer::new(layer)`.
 pub type ApiLayer = BoxLayer<ApiService, Request<Body>, ApiResponse, BoxError>;
 
-/// How long the API server has to answer, retries and body included. Its own limit is 60 s.
+/// Timeout of a request, including retries and body. The API server's own limit is 60 s.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long a TCP and TLS handshake may take.
+/// Timeout of the TCP and TLS handshakes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Requests that may wait for the connection pool at one time. It never makes them wait; the limit guards memory.
+/// Maximum number of requests that wait for the connection pool. It never makes them wait; the limit guards memory.
 const QUEUE: usize = 1024;
 
-/// What a caller decides about its client.
+/// Options of a client.
 #[derive(Clone)]
 pub struct Options {
-    /// Who asks: shown as `stanchion/VERSION (component)` in the audit log.
+    /// The component: appears as `stanchion/VERSION (component)` in the audit log.
     pub component: String,
-    /// The deadline of each request that is not a stream.
+    /// The timeout of each request that is not a stream.
     pub deadline: Duration,
     /// The caller's own layers, the first one nearest to the caller.
     pub layers: Vec<ApiLayer>,
 }
 
 impl Options {
-    /// The defaults, for this component.
+    /// The defaults for this component.
     pub fn new(component: impl Into<String>) -> Self {
         Self {
             component: component.into(),
@@ -72,7 +73,7 @@ impl Options {
         }
     }
 
-    /// Adds a layer inside those that are there.
+    /// Adds a layer inside the existing ones.
     #[must_use]
     pub fn with_layer<L>(mut self, layer: L) -> Self
     where
@@ -85,23 +86,23 @@ impl Options {
     }
 }
 
-/// Why there is no client.
+/// Why the client could not be built.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The configuration (kubeconfig, or the pod's service account) cannot be used.
+    /// The configuration (kubeconfig, or the pod's service account) is not usable.
     #[error("cannot make a client for {url}: {source}; check the kubeconfig or the service account")]
     Config {
         /// The cluster's address.
         url: Box<http::Uri>,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The component's name has characters that a header cannot carry.
+    /// The component's name contains characters that are not valid in a header.
     #[error("\"{0}\" cannot be part of a user agent; use letters, digits, commas and dashes")]
     Component(String),
 }
 
-/// Makes the client of this configuration.
+/// Builds the client for this configuration.
 pub fn build(mut config: Config, metrics: &Metrics, options: &Options) -> Result<Client, ClientError> {
     let agent = format!("stanchion/{} ({})", env!("CARGO_PKG_VERSION"), options.component);
     let agent =
@@ -118,7 +119,7 @@ pub fn build(mut config: Config, metrics: &Metrics, options: &Options) -> Result
     Ok(builder.with_layer(&layer).build())
 }
 
-/// The same client over a service that is already there: a server in this process, or a test's.
+/// The same client over an existing service: a server in this process, or a test's.
 pub fn over(service: ApiService, namespace: &str, metrics: &Metrics, options: &Options) -> Client {
     Client::new(stack(service, metrics, options), namespace)
 }

@@ -1,8 +1,8 @@
-//! Asks a busy API server again, for reads only.
+//! Retries reads while the API server is overloaded.
 //!
-//! A read that is answered with 429, 503 or 504 may be repeated at once. A write may not: after a 504 nobody knows
-//! whether it happened, and the reconcile that sent it must look before it writes again. Writes, watches and
-//! everything that lasts longer than these few tries are the driver's to repeat, which counts them per object.
+//! A read that fails with 429, 503 or 504 may be repeated at once. A write may not: after a 504 it is unknown whether
+//! it happened, and the reconcile must read again before it writes again. The driver retries writes, watches and longer
+//! failures, and counts them per object.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use tower::{BoxError, retry::Policy};
 use crate::ambient;
 use crate::telemetry::api_calls::is_stream;
 
-/// The wait before each further try, before jitter. Their number is the number of tries.
+/// The delay before each retry, without jitter. Their number is the number of retries.
 const WAITS: [Duration; 3] = [
     Duration::from_millis(100),
     Duration::from_millis(400),
     Duration::from_millis(1600),
 ];
 
-/// A server that asks for a longer pause gets it from the driver, not from a request that holds a worker.
+/// If the server asks for a longer pause, the driver waits, not a request that occupies a worker.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The policy. See the [module](self).
@@ -70,7 +70,7 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for RetryReads {
         }
     }
 
-    /// A request without a copy is not repeated: this is where writes and watches are left out.
+    /// A request without a copy is not retried: this excludes writes and watches.
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
         if request.method() != Method::GET || is_stream(request) {
             return None;

@@ -1,4 +1,4 @@
-//! Both hands, for kinds that somebody else defines.
+//! `Reader` and `Writer` methods for third-party kinds.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
@@ -17,7 +17,7 @@ impl Place {
 }
 
 impl Reader {
-    /// How the cluster serves a kind, if it does at all. That it begins to, or ends to, wakes.
+    /// How the cluster serves a kind, if it does. A change of this wakes the object.
     pub async fn served(&self, kind: &'static Foreign) -> Result<Option<Served>, Problem> {
         let (place, what) = (self.place(), kind.reference());
         if place.references.is_unchanged(&place.subject.key, &what)
@@ -47,7 +47,7 @@ impl Reader {
         served.ok_or_else(unserved).map(Some)
     }
 
-    /// Reads an object of the same namespace.
+    /// Reads an object in the same namespace.
     pub async fn get_foreign(
         &self,
         kind: &ApiResource,
@@ -58,7 +58,7 @@ impl Reader {
         self.remember(&place.foreign(kind), kind, namespace, name).await
     }
 
-    /// Reads all objects of a kind in the same namespace; a change of any of them wakes.
+    /// Reads all objects of a kind in the same namespace; a change of any of them wakes the object.
     pub async fn list_foreign(&self, kind: &ApiResource) -> Result<Vec<DynamicObject>, Problem> {
         self.remember_all(&self.place().foreign(kind), kind, &ListParams::default())
             .await
@@ -71,14 +71,13 @@ impl Writer {
         self.patch(&self.place().foreign(kind), kind, intent).await
     }
 
-    /// Makes the fields that a predecessor has set ours, so that the write to come takes away those that are not
-    /// intended.
+    /// Takes over the fields that a predecessor has set, so that the next write removes those that are not intended.
     pub async fn succeed_foreign(&self, kind: &ApiResource, live: &DynamicObject) -> Result<(), Problem> {
         self.succeed(&self.place().foreign(kind), live).await
     }
 
-    /// Changes some fields of an object's spec, if it is still the one that was observed, and leaves all others to whoever set
-    /// them.
+    /// Changes some fields of an object's spec, if it is still the observed object. All other fields stay with their
+    /// managers.
     pub async fn merge_foreign(
         &self,
         kind: &ApiResource,
@@ -91,7 +90,7 @@ impl Writer {
             .await
     }
 
-    /// Deletes an object, if it is still the one that was observed.
+    /// Deletes an object, if it is still the observed one.
     pub async fn delete_foreign(&self, kind: &ApiResource, object: &DynamicObject) -> Result<(), Problem> {
         self.remove(&self.place().foreign(kind), &object.metadata).await
     }

@@ -1,7 +1,7 @@
-//! The two hands of a reconcile: one that can only read, and one that writes.
+//! The handles of a reconcile: one that can only read, and one that writes.
 //!
-//! `observe` gets a [`Reader`] and `apply` a [`Writer`], so that a write in the wrong step does not compile. What both
-//! need to know is their [`Place`].
+//! `observe` gets a [`Reader`] and `apply` a [`Writer`], so a write in the wrong step does not compile. [`Place`] is
+//! their common context.
 
 mod foreign;
 mod reader;
@@ -25,19 +25,19 @@ use crate::text::{printable, shorten};
 use crate::watch::bells::Bells;
 use crate::watch::references::{Key, References};
 
-/// The object under reconciliation, as far as reads and writes need to know it.
+/// The reconciled object, as far as reads and writes need it.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Its name as a key.
+    /// Its namespace and name.
     pub key: Key,
-    /// Its uid: a child is ours when it names this one.
+    /// Its uid: a child is ours if its owner reference contains this uid.
     pub uid: String,
-    /// How children refer to it.
+    /// The owner reference for children.
     pub owner: OwnerReference,
 }
 
 impl Subject {
-    /// The subject that an object is.
+    /// The subject for an object.
     pub fn of<O: Object>(object: &O) -> Self {
         let uid = object.uid().unwrap_or_default();
         let owner = OwnerReference {
@@ -56,25 +56,25 @@ impl Subject {
     }
 }
 
-/// Where a pass stands: its object, and what the controller knows and reaches.
+/// The context of a pass: its object, and the shared state of the controller.
 #[derive(Clone)]
 pub struct Place {
     /// The operator's client.
     pub client: Client,
     /// The object that is reconciled.
     pub subject: Subject,
-    /// Who read what.
+    /// The index of what was read.
     pub references: Arc<References>,
-    /// The children that are known.
+    /// The caches of children.
     pub families: Families,
-    /// The way to other objects.
+    /// Enqueues other objects.
     pub bells: Bells,
-    /// How the kinds of others are served.
+    /// How third-party kinds are served.
     pub catalogue: Catalogue,
 }
 
-/// Refuses what cannot be a name. The client puts names into URLs as they are, and they come from specs and Secrets: a
-/// name with a slash or a question mark would be a request for something else.
+/// Rejects invalid names. The client does not escape names in URLs, and they come from specs and Secrets: a name with a
+/// slash or a question mark would request something else.
 fn named(kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<(), Problem> {
     let refused = |what: &str, name: &str| {
         let shown = shorten(&printable(name), 100);
@@ -91,7 +91,7 @@ fn named(kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<(), 
 }
 
 impl Place {
-    /// The objects of a kind in the object's namespace.
+    /// The API of a kind in the object's namespace.
     fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,

@@ -1,4 +1,4 @@
-//! The hand that reads.
+//! The read-only handle of a pass.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::scope::Scope;
 use crate::watch::references::{Key, Known, Reference, kind_key};
 
-/// Reads, and remembers what was read: a change of it wakes the object.
+/// Reads objects, and records what was read: a change of it wakes the object.
 pub struct Reader {
     place: Place,
     read: Mutex<HashSet<Reference>>,
@@ -40,13 +40,13 @@ impl Reader {
         &self.place
     }
 
-    /// The object's children of a kind, by name, as far as they are known: nothing is asked. Empty for a kind
-    /// that is not in [`Reconciler::families`](crate::Reconciler::families).
+    /// The object's children of a kind, by name, from the cache: no request is sent. Empty for a kind that is not in
+    /// [`Reconciler::families`](crate::Reconciler::families).
     pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
         self.place.children::<K>()
     }
 
-    /// Reads an object of the same namespace.
+    /// Reads an object in the same namespace.
     pub async fn get<K>(&self, name: &str) -> Result<Option<K>, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -54,7 +54,7 @@ impl Reader {
         self.get_in(&self.place.subject.key.namespace, name).await
     }
 
-    /// Reads an object of any namespace.
+    /// Reads an object in any namespace.
     pub async fn get_in<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -64,7 +64,7 @@ impl Reader {
             .await
     }
 
-    /// Reads an object of a kind without namespaces.
+    /// Reads an object of a cluster-scoped kind.
     pub async fn get_cluster_wide<K>(&self, name: &str) -> Result<Option<K>, Problem>
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
@@ -92,7 +92,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// Reads the objects of the same namespace that carry these labels; a change of any of them wakes.
+    /// Reads the objects in the same namespace that have these labels; a change of any of them wakes the object.
     pub async fn list<K>(&self, labels: &str) -> Result<Vec<K>, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -102,8 +102,8 @@ impl Reader {
             .await
     }
 
-    /// The names and labels of at most this many objects of the same namespace that carry these labels. What is in them is
-    /// not read, and their changes do not wake: there may be any number of them, of any size.
+    /// The names and labels of at most this many objects in the same namespace that have these labels. Their content is
+    /// not read, and their changes do not wake the object: there may be any number of them, of any size.
     pub async fn list_metadata<K>(&self, labels: &str, limit: u32) -> Result<Vec<ObjectMeta>, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -132,8 +132,8 @@ impl Reader {
         Ok(found)
     }
 
-    /// Reads all objects of a kind that the operator's scope has, each as far as it can be read: one that somebody else
-    /// has spoilt stands in nobody's way. Their changes do not wake.
+    /// Reads all objects of a kind in the operator's scope, as far as they can be parsed: a malformed object does not
+    /// block the others. Their changes do not wake the object.
     pub async fn survey<K>(&self, scope: &Scope) -> Result<Vec<K>, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -149,8 +149,8 @@ impl Reader {
             .collect())
     }
 
-    /// Whether an object of the same namespace, read in an earlier pass, is still what it was: no watch has told
-    /// otherwise. It goes on to wake, as if it had been read in this pass, too.
+    /// Whether an object in the same namespace that an earlier pass has read is unchanged, according to its watch. It
+    /// stays registered as a dependency.
     pub fn is_unchanged<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
         let kind = ApiResource::erase::<K>(&());
         self.unchanged(Reference::new(
@@ -160,12 +160,12 @@ impl Reader {
         ))
     }
 
-    /// The same for an object of a kind without namespaces.
+    /// [`Self::is_unchanged`] for an object of a cluster-scoped kind.
     pub fn is_unchanged_cluster_wide<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
         self.unchanged(Reference::new(&ApiResource::erase::<K>(&()), None, name))
     }
 
-    /// The same for an object of somebody else's kind, in the same namespace.
+    /// [`Self::is_unchanged`] for an object of a third-party kind in the same namespace.
     pub fn is_foreign_unchanged(&self, kind: &ApiResource, name: &str) -> bool {
         self.unchanged(Reference::new(
             kind,
@@ -180,12 +180,12 @@ impl Reader {
         unchanged
     }
 
-    /// Asks for a pass over another object, whose lot depends on this one.
+    /// Enqueues another object whose result depends on this one.
     pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
         self.place.bells.ring::<K>(other);
     }
 
-    /// Ends the pass: what was not read in it wakes the object no longer.
+    /// Ends the pass: objects that it has not read do not wake the object any more.
     pub fn finish(self) {
         let read = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.place.references.keep(&self.place.subject.key, &read);

@@ -1,4 +1,4 @@
-//! The hand that writes.
+//! The write handle of a pass.
 
 use std::fmt::Debug;
 
@@ -32,7 +32,7 @@ impl Writer {
         }
     }
 
-    /// To be asked before a write that does not go through Kubernetes: whoever lost the lease writes nothing more.
+    /// To be called before a write outside of Kubernetes: a replica that lost the Lease must not write.
     pub fn may_write(&self) -> Result<(), Problem> {
         self.fence
             .check()
@@ -106,19 +106,19 @@ impl Writer {
         &self.place
     }
 
-    /// The object's children of a kind as they are after what was written.
+    /// The object's children of a kind, including the effects of our writes.
     pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
         self.place.children::<K>()
     }
 
-    /// Carries out what [`crate::family::decide`] has decided. Says whether the child was written.
+    /// Carries out what [`crate::family::decide`] has decided. Returns whether the child was written.
     pub async fn carry_out<K: Member>(&self, step: Step, takeover: Takeover) -> Result<bool, Problem> {
         match step {
             Step::Keep => Ok(false),
             Step::Write(intent) => self.write_member::<K>(&intent).await,
             Step::Look(intent) => self.look::<K>(intent, takeover).await,
             Step::Create(intent) => match self.write_member::<K>(&intent).await {
-                // The name is taken, by somebody else or by one that the watch has not told of yet.
+                // The name is in use, by another owner or by a child that the watch has not reported yet.
                 Err(problem) if problem.reason == "Conflict" => self.look::<K>(intent, takeover).await,
                 written => written,
             },
@@ -143,8 +143,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Makes the fields that a predecessor has set ours, so that the write to come takes away those that are not
-    /// intended.
+    /// Takes over the fields that a predecessor has set, so that the next write removes those that are not intended.
     pub(super) async fn succeed<K>(&self, api: &Api<K>, live: &K) -> Result<(), Problem>
     where
         K: Resource + Clone + DeserializeOwned + Serialize + Debug,
@@ -177,7 +176,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Applies a child's status. What others have written into it stays.
+    /// Applies a child's status. Fields of other managers stay.
     pub async fn apply_status<K>(&self, name: &str, status: &impl Serialize) -> Result<K, Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -201,12 +200,12 @@ impl Writer {
         Ok(written)
     }
 
-    /// Asks for a pass over another object, whose lot depends on this one.
+    /// Enqueues another object whose result depends on this one.
     pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
         self.place.bells.ring::<K>(other);
     }
 
-    /// Deletes a child, if it is still the one that was observed.
+    /// Deletes a child, if it is still the observed one.
     pub async fn delete<K>(&self, child: &ObjectMeta) -> Result<(), Problem>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -236,7 +235,7 @@ impl Writer {
         }
     }
 
-    /// The echo of this write on a watch is no news.
+    /// Records the version of this write, so that its watch event does not wake the object.
     fn wrote(&self, kind: &ApiResource, meta: &ObjectMeta) {
         let what = Reference::of(&kind_key(kind), meta);
         self.place

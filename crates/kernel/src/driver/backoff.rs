@@ -1,20 +1,19 @@
-//! When to look at an object again.
+//! Requeue times of objects.
 
 use std::time::Duration;
 
 use crate::ambient;
 use crate::problem::Retry;
 
-/// No object is left alone for longer, whatever its spec says: what is later than this does not happen in the life of a
-/// process, and a clock can still count to it.
+/// The longest requeue time. Later times are beyond the lifetime of a process, and this one does not overflow a clock.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
-/// How long to wait after the nth failure in a row.
+/// The delay after the nth consecutive failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// After the first failure.
     pub first: Duration,
-    /// At most. It bounds how long a cure goes unnoticed, so it is short.
+    /// The maximum. It limits how long a recovery goes unnoticed, so it is short.
     pub most: Duration,
 }
 
@@ -28,7 +27,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The delay after `failures` failures in a row, without jitter.
+    /// The delay after `failures` consecutive failures, without jitter.
     pub fn delay(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
         self.first.saturating_mul(1 << doublings).min(self.most)
@@ -44,8 +43,8 @@ impl Backoff {
     }
 }
 
-/// Adds up to a fifth, so that objects which failed together do not come back together. Never less than
-/// asked for: a delay is also a promise to leave a troubled server alone.
+/// Adds up to a fifth, so that objects which failed together are not retried together. It never shortens a delay: a
+/// delay also protects an overloaded server.
 pub fn jitter(delay: Duration) -> Duration {
     let delay = delay.min(LONGEST);
     delay.saturating_add(delay.mul_f64(ambient::fraction() / 5.0))

@@ -1,4 +1,4 @@
-//! One controller: its watch feeds the queue, the queue feeds the passes.
+//! One controller: its watch fills the queue, the queue starts the passes.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -36,14 +36,14 @@ use crate::watch::references::{Key, References};
 use crate::watch::related::Subscriber;
 use crate::watch::{attend, backoff};
 
-/// An object that may not be readable as what it should be; the watch goes on either way.
+/// An object that may be malformed; the watch continues in any case.
 pub(super) type Read<R> = Lenient<<R as Reconciler>::Object>;
 
-/// An object as it is now.
+/// The newest known state of an object.
 pub(super) enum Newest<R: Reconciler> {
-    /// The object, without those of its fields that cannot be read.
+    /// The object, without its malformed fields.
     Object(Arc<R::Object>, Vec<Flaw>),
-    /// Nothing of it can be read but its metadata.
+    /// Only the metadata of the object can be read.
     Unreadable(Arc<Read<R>>),
 }
 
@@ -56,7 +56,7 @@ impl<R: Reconciler> Newest<R> {
     }
 }
 
-/// Everything a pass needs that outlives it.
+/// The state that passes share.
 pub(super) struct Shared<R: Reconciler> {
     pub(super) reconciler: R,
     pub(super) client: Client,
@@ -76,7 +76,7 @@ pub(super) struct Shared<R: Reconciler> {
 }
 
 impl<R: Reconciler> Shared<R> {
-    /// The object as it is now, which may be newer than when its pass was begun, or gone.
+    /// The newest known state of the object, which may be newer than when its pass was enqueued, or gone.
     pub(super) fn newest(&self, key: &Key) -> Option<Newest<R>> {
         let mut read = None;
         let cached = || {
@@ -89,13 +89,13 @@ impl<R: Reconciler> Shared<R> {
         let Some(object) = newest else {
             return Some(Newest::Unreadable(read));
         };
-        // What our own write returned has no flaws, or it would not have been kept.
+        // An object from our own write is never malformed, or it would not have been kept.
         let is_cached = object.meta().resource_version == read.meta().resource_version;
         let flaws = if is_cached { read.flaws() } else { &[] };
         Some(Newest::Object(object, flaws.to_vec()))
     }
 
-    /// Where a pass over this object stands.
+    /// The context of a pass over this object.
     pub(super) fn place(&self, object: &R::Object) -> Place {
         Place {
             client: self.client.clone(),
@@ -107,7 +107,7 @@ impl<R: Reconciler> Shared<R> {
         }
     }
 
-    /// A pass may end after its object has: what it noted then would be kept for ever.
+    /// A pass may end after its object is gone: what it recorded then would be kept forever.
     pub(super) fn forget_if_gone(&self, key: &Key) {
         if !self.fingerprints.has(key) {
             self.forget(key);
@@ -126,7 +126,7 @@ fn reference<R: Reconciler>(key: &Key) -> ObjectRef<Read<R>> {
     ObjectRef::new(&key.name).within(&key.namespace)
 }
 
-/// A controller that is not running yet, and how watches of other kinds reach it.
+/// A controller that is not running yet, and its interface for watches of other kinds.
 pub(super) fn new<R: Reconciler>(
     reconciler: R,
     scope: &Scope,
@@ -199,7 +199,7 @@ pub(super) fn new<R: Reconciler>(
     (controller, subscriber)
 }
 
-/// In which lane an object waits, by what is known of it now.
+/// The lane of an object, from its cached state.
 fn lane_of<R: Reconciler>(store: Store<Read<R>>) -> LaneOf {
     Arc::new(move |key| {
         let cached = store.get(&reference::<R>(key))?;
@@ -208,7 +208,7 @@ fn lane_of<R: Reconciler>(store: Store<Read<R>>) -> LaneOf {
     })
 }
 
-/// Runs watches that never end, and does not end where there are none.
+/// Runs watches that never end; never returns, even without watches.
 async fn endless(watches: Vec<BoxFuture<'static, ()>>) {
     join_all(watches).await;
     std::future::pending::<()>().await;
@@ -224,7 +224,7 @@ async fn run<R: Reconciler>(
 ) {
     let events = watcher(scope.api::<Read<R>>(&shared.client), shared.settings.watcher())
         .backoff(backoff())
-        // Four fifths of a small object are managedFields, and nobody here reads them.
+        // Four fifths of a small object are managedFields, and nothing here reads them.
         .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer);
     let mut primary = Primary::<R>::new(shared.fingerprints.clone());
@@ -232,7 +232,7 @@ async fn run<R: Reconciler>(
     let listening = attend(R::NAME, events, listed, move |event| {
         match &event {
             Event::Apply(object) => hearing.memory.saw(object.meta()),
-            // Only now the cache has what was listed.
+            // The cache contains the listed objects only now.
             Event::InitDone => hearing
                 .store
                 .state()
@@ -248,7 +248,7 @@ async fn run<R: Reconciler>(
         }
     });
     let passes = async {
-        // A pass that does not know its object's children yet would ask for each of them.
+        // Without the cache of children, a pass would read each child.
         families.wait().await;
         let queue = shared.queue.clone();
         queue
@@ -262,14 +262,14 @@ async fn run<R: Reconciler>(
     }
 }
 
-/// One pass. It is a task of its own, so that passes use all cores; it is dropped with the controller, so that a lost
-/// lease stops it in the middle.
+/// One pass. It runs in its own task, so that passes use all cores; it is dropped with the controller, so that a lost
+/// Lease stops it.
 async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
     let backstop = shared.settings.backoff.most;
     let pass = pass::run(shared, key, queued).with_current_subscriber();
     match AbortOnDropHandle::new(tokio::spawn(pass)).await {
         Ok(again) => again,
-        // Passes guard themselves; what arrives here is a defect of the driver.
+        // Passes catch their own panics; an error here is a bug in the driver.
         Err(defect) => {
             error!(error = %chain(&defect), "a reconcile ended abnormally");
             Some(backstop)

@@ -1,27 +1,27 @@
-//! Who waits for a pass, and whose turn is next.
+//! The order in which objects get their passes.
 //!
-//! Namespaces take turns, and within a namespace so do lanes. One namespace has at most half of the places, however many
-//! objects it has and however long their passes take; one lane of it has at most half of these. So a tenant with sixty
-//! objects on a server that never answers holds up nobody else's objects, and a lane keeps it from holding up its own.
+//! Namespaces take turns, and within a namespace so do lanes. One namespace has at most half of the workers, however
+//! many objects it has and however long their passes take; one lane has at most half of these. So a tenant with sixty
+//! objects on a server that never answers does not delay other tenants, and lanes protect the tenant's other objects.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use crate::watch::references::Key;
 
-/// How many run together.
+/// Maximum numbers of concurrent passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// In all.
+    /// In total.
     pub(super) places: usize,
-    /// Of one namespace.
+    /// For one namespace.
     pub(super) of_namespace: usize,
-    /// Of one lane of a namespace.
+    /// For one lane of a namespace.
     pub(super) of_lane: usize,
 }
 
 impl Limits {
-    /// The limits that follow from how many run together in all.
+    /// The limits for a total number.
     pub(super) fn of(places: u16) -> Self {
         let half = |whole: usize| whole.div_ceil(2);
         let places = usize::from(places).max(1);
@@ -33,22 +33,22 @@ impl Limits {
     }
 }
 
-/// What an object shares a limit with, within its namespace. Without one it shares none.
+/// The group within a namespace that an object shares a limit with; `None` for no group.
 pub(super) type Lane = Option<String>;
 
-/// The objects that wait and those that run. `W` is kept with one that waits.
+/// The waiting and the running objects. `W` is a value for each waiting object.
 pub(super) struct Line<W> {
     limits: Limits,
     waiting: HashMap<Key, W>,
     running: HashMap<Key, Turn>,
     namespaces: HashMap<String, Namespace>,
-    /// The namespaces in which somebody waits, the next one first.
+    /// The namespaces with waiting objects, the next one first.
     order: VecDeque<String>,
 }
 
 struct Turn {
     lane: Lane,
-    /// It was asked for again while it ran.
+    /// It was enqueued again while it ran.
     again: bool,
 }
 
@@ -56,14 +56,14 @@ struct Turn {
 struct Namespace {
     running: usize,
     lanes: HashMap<Lane, Members>,
-    /// The lanes in which somebody waits, the next one first.
+    /// The lanes with waiting objects, the next one first.
     order: VecDeque<Lane>,
 }
 
 #[derive(Default)]
 struct Members {
     running: usize,
-    /// In the order in which they came. One that is no longer in `Line::waiting` has left.
+    /// In the order of arrival. A key that is no longer in `Line::waiting` has left.
     waiting: VecDeque<Key>,
 }
 
@@ -78,7 +78,7 @@ impl<W> Line<W> {
         }
     }
 
-    /// Puts an object into the line. One that waits already waits once; one that runs waits again when it has run.
+    /// Enqueues an object. A waiting object stays in the queue once; a running one is enqueued again after its pass.
     pub(super) fn join(&mut self, key: Key, lane: Lane, wait: impl FnOnce() -> W) {
         if let Some(turn) = self.running.get_mut(&key) {
             turn.again = true;
@@ -105,7 +105,7 @@ impl<W> Line<W> {
         members.waiting.push_back(key);
     }
 
-    /// The object whose turn it is, if there is a place for any that waits.
+    /// The next object, if a worker is free for it.
     pub(super) fn take(&mut self) -> Option<(Key, W)> {
         if self.running.len() >= self.limits.places {
             return None;
@@ -127,7 +127,7 @@ impl<W> Line<W> {
         None
     }
 
-    /// A turn is over. `lane` is where the object waits if it was asked for again.
+    /// A pass has ended. `lane` is the object's lane if it was enqueued again.
     pub(super) fn finish(&mut self, key: &Key, lane: impl FnOnce() -> Lane) {
         let Some(turn) = self.running.remove(key) else {
             return;
@@ -147,7 +147,7 @@ impl<W> Line<W> {
         self.tidy(&key.namespace);
     }
 
-    /// Takes an object out of the line.
+    /// Removes an object from the queue.
     pub(super) fn leave(&mut self, key: &Key) -> Option<W> {
         self.waiting.remove(key)
     }

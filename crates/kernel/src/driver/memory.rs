@@ -1,4 +1,4 @@
-//! What is remembered of an object between two passes. Nothing here is needed after a restart.
+//! State of an object between two passes. Nothing here is needed after a restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,24 @@ use crate::reconciler::Object;
 use crate::watch::primary::key;
 use crate::watch::references::{Key, version};
 
-/// How a pass ended: with a problem's class and reason, or well.
+/// The class and reason of the problem that ended a pass; `None` for success.
 pub type Ended = Option<(Class, &'static str)>;
 
-/// Memory of all objects of a controller.
+/// State of all objects of a controller.
 pub struct Memory<O>(Mutex<HashMap<Key, Slot<O>>>);
 
 struct Slot<O> {
     uid: Option<String>,
-    /// Failures in a row, and the generation that they were failures of: a new spec starts from zero.
+    /// Number of consecutive failures, and their generation: a new spec starts from zero.
     failures: u32,
     generation: Option<i64>,
-    /// The version that the cache has.
+    /// The version in the cache.
     seen: Option<u64>,
-    /// The object as our own last write returned it, until the cache has it.
+    /// The object as our own last write returned it, until it is in the cache.
     written: Option<Arc<O>>,
-    /// Our finalizer is removed. A removal that ends the object has no version of its own to know it by.
+    /// Our finalizer is removed. If the removal deletes the object, there is no newer version to detect it by.
     released: bool,
-    /// What the last pass ended with.
+    /// The result of the last pass.
     ended: Ended,
 }
 
@@ -52,10 +52,10 @@ impl<O> Default for Memory<O> {
 }
 
 impl<O: Object> Memory<O> {
-    /// The newest known state: the cache's, or what our own write returned while the watch lags behind it.
-    /// Without this a pass right after a status write would decide on the status before it.
+    /// The newest known state: the cached one, or what our own write returned while the watch lags behind. Without this
+    /// a pass right after a status write would use the previous status.
     ///
-    /// The cache is asked last, for it has what is forgotten here; what it does not have is gone.
+    /// The cache is read last, because it contains what is dropped here; an object that it does not contain is gone.
     pub fn newest(&self, key: &Key, cached: impl FnOnce() -> Option<Arc<O>>) -> Option<Arc<O>> {
         let written = self.lock().get(key).and_then(|slot| slot.written.clone());
         let cached = cached()?;
@@ -65,8 +65,8 @@ impl<O: Object> Memory<O> {
         }
     }
 
-    /// Remembers what a write of ours returned, for as long as the cache does not have it: this is no second
-    /// cache, and like the first it holds no managedFields.
+    /// Keeps the result of our write until it is in the cache: this is not a second cache, and like the first it
+    /// contains no managedFields.
     pub fn wrote(&self, object: &O) {
         self.slot(object.meta(), |slot| {
             slot.written = (version(object.meta()) > slot.seen).then(|| {
@@ -77,7 +77,7 @@ impl<O: Object> Memory<O> {
         });
     }
 
-    /// The cache has this version.
+    /// The cache contains this version.
     pub fn saw(&self, meta: &ObjectMeta) {
         self.slot(meta, |slot| {
             slot.seen = version(meta);
@@ -89,17 +89,17 @@ impl<O: Object> Memory<O> {
         });
     }
 
-    /// Remembers that our part in this object is over.
+    /// Records that our finalizer is removed from this object.
     pub fn released(&self, object: &O) {
         self.slot(object.meta(), |slot| slot.released = true);
     }
 
-    /// Whether our part in this object is over.
+    /// Whether our finalizer is removed from this object.
     pub fn is_released(&self, object: &O) -> bool {
         self.slot(object.meta(), |slot| slot.released)
     }
 
-    /// Counts a failure and returns how many there were in a row.
+    /// Counts a failure and returns the number of consecutive failures.
     pub fn failed(&self, object: &O) -> u32 {
         self.slot(object.meta(), |slot| {
             slot.failures = slot.failures.saturating_add(1);
@@ -107,17 +107,17 @@ impl<O: Object> Memory<O> {
         })
     }
 
-    /// Starts counting anew.
+    /// Resets the counter.
     pub fn succeeded(&self, object: &O) {
         self.slot(object.meta(), |slot| slot.failures = 0);
     }
 
-    /// Remembers how the pass ended and returns how the one before did.
+    /// Records the result of the pass and returns the previous one.
     pub fn ended(&self, object: &O, how: Ended) -> Ended {
         self.slot(object.meta(), |slot| std::mem::replace(&mut slot.ended, how))
     }
 
-    /// Forgets an object that is gone and returns how its last pass ended.
+    /// Drops the state of a deleted object and returns the result of its last pass.
     pub fn forget(&self, key: &Key) -> Ended {
         self.lock().remove(key).and_then(|slot| slot.ended)
     }
@@ -126,7 +126,7 @@ impl<O: Object> Memory<O> {
         let mut memory = self.lock();
         let slot = memory.entry(key(meta)).or_insert_with(|| Slot::new(meta, None));
         if slot.uid != meta.uid {
-            // Another object of the same name. It is counted where its predecessor was.
+            // Another object with the same name. It takes the place of its predecessor in the gauges.
             *slot = Slot::new(meta, slot.ended);
         }
         if slot.generation != meta.generation {

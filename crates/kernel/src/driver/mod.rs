@@ -1,8 +1,8 @@
 //! The driver: runs a [`Reconciler`] over the objects of a scope.
 //!
-//! One object never runs twice at once, at most [`Settings::concurrency`] run together, and one namespace has at most
-//! half of these (`line`); a deadline and a panic guard stand around every pass; what wakes an object
-//! is in [`crate::watch`]; when it is looked at again is in [`backoff`].
+//! One object never has two concurrent passes, at most [`Settings::concurrency`] passes run at the same time, and one
+//! namespace has at most half of these (`line`). Every pass has a deadline and a panic guard. [`crate::watch`] contains
+//! what wakes an object, [`backoff`] when it is requeued.
 
 pub mod backoff;
 mod controller;
@@ -31,22 +31,22 @@ use crate::telemetry::Metrics;
 use crate::watch::bells::Bells;
 use crate::watch::related::Related;
 
-/// What all controllers of an operator share.
+/// The shared state of all controllers of an operator.
 #[derive(Clone)]
 pub struct Environment {
-    /// The operator's client, made by [`crate::client::build`].
+    /// The operator's client, built by [`crate::client::build`].
     pub client: Client,
-    /// The operator's numbers.
+    /// The operator's metrics.
     pub metrics: Metrics,
     /// The name of this replica, for events.
     pub instance: String,
-    /// How controllers are run.
+    /// Settings of the controllers.
     pub settings: Settings,
-    /// Lets running passes finish and starts no others.
+    /// Finishes running passes and starts no others.
     pub shutdown: CancellationToken,
 }
 
-/// Several controllers, the watches that they share, and what they wait for before they are ready.
+/// Several controllers, their shared watches, and their readiness.
 pub struct Operator {
     environment: Environment,
     related: Related,
@@ -69,13 +69,13 @@ impl Operator {
         }
     }
 
-    /// Lets controllers write outside Kubernetes only while this fence is open; their client has one of its own.
+    /// Allows controllers to write outside of Kubernetes only while this fence is open; their client has its own.
     #[must_use]
     pub fn fenced_by(self, fence: Fence) -> Self {
         Self { fence, ..self }
     }
 
-    /// What is waited for before the operator is ready.
+    /// What the operator waits for before it is ready.
     pub fn synced(&self) -> Synced {
         self.synced.clone()
     }
@@ -95,8 +95,7 @@ impl Operator {
         self.controllers.push(controller.boxed());
     }
 
-    /// Runs until shutdown, and until what was running then has finished. Dropping the future stops
-    /// everything at once.
+    /// Runs until shutdown, and until all running passes have finished. Dropping the future stops everything at once.
     pub async fn run(self) {
         let Environment { client, settings, .. } = &self.environment;
         let watches = self

@@ -1,4 +1,4 @@
-//! A controller's queue: who waits for a pass, and who is looked at again later.
+//! A controller's queue: the objects that wait for a pass, and the requeue timers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use super::line::{Lane, Limits, Line};
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
 use crate::watch::references::Key;
 
-/// In which lane an object waits.
+/// Returns the lane of an object.
 pub(super) type LaneOf = Arc<dyn Fn(&Key) -> Lane + Send + Sync>;
 
-/// A handle on the queue. Clones are handles on the same queue.
+/// A handle of the queue. Clones share the queue.
 #[derive(Clone)]
 pub(super) struct Queue(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
-    /// Somebody joined.
+    /// An object was enqueued.
     joined: Notify,
     lane: LaneOf,
     metrics: ControllerMetrics,
@@ -48,22 +48,22 @@ impl Queue {
         }))
     }
 
-    /// Asks for a pass over the object.
+    /// Enqueues the object.
     pub(super) fn wake(&self, key: Key) {
         let lane = (self.0.lane)(&key);
         self.lock().line.join(key, lane, || self.0.metrics.queued());
         self.0.joined.notify_one();
     }
 
-    /// The object is gone.
+    /// Drops an object that is gone.
     pub(super) fn forget(&self, key: &Key) {
         let mut state = self.lock();
         state.timers.clear(key);
         drop(state.line.leave(key));
     }
 
-    /// Runs passes until shutdown, and until those that run then have ended. A pass says when its object is looked at
-    /// again; what wakes it earlier comes first.
+    /// Runs passes until shutdown, and until the running ones have ended. A pass returns when its object is requeued;
+    /// an earlier event enqueues it earlier.
     pub(super) async fn serve<F>(&self, shutdown: CancellationToken, pass: impl Fn(Key, Queued) -> F)
     where
         F: Future<Output = Option<Duration>>,
@@ -105,7 +105,7 @@ impl Queue {
         }
     }
 
-    /// Those whose time has come wait for a pass.
+    /// Enqueues the objects whose requeue time has come.
     fn ring(&self) {
         let due = self.lock().timers.due(Instant::now());
         for key in due {
@@ -118,7 +118,7 @@ impl Queue {
     }
 }
 
-/// When objects are looked at again although nothing wakes them.
+/// The requeue times of objects.
 #[derive(Default)]
 struct Timers {
     by_time: BTreeMap<(Instant, u64), Key>,

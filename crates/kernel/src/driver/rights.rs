@@ -1,4 +1,4 @@
-//! What the driver itself does for a controller, as rights.
+//! The RBAC rules that the driver needs for a controller.
 
 use kube::Resource;
 
@@ -6,8 +6,8 @@ use crate::events;
 use crate::rbac::{READ, Rule};
 use crate::reconciler::Reconciler;
 
-/// All rights of one controller: for its own kind, for its events, for its watches, and its own rules.
-/// Objects of its kind are the users': it neither creates nor deletes them.
+/// All RBAC rules of one controller: for its own kind, its events, its watches, and its own rules. Users own the
+/// objects of its kind: it neither creates nor deletes them.
 pub fn rules<R: Reconciler>() -> Vec<Rule> {
     let (group, plural) = (R::Object::group(&()), R::Object::plural(&()));
     let mut rules = vec![
@@ -18,7 +18,7 @@ pub fn rules<R: Reconciler>() -> Vec<Rule> {
         rules.push(Rule::new(group.clone(), &[&plural], &["patch"]));
     }
     if R::rules().iter().any(|rule| rule.verbs.contains(&"create")) {
-        // Children hold up the deletion of their owner, and some clusters ask whether their maker may do that.
+        // Children block the deletion of their owner, and some clusters check whether their creator may do that.
         let finalizers = format!("{plural}/finalizers");
         rules.push(Rule::new(group, &[&finalizers], &["update"]));
     }
@@ -41,7 +41,7 @@ pub fn rules<R: Reconciler>() -> Vec<Rule> {
         rules.push(Rule::new(kind.group, &[kind.plural], &["list", "watch"]));
     }
     if !R::foreign().is_empty() {
-        // Whether they are there.
+        // To find out whether they exist.
         rules.push(Rule::new("apiextensions.k8s.io", &["customresourcedefinitions"], READ).cluster_wide());
     }
     rules.extend(R::rules());

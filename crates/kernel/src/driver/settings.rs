@@ -1,4 +1,4 @@
-//! How controllers are run.
+//! Settings of the controllers.
 
 use std::time::Duration;
 
@@ -6,19 +6,20 @@ use kube::runtime::watcher;
 
 use super::Backoff;
 
-/// How controllers are run. kube's own defaults (no bound on concurrency, no deadline) are not ours.
+/// Settings of the controllers. kube's own defaults (unbounded concurrency, no deadline) do not apply.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many objects of one controller are reconciled together: half of these of one namespace, so that nobody's
-    /// objects hold up everybody's.
+    /// Maximum number of concurrent passes of one controller. One namespace has at most half of them, so that no tenant
+    /// delays all others.
     pub concurrency: u16,
-    /// How long one pass may take.
+    /// Maximum duration of a pass.
     pub deadline: Duration,
-    /// How often an object is looked at although nothing changed and nothing failed, at most: its spec may ask for more.
+    /// Minimum interval between two passes of an object without changes and failures; a spec cannot ask for a shorter
+    /// one.
     pub shortest_interval: Duration,
     /// How transient problems are retried.
     pub backoff: Backoff,
-    /// Whether the API server streams lists (1.34 and newer): the cheapest way to start.
+    /// Whether the API server supports streaming lists (1.34 and later): the cheapest way to start.
     pub streaming_lists: bool,
 }
 
@@ -35,10 +36,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How watches are opened.
+    /// The configuration of watches.
     pub(super) fn watcher(&self) -> watcher::Config {
         let config = watcher::Config::default();
-        // Small pages: the allocator keeps what one page needed for ever.
+        // Small pages: the allocator keeps forever what one page needed.
         if self.streaming_lists {
             config.streaming_lists()
         } else {

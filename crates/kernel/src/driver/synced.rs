@@ -1,11 +1,11 @@
-//! What has to be known before the operator may call itself ready.
+//! Readiness: what has to be synced before the operator is ready.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Named things that are waited for, and why each is still missing.
+/// Named conditions of readiness, and why each is still missing.
 #[derive(Clone)]
 pub struct Synced {
     missing: Arc<Mutex<BTreeMap<String, String>>>,
@@ -22,14 +22,14 @@ impl Default for Synced {
 }
 
 impl Synced {
-    /// Waits for one more thing. The returned function is told that it is there (`None`), or why it is not.
+    /// Adds a condition. Call the returned function with `None` when it is met, or with the reason why it is not.
     pub fn expect(&self, name: &str) -> impl Fn(Option<String>) + Send + Sync + use<> {
         let (this, name) = (self.clone(), name.to_owned());
         this.set(&name, Some("not read yet".into()));
         move |missing| this.set(&name, missing)
     }
 
-    /// What is missing: name and why.
+    /// The missing conditions: name and reason.
     pub fn missing(&self) -> Vec<(String, String)> {
         self.lock()
             .iter()
@@ -37,14 +37,14 @@ impl Synced {
             .collect()
     }
 
-    /// Tells of every change of [`missing`](Self::missing); its value is how many are missing.
+    /// Notifies about every change of [`missing`](Self::missing); its value is the number of missing ones.
     pub fn changes(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 
     /// Returns once nothing is missing.
     pub async fn wait(&self) {
-        // The sender lives in `self`, so the channel cannot close under us.
+        // The sender lives in `self`, so the channel cannot close.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
 

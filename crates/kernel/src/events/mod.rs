@@ -1,9 +1,9 @@
-//! Kubernetes Events that people can rely on: one a change, with the newest words, and never more.
+//! Kubernetes Events: one for each transition, with the newest message, without repetitions.
 //!
-//! - [`transitions()`] decides what is worth an event, from the conditions before and after.
-//! - [`Recorder`] writes it, and folds repetitions into one Event with a count.
+//! - [`transitions()`] selects the events from the conditions before and after.
+//! - [`Recorder`] writes them, and merges repetitions into one Event with a count.
 //!
-//! An event is a courtesy: when it cannot be written, the reconcile that wanted it goes on.
+//! Events are best effort: if one cannot be written, the reconcile continues.
 
 mod notice;
 mod recorder;
@@ -16,7 +16,7 @@ pub use notice::{Notice, Severity};
 pub use recorder::Recorder;
 pub use transitions::{Announcement, transitions};
 
-/// What [`Recorder`] may do in the namespaces of the objects it tells about.
+/// The RBAC rules of [`Recorder`] in the namespaces of its objects.
 pub fn rules() -> Vec<Rule> {
     vec![Rule::new("events.k8s.io", &["events"], &["create", "patch"])]
 }

@@ -1,17 +1,17 @@
-//! What an event says, within the limits of the API.
+//! The content of an event, within the limits of the API.
 
 use crate::text::shorten;
 
-/// The API's limits, in bytes: a longer text is refused, and with it the whole event.
+/// The API's limits in bytes: the API server rejects an event with a longer text.
 const MAX_NOTE: usize = 1024;
 const MAX_WORD: usize = 128;
 
 /// The `type` of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// Things go as they should.
+    /// Expected.
     Normal,
-    /// Somebody may want to look.
+    /// Needs attention.
     Warning,
 }
 
@@ -24,21 +24,21 @@ impl Severity {
     }
 }
 
-/// One thing to tell about an object.
+/// An event about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Notice {
-    /// Whether this is good news.
+    /// Normal or Warning.
     pub kind: Severity,
-    /// Why, in one `CamelCase` word.
+    /// The reason, in one `CamelCase` word.
     pub reason: String,
-    /// What the controller was doing, in one `CamelCase` word.
+    /// What the controller did, in one `CamelCase` word.
     pub action: String,
-    /// The sentence for people.
+    /// The message for people.
     pub note: String,
 }
 
 impl Notice {
-    /// Good news.
+    /// A Normal event.
     pub fn normal(reason: &str, action: &str, note: impl Into<String>) -> Self {
         Self {
             kind: Severity::Normal,
@@ -48,7 +48,7 @@ impl Notice {
         }
     }
 
-    /// Somebody may want to look.
+    /// A Warning event.
     pub fn warning(reason: &str, action: &str, note: impl Into<String>) -> Self {
         Self {
             kind: Severity::Warning,
@@ -56,7 +56,7 @@ impl Notice {
         }
     }
 
-    /// The same, short enough for the API.
+    /// The notice, shortened to the API's limits.
     pub(super) fn shortened(&self) -> Self {
         Self {
             kind: self.kind,
@@ -67,7 +67,7 @@ impl Notice {
     }
 }
 
-/// A name for an Event that nothing else has: the object's name and 64 random bits.
+/// A unique name for an Event: the object's name and 64 random bits.
 pub(super) fn unique_name(object: &str) -> String {
     const MAX_NAME: usize = 253;
     let suffix = format!(".{:016x}", crate::ambient::bits());
@@ -77,7 +77,7 @@ pub(super) fn unique_name(object: &str) -> String {
     format!("{stem}{suffix}")
 }
 
-/// `reportingInstance` has the same limit as the words.
+/// `reportingInstance` has the same limit as the reason.
 pub(super) fn instance(name: &str) -> String {
     name.get(..name.floor_char_boundary(MAX_WORD))
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Writes events, without ever getting in the way of a reconcile.
+//! Writes events without delaying or failing a reconcile.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -26,11 +26,10 @@ use super::{
 use crate::ambient;
 use crate::lease::Fence;
 
-/// The longest that an event may hold up the reconcile that publishes it.
+/// The longest time that an event may delay its reconcile.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Publishes events as one controller. Clones share what they know about recent events.
-/// Needs [`super::rules`].
+/// Publishes events as one controller. Clones share the record of recent events. Needs [`super::rules`].
 #[derive(Clone)]
 pub struct Recorder {
     client: Client,
@@ -52,12 +51,12 @@ impl Recorder {
         }
     }
 
-    /// How many events could not be written.
+    /// Number of events that could not be written.
     pub fn failures(&self) -> Counter {
         self.failures.clone()
     }
 
-    /// Tells about `regarding` (see [`kube::Resource::object_ref`]). A failure is logged and counted.
+    /// Publishes an event about `regarding` (see [`kube::Resource::object_ref`]). A failure is logged and counted.
     pub async fn publish(&self, regarding: &ObjectReference, notice: &Notice) {
         let error: Box<dyn std::error::Error + Send + Sync> =
             match tokio::time::timeout(TIMEOUT, self.write(regarding, notice.shortened())).await {
@@ -74,7 +73,7 @@ impl Recorder {
     }
 
     async fn write(&self, regarding: &ObjectReference, notice: Notice) -> Result<(), kube::Error> {
-        // Objects without a namespace have their events in `default`, where kubectl looks for them.
+        // Events about cluster-scoped objects are in `default`, where kubectl looks for them.
         let namespace = regarding.namespace.as_deref().unwrap_or("default");
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let key = Key {
@@ -90,7 +89,7 @@ impl Recorder {
                 .patch(&name, &PatchParams::default(), &Patch::Merge(series))
                 .await
             {
-                // Events live for an hour, or until somebody deletes them.
+                // Events are deleted after an hour, or by a user.
                 Err(kube::Error::Api(status)) if status.is_not_found() => self.recent().forget(&key),
                 result => return result.map(|_| ()),
             }
@@ -100,7 +99,7 @@ impl Recorder {
         let name = event.metadata.name.clone().unwrap_or_default();
         match events.create(&PostParams::default(), &event).await {
             Ok(_) => {}
-            // The name is random: it is there because the client sent this very event twice.
+            // The name is random: it exists because the client sent this event twice.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
             Err(error) => return Err(error),
         }
@@ -127,13 +126,13 @@ impl Recorder {
         }
     }
 
-    /// What it guards is valid after every statement, so a panic elsewhere does not spoil it.
+    /// The guarded value is valid after every statement, so a panic elsewhere does not break it.
     fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The uid, because a name may belong to another object tomorrow.
+/// The uid, because another object may have the same name later.
 fn identify(regarding: &ObjectReference) -> String {
     regarding.uid.clone().unwrap_or_else(|| {
         let part = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -146,7 +145,7 @@ fn identify(regarding: &ObjectReference) -> String {
     })
 }
 
-/// The namespace is going or gone, or the lease is: the reader of the event is, too.
+/// The namespace or the Lease is gone, so nobody would read the event.
 fn is_expected(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => {

@@ -1,4 +1,4 @@
-//! Which events were written a short while ago, so that a repetition counts up instead of adding one.
+//! Recent events, so that a repetition increases a count instead of creating a new Event.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,11 +8,11 @@ use super::Notice;
 
 /// A repetition within this time belongs to the series; client-go uses the same six minutes.
 pub(super) const WINDOW: Duration = Duration::from_mins(6);
-/// Bounds the memory. A series that is forgotten starts again with a new Event, nothing worse.
+/// Limits the memory. A dropped series starts again with a new Event.
 pub(super) const CAPACITY: usize = 1024;
 
-/// What makes two events the same. The note is part of it: the API server refuses to change the
-/// note of an Event, so new words need a new Event or nobody would ever see them.
+/// The identity of an event. The note is part of it: the API server does not allow to change the note of an Event, so a
+/// new message needs a new Event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) regarding: String,
@@ -23,7 +23,7 @@ pub(super) struct Key {
 pub(super) struct Entry {
     /// Name of the Event.
     pub(super) name: String,
-    /// How often it happened so far.
+    /// The number of occurrences so far.
     pub(super) count: i32,
     last: Instant,
 }
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 pub(super) struct Recent(HashMap<Key, Entry>);
 
 impl Recent {
-    /// Counts one more, if the event is known and recent.
+    /// Counts one more occurrence, if the event is known and recent.
     pub(super) fn again(&mut self, key: &Key, now: Instant) -> Option<Entry> {
         let entry = self
             .0
@@ -44,7 +44,7 @@ impl Recent {
         Some(entry.clone())
     }
 
-    /// Remembers an event that was just created.
+    /// Records an event that was just created.
     pub(super) fn created(&mut self, key: Key, name: String, now: Instant) {
         if self.0.len() >= CAPACITY {
             self.0.retain(|_, entry| now.duration_since(entry.last) < WINDOW);
@@ -68,7 +68,7 @@ impl Recent {
         );
     }
 
-    /// Forgets an event that is no longer in the cluster.
+    /// Drops an event that no longer exists in the cluster.
     pub(super) fn forget(&mut self, key: &Key) {
         self.0.remove(key);
     }

@@ -1,28 +1,28 @@
-//! Which changes of conditions people are told about.
+//! Selects the transitions of conditions that cause an event.
 //!
-//! Comparing the stored conditions with the new ones, and not "what this process has seen", is what
-//! makes a restart silent: the stored ones are the memory.
+//! It compares the stored conditions with the new ones, not with the memory of this process, so a restart sends no
+//! events.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Notice, Severity};
 
-/// One row of a controller's table: when `condition` becomes `status`, tell it like this. What has
-/// no row is not told.
+/// One row of a controller's table: the event for `condition` becoming `status`. Transitions without a row cause no
+/// event.
 #[derive(Clone, Copy, Debug)]
 pub struct Announcement {
     /// The condition's type.
     pub condition: &'static str,
     /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// How the event is marked.
+    /// The type of the event.
     pub kind: Severity,
     /// The event's action.
     pub action: &'static str,
 }
 
-/// The notices for going from `old` to `new`: for every condition whose status or reason changed,
-/// or which is new, and which the table mentions. Another message or time alone is no news.
+/// The events for the transitions from `old` to `new`: for every condition in the table whose status or reason changed,
+/// or which is new. A change of the message or the time alone causes no event.
 pub fn transitions(old: &[Condition], new: &[Condition], table: &[Announcement]) -> Vec<Notice> {
     new.iter()
         .filter(|now| {

@@ -1,4 +1,4 @@
-//! Whether a child has to be written, from the line that is known of it.
+//! Decides whether a child has to be written, from its cached summary.
 
 use super::owned;
 use super::store::Child;
@@ -8,13 +8,13 @@ use crate::context::Subject;
 /// What to do about one child.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Nothing: it is as intended, or it is leaving and its end will be told.
+    /// Nothing: it is as intended, or it is being deleted and the watch will report the end.
     Keep,
-    /// Make it; whoever has the name already is not touched, but looked at.
+    /// Create it; an existing object with the name is read, and not changed.
     Create(Intent),
-    /// Write it over the one that is known.
+    /// Overwrite the known child.
     Write(Intent),
-    /// Look at it: it may have been changed, or it may only be written in another way.
+    /// Read and compare it: it may have been changed, or the server may only write a value in another form.
     Look(Intent),
 }
 
@@ -30,7 +30,7 @@ pub fn decide<Kept>(intent: Intent, child: Option<&Child<Kept>>, subject: &Subje
         return Step::Keep;
     }
     if child.intent.is_none() {
-        // It belongs to the object and was not written by us: a predecessor's.
+        // It belongs to the object and was not written by us: it is a predecessor's.
         return Step::Look(intent);
     }
     if child.intent.as_deref() != intent.hash() {

@@ -1,4 +1,4 @@
-//! The kinds that can be in a family, and what is kept of each.
+//! The kinds that a family can contain, and the summary of each.
 
 use std::fmt::Debug;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A kind that can be in a family. `Secret` is none: its data is read when it is needed and kept nowhere.
+/// A kind that a family can contain. `Secret` is not one: its data is read when it is needed and never kept.
 pub trait Member:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -24,36 +24,36 @@ pub trait Member:
     + Sync
     + 'static
 {
-    /// What an owner wants to know of a child beside whether it is as intended; it wakes when this changes.
+    /// The summary of a child for its owner, in addition to whether it is as intended; a change of it wakes the owner.
     type Kept: Clone + Debug + Default + PartialEq + Send + Sync + 'static;
 
-    /// Takes it from the live object.
+    /// Extracts the summary from the live object.
     fn keep(live: &Value) -> Self::Kept;
 }
 
-/// How far a Deployment's Pods are what its template says.
+/// The progress of a Deployment's rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
-    /// How many times its spec was changed.
+    /// The generation of the Deployment.
     pub generation: i64,
-    /// Up to which change its controller has looked.
+    /// The generation that its controller has observed.
     pub observed: i64,
-    /// How many Pods there shall be.
+    /// The desired number of pods.
     pub desired: i64,
-    /// How many there are.
+    /// The number of pods.
     pub replicas: i64,
-    /// How many have the newest template.
+    /// The number of pods with the newest template.
     pub updated: i64,
-    /// How many are ready.
+    /// The number of ready pods.
     pub ready: i64,
-    /// How many have been ready for long enough.
+    /// The number of available pods.
     pub available: i64,
-    /// Why it makes no progress, in its controller's words.
+    /// Why it makes no progress, as its controller reports it.
     pub stuck: Option<String>,
 }
 
 impl Rollout {
-    /// Whether every Pod is of the newest template and available, now.
+    /// Whether all pods have the newest template and are available.
     pub fn is_complete(&self) -> bool {
         self.observed >= self.generation
             && self.updated >= self.desired
@@ -81,7 +81,7 @@ impl Member for Deployment {
     }
 }
 
-/// The message of the condition that says so: the deadline has passed, or no Pod could be made.
+/// The message of the condition that reports it: the progress deadline has passed, or no pod could be created.
 fn stuck(live: &Value) -> Option<String> {
     let conditions = live.pointer("/status/conditions")?.as_array()?;
     let says = |condition: &&Value| {
@@ -95,7 +95,7 @@ fn stuck(live: &Value) -> Option<String> {
     condition["message"].as_str().map(str::to_owned)
 }
 
-/// Kinds of which only their presence and their content matter.
+/// Kinds without a summary.
 macro_rules! plain_members {
     ($($kind:ty),* $(,)?) => {$(
         impl Member for $kind {

@@ -1,10 +1,10 @@
-//! Children in numbers: what a controller with twenty children an object knows of each, without asking.
+//! The cache of children, for controllers with many children per object.
 //!
-//! A read before each write would double the calls of such a controller, and a restart would read every child
-//! once more. So the watch of a family sees whole objects and keeps a line of each: which intent it carries,
-//! a [digest](owned) of the fields that are ours as they are now, and what its owner wants to know of its
-//! fate ([`Member::Kept`]). From that line it is [decided](decide) whether a child has to be written, and
-//! an owner is woken when the line changes, not whenever its child is touched.
+//! A read before each write would double the requests of such a controller, and a restart would read every child again.
+//! So the watch of a family receives complete objects and keeps a summary of each: the hash of its intent, a
+//! [digest](owned) of the current values of our fields, and what its owner needs to know ([`Member::Kept`]). The kernel
+//! [decides](decide) from that summary whether a child has to be written, and wakes the owner when the summary changes,
+//! not on every change of the child.
 
 mod decide;
 mod member;

@@ -1,18 +1,18 @@
-//! What of an object is ours, by the API server's own record.
+//! The fields of an object that are ours, according to the API server.
 //!
-//! `managedFields` says which fields our last apply has set and nobody has taken over since. The values that
-//! these have now, next to what we intend, tell whether anybody has changed them: a field that another has
-//! set is no longer in the record, and one that was removed is neither there.
+//! `managedFields` lists the fields that our last apply has set and no other manager has taken over. Comparing their
+//! current values with the intent shows whether anyone has changed them: a field that another manager has set, or that
+//! was removed, is no longer in our entry.
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::apply::quantity;
 
-/// Half a SHA-256: enough to tell two states of one object apart.
+/// Half a SHA-256: enough to distinguish two states of one object.
 pub(crate) type Digest = [u8; 16];
 
-/// The digest of what we own of a live object; `None` when the record names no apply of ours.
+/// The digest of our fields in a live object; `None` if it has no entry of our field manager.
 pub(super) fn of_live(live: &Value, manager: &str) -> Option<Digest> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let ours = |entry: &&Value| {
@@ -22,8 +22,8 @@ pub(super) fn of_live(live: &Value, manager: &str) -> Option<Digest> {
     Some(digest(&extract(live, fields)))
 }
 
-/// The digest of what we intend, which is the same when the object is as intended. A server may write a value in
-/// another way than we do; then they differ although nothing is wrong, which costs a look, and no more.
+/// The digest of the intent, which is equal if the object is as intended. If the server writes a value in another form,
+/// they differ although nothing is wrong, which only costs a read.
 pub(super) fn of_intent(body: &Value) -> Digest {
     let mut body = body.clone();
     if let Some(object) = body.as_object_mut() {
@@ -38,7 +38,7 @@ pub(super) fn of_intent(body: &Value) -> Digest {
     digest(&body)
 }
 
-/// The part of a value that a set of fields names.
+/// The part of a value that a set of fields selects.
 fn extract(live: &Value, fields: &Value) -> Value {
     let Some(fields) = fields
         .as_object()
@@ -62,7 +62,7 @@ fn extract(live: &Value, fields: &Value) -> Value {
     }
 }
 
-/// The part of a list's item that is ours, if one of the fields means this item: by its keys, or by its value.
+/// The part of a list item that is ours, if one of the fields selects this item by its keys or its value.
 fn extract_item(item: &Value, fields: &Map<String, Value>) -> Option<Value> {
     fields.iter().find_map(|(key, fields)| {
         if let Some(keys) = key.strip_prefix("k:") {
@@ -85,7 +85,7 @@ fn digest(value: &Value) -> Digest {
     half
 }
 
-/// Feeds a value in one way of writing it: keys in order, nothing that is empty, quantities as numbers.
+/// Hashes a value in canonical form: keys in order, nothing that is empty, quantities as numbers.
 fn feed(hash: &mut Sha256, value: &Value) {
     match value {
         Value::Object(fields) => {
@@ -113,7 +113,7 @@ fn feed(hash: &mut Sha256, value: &Value) {
     }
 }
 
-/// With its length, so that no two texts in a row read like two others.
+/// With its length, so that two consecutive texts are unambiguous.
 fn feed_text(hash: &mut Sha256, text: &str) {
     hash.update(text.len().to_be_bytes());
     hash.update(text);
@@ -154,7 +154,7 @@ mod tests {
         })
     }
 
-    /// The same as the API server stores it: with defaults, its own way to write quantities, and its record.
+    /// The same object as the API server stores it: with defaults, canonical quantities, and managed fields.
     fn live() -> Value {
         let fields = json!({
             "f:metadata": { "f:labels": { "f:app": {} } },

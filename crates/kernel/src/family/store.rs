@@ -1,4 +1,4 @@
-//! A line for each child, kept by the watch and by our own writes, whichever is newer.
+//! The summaries of children, from the watch and from our own writes, whichever is newer.
 
 use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::context::Subject;
 use crate::watch::references::{Key, version};
 use crate::watch::related::is_ours;
 
-/// What is known of a child.
+/// The summary of a child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child<Kept> {
     /// Its name.
@@ -23,22 +23,22 @@ pub struct Child<Kept> {
     pub uid: String,
     /// The uid of the object that it belongs to.
     pub owner: String,
-    /// Whether it is on its way out.
+    /// Whether it is being deleted.
     pub leaving: bool,
-    /// What its owner wants to know of it.
+    /// What its owner needs to know.
     pub kept: Kept,
     /// Its resource version.
     pub(super) version: u64,
     /// The hash of the intent that it was last written with.
     pub(super) intent: Option<String>,
-    /// What is ours of it, as it is now.
+    /// The digest of the current values of our fields.
     pub(super) owned: Option<Digest>,
-    /// What was ours of it when a look has found it as intended, although the digests differ.
+    /// The digest of our fields when a comparison found the child as intended, although the digests differ.
     pub(super) verified: Option<Digest>,
 }
 
 impl<Kept> Child<Kept> {
-    /// A child that is there, and of which nothing else is known: for tests of what is made of children.
+    /// A child with only a name and a summary, for tests.
     pub fn named(name: &str, kept: Kept) -> Self {
         Self {
             name: name.to_owned(),
@@ -55,12 +55,12 @@ impl<Kept> Child<Kept> {
 }
 
 impl<Kept: Clone + PartialEq> Child<Kept> {
-    /// What is ours of it, as it is now: it stays the same until somebody changes that.
+    /// The digest of the current values of our fields: it changes only when they do.
     pub fn fingerprint(&self) -> Option<[u8; 16]> {
         self.owned.filter(|_| !self.leaving)
     }
 
-    /// Reads a live object. `None` for one that does not belong to an object of this kind.
+    /// Reads a live object. `None` if its controller is not an object of this kind.
     fn of<K: Member<Kept = Kept>>(
         live: &Value,
         owner: &(String, String),
@@ -87,7 +87,7 @@ impl<Kept: Clone + PartialEq> Child<Kept> {
         Some((key, child))
     }
 
-    /// Whether an owner that knew the other has nothing to do because of this one.
+    /// Whether the owner has nothing to do because of the change from `known`.
     fn is_no_news_after(&self, known: &Self) -> bool {
         let unversioned = Self {
             version: known.version,
@@ -109,7 +109,7 @@ pub struct Family<K: Member> {
 }
 
 impl<K: Member> Family<K> {
-    /// An empty family of the objects of this group and kind, which are written under this name.
+    /// An empty family for owners of this group and kind, written by this field manager.
     pub fn new(owner: (String, String), manager: String) -> Self {
         Self {
             owner,
@@ -137,8 +137,7 @@ impl<K: Member> Family<K> {
         found
     }
 
-    /// Takes in a live object. Says whose child it is if that is news to its owner; what is older than what is
-    /// known is none.
+    /// Records a live child. Returns its owner's key if the owner must be reconciled; stale events return `None`.
     pub(super) fn see(&self, live: &Value) -> Option<Key> {
         let (key, mut child) = Child::of::<K>(live, &self.owner, &self.manager)?;
         let mut all = self.write();
@@ -156,12 +155,12 @@ impl<K: Member> Family<K> {
         Some(key)
     }
 
-    /// Forgets a child that is gone, and says whose it was.
+    /// Drops a deleted child, and returns its owner.
     pub(super) fn lose(&self, live: &Value) -> Option<Key> {
         let (key, gone) = Child::of::<K>(live, &self.owner, &self.manager)?;
         let mut all = self.write();
         let children = all.get_mut(&key)?;
-        // One of the same name may have come after it.
+        // Another child with the same name may have been created after it.
         if children
             .get(&gone.name)
             .is_some_and(|child| child.uid == gone.uid)
@@ -174,7 +173,7 @@ impl<K: Member> Family<K> {
         Some(key)
     }
 
-    /// Forgets whatever a whole list has not told of, and says whose these were.
+    /// Drops all children that a complete list does not contain, and returns their owners.
     pub(super) fn keep_only(&self, uids: &HashSet<String>) -> Vec<Key> {
         let mut bereft = Vec::new();
         self.write().retain(|key, children| {
@@ -188,7 +187,7 @@ impl<K: Member> Family<K> {
         bereft
     }
 
-    /// Notes that a look has found a child as intended, as it is now.
+    /// Records that a comparison found a child as intended.
     pub(crate) fn verified(&self, owner: &Key, name: &str) {
         if let Some(child) = self
             .write()
@@ -199,7 +198,7 @@ impl<K: Member> Family<K> {
         }
     }
 
-    /// Takes in what a write of ours returned, so that the next pass does not act on what was before it.
+    /// Records the result of our write, so that the next pass does not use the state before it.
     pub(crate) fn wrote(&self, written: &K) {
         if let Ok(live) = serde_json::to_value(written) {
             self.see(&live);
@@ -219,7 +218,7 @@ impl<K: Member> Family<K> {
     }
 }
 
-/// The families of a controller, one a kind.
+/// The families of a controller, one for each kind.
 #[derive(Clone, Default)]
 pub struct Families {
     by_kind: Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,

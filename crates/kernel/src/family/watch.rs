@@ -1,4 +1,4 @@
-//! The watches that keep a controller's families.
+//! The watches that fill a controller's families.
 
 use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
@@ -19,12 +19,12 @@ use crate::scope::Scope;
 use crate::watch::references::Key;
 use crate::watch::{MANAGED_BY, attend, backoff};
 
-/// Where the watches of a controller's families come from and lead to.
+/// The context of the watches of a controller's families.
 pub(crate) struct Setting<'a> {
     pub client: &'a Client,
     pub scope: &'a Scope,
     pub config: watcher::Config,
-    /// Told when everything is known; the controller's passes begin then.
+    /// Notified when the families are complete; the controller's passes begin then.
     pub synced: &'a [&'a Synced],
     /// Group and kind of the controller's objects.
     pub owner: (String, String),
@@ -32,7 +32,7 @@ pub(crate) struct Setting<'a> {
     pub wake: Arc<dyn Fn(Key) + Send + Sync>,
 }
 
-/// The kinds of which a controller's families are, in the making.
+/// The kinds of a controller's families, before they are opened.
 pub struct Kinds {
     label: &'static str,
     open: Vec<Open>,
@@ -49,8 +49,8 @@ type Open = Box<dyn FnOnce(&Setting<'_>, &'static str) -> Opened>;
 type Opened = (TypeId, Arc<dyn Any + Send + Sync>, BoxFuture<'static, ()>);
 
 impl Kinds {
-    /// Of children that carry another value of the label [`MANAGED_BY`] than ours: a predecessor made them so, and
-    /// they state it themselves.
+    /// For children with another value of the label [`MANAGED_BY`] than ours: a predecessor created them that way, and
+    /// they set it themselves.
     pub fn labelled(label: &'static str) -> Self {
         Self {
             label,
@@ -59,7 +59,7 @@ impl Kinds {
         }
     }
 
-    /// With one kind more.
+    /// Adds one kind.
     #[must_use]
     pub fn with<K: Member>(mut self) -> Self {
         self.resources.push(ApiResource::erase::<K>(&()));
@@ -71,12 +71,12 @@ impl Kinds {
         self
     }
 
-    /// The kinds, for the rights that their watches need.
+    /// The kinds, for the RBAC rules of their watches.
     pub(crate) fn resources(&self) -> &[ApiResource] {
         &self.resources
     }
 
-    /// The families, empty, and the endless futures that fill them.
+    /// The empty families, and the endless futures that fill them.
     pub(crate) fn open(self, setting: &Setting<'_>) -> (Families, Vec<BoxFuture<'static, ()>>) {
         let mut by_kind = HashMap::new();
         let mut watches = Vec::new();
@@ -114,7 +114,7 @@ fn open<K: Member>(family: Arc<Family<K>>, setting: &Setting<'_>, label: &str) -
     .boxed()
 }
 
-/// Takes in an event, and says whom it is news to.
+/// Records an event, and returns the owners that it wakes.
 fn hear<K: Member>(
     family: &Family<K>,
     listing: &mut HashSet<String>,

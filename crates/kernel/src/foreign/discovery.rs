@@ -1,10 +1,10 @@
-//! In which versions a kind is served.
+//! Finds the served versions of a kind.
 
 use kube::Client;
 
 use super::{Foreign, Served};
 
-/// How the cluster serves a kind, if it does in any version that can be written here.
+/// How the cluster serves a kind, if it does in a version that the controller can write.
 pub(crate) async fn discover(client: &Client, kind: &'static Foreign) -> Result<Option<Served>, kube::Error> {
     let mut versions = Vec::new();
     for version in kind.versions {
@@ -14,7 +14,7 @@ pub(crate) async fn discover(client: &Client, kind: &'static Foreign) -> Result<
                 versions.push(*version);
             }
             Ok(_) => {}
-            // The answer about a version that is not there is no Status, so only its code counts.
+            // The response for a missing version is not a Status, so only its code counts.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),
         }

@@ -1,8 +1,8 @@
-//! Kinds that somebody else defines: they may not be there, come later, or be served in another version.
+//! Third-party kinds: their CRD may be missing, be installed later, or be served in another version.
 //!
-//! A controller names them once, with the versions that it can write. Their objects wake like any other as long as
-//! the kind is served; that it is, or no longer is, wakes whoever asked for it. So nothing has to be restarted
-//! when the other operator is installed after this one.
+//! A controller declares them once, with the versions that it can write. Their objects wake like any other while the
+//! kind is served. When that changes, the kernel wakes the objects whose passes asked for the kind. So nothing has to
+//! be restarted if the other operator is installed after this one.
 
 mod discovery;
 pub(crate) mod watch;
@@ -16,7 +16,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 pub(crate) use self::discovery::discover;
 use crate::watch::references::Reference;
 
-/// A kind of somebody else's.
+/// A third-party kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Foreign {
     /// API group.
@@ -25,12 +25,12 @@ pub struct Foreign {
     pub kind: &'static str,
     /// Plural.
     pub plural: &'static str,
-    /// The versions that can be written, the best one first.
+    /// The versions that the controller can write, the preferred one first.
     pub versions: &'static [&'static str],
 }
 
 impl Foreign {
-    /// The name of its definition.
+    /// The name of its CRD.
     pub fn definition(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
@@ -41,7 +41,7 @@ impl Foreign {
         ApiResource::from_gvk_with_plural(&kind, self.plural)
     }
 
-    /// Its definition, as something that can be read.
+    /// Its CRD, as a reference.
     pub(crate) fn reference(&self) -> Reference {
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
         Reference::new(&resource, None, &self.definition())
@@ -51,24 +51,24 @@ impl Foreign {
 /// A kind as the cluster serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// In the best version.
+    /// The kind in the preferred served version.
     pub resource: ApiResource,
-    /// All versions of [`Foreign::versions`] that are served: they tell how old the other operator is.
+    /// All versions in [`Foreign::versions`] that are served: they show how old the other operator is.
     pub versions: Vec<&'static str>,
 }
 
-/// How each kind was last found. Clones share it.
+/// The last result of discovery for each kind. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue(Arc<Mutex<HashMap<&'static Foreign, Served>>>);
 
 impl Catalogue {
-    /// What was found last.
+    /// The last result.
     pub(crate) fn last(&self, kind: &'static Foreign) -> Option<Served> {
         let served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         served.get(kind).cloned()
     }
 
-    /// Notes what was found now.
+    /// Records a result.
     pub(crate) fn note(&self, kind: &'static Foreign, found: Option<&Served>) {
         let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match found {

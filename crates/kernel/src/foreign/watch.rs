@@ -1,4 +1,4 @@
-//! The watch of a kind that may come and go: one of its definition, and one of its objects while there are any.
+//! The watches of a third-party kind: one of its CRD, and one of its objects while the kind is served.
 
 use std::time::Duration;
 
@@ -21,21 +21,21 @@ use crate::watch::references::version;
 use crate::watch::related::{Hearing, Subscriber, open};
 use crate::watch::{Watch, attend, backoff};
 
-/// A definition is served a moment after it is there.
+/// A CRD is served a moment after it is created.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What is known of the definition.
+/// The state of the CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Definition {
-    /// Nothing yet.
+    /// Not listed yet.
     Unlisted,
-    /// It is not there.
+    /// It does not exist.
     Absent,
-    /// It is there, in this version of it.
+    /// It exists, with this resource version.
     There(Option<u64>),
 }
 
-/// Follows a kind for ever.
+/// Follows a kind forever.
 pub(crate) fn follow(
     client: Client,
     kind: &'static Foreign,
@@ -70,7 +70,7 @@ pub(crate) fn follow(
     .boxed()
 }
 
-/// Watches the definition alone: there may be hundreds of others.
+/// Watches only this CRD: there may be hundreds of others.
 async fn definition(
     client: Client,
     kind: &'static Foreign,
@@ -143,9 +143,9 @@ impl Follower {
                     () = other => {}
                 }
             } else if matches!(now, Definition::There(_)) {
-                // In no version that could be watched: nobody else has to wait for that.
+                // Not served in any version that we can watch: do not delay others.
                 synced(None);
-                // Whether a change comes or the time has passed: it is looked up again.
+                // Discovery runs again after a change or after this time.
                 let _ = timeout(SOON, definition.changed()).await;
             } else if definition.changed().await.is_err() {
                 return;
@@ -178,7 +178,7 @@ impl Follower {
         .await;
     }
 
-    /// Returns once the kind is no longer served as it was.
+    /// Returns when the kind is no longer served as before.
     async fn other(&self, definition: &mut Receiver<Definition>, as_it_was: &Served) {
         loop {
             if definition.changed().await.is_err() {
@@ -186,7 +186,7 @@ impl Follower {
             }
             let now = definition.borrow_and_update().clone();
             if !matches!(now, Definition::There(_)) || self.served().await.as_ref() != Some(as_it_was) {
-                // The one that waits for changes shall see this one, too.
+                // The loop that waits for changes must see this one, too.
                 definition.mark_changed();
                 return;
             }

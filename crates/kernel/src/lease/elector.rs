@@ -1,4 +1,4 @@
-//! The election itself: wait for the Lease, run the work while it is renewed, give it back.
+//! Leader election: waits for the Lease, runs the work while it is renewed, and releases it.
 
 use std::pin::pin;
 
@@ -30,15 +30,15 @@ pub struct Elector {
     settings: LeaseSettings,
 }
 
-/// How it went.
+/// The result of a term.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Term<T> {
-    /// The work came to its end while we led, and the Lease was given back.
+    /// The work finished while we were the leader, and the Lease was released.
     Finished(T),
-    /// The Lease was lost; the work was dropped where it stood. The process should exit (its
-    /// supervisor starts a fresh one) or call [`Elector::lead`] again with fresh work.
+    /// The Lease was lost; the work was dropped. The process should exit (its supervisor starts a new one) or call
+    /// [`Elector::lead`] again with new work.
     Lost,
-    /// Shutdown was asked for before we were elected; the work never began.
+    /// Shutdown was requested before we were elected; the work never began.
     NeverLed,
 }
 
@@ -46,7 +46,7 @@ pub enum Term<T> {
 enum Attempt {
     Held,
     HeldBy(String),
-    /// Another write came between our read and our write.
+    /// Another write happened between our read and our write.
     Raced,
 }
 
@@ -60,7 +60,7 @@ enum AttemptError {
 }
 
 impl Elector {
-    /// `client` must be one without a [`Fence`](super::Fence): it writes the Lease.
+    /// `client` must not have a [`Fence`](super::Fence): it writes the Lease.
     pub fn new(client: Client, settings: LeaseSettings) -> Self {
         Self {
             leases: Api::namespaced(client, &settings.namespace),
@@ -68,11 +68,11 @@ impl Elector {
         }
     }
 
-    /// Waits until this replica leads, then runs `work` while the Lease is renewed.
+    /// Waits until this replica is the leader, then runs `work` while the Lease is renewed.
     ///
     /// - The Lease is lost: the work is dropped at once, [`Term::Lost`].
-    /// - The work ends, as it should some time after `shutdown`: the Lease is released, so that the
-    ///   next replica need not wait for its expiry. Until then it is renewed, so a slow drain is safe.
+    /// - The work ends, as it should some time after `shutdown`: the Lease is released, so that the next replica need
+    ///   not wait for its expiry. Until then it is renewed, so a slow drain is safe.
     /// - `shutdown` before the election: [`Term::NeverLed`].
     pub async fn lead<F: Future>(
         &self,
@@ -80,7 +80,7 @@ impl Elector {
         work: impl FnOnce(Leadership) -> F,
     ) -> Term<F::Output> {
         let Some(acquired) = shutdown.run_until_cancelled(self.acquire()).await else {
-            // The attempt that was cut off may have gone through.
+            // The cancelled attempt may have succeeded.
             self.release().await;
             return Term::NeverLed;
         };
@@ -97,7 +97,7 @@ impl Elector {
                 }
             })
             .await;
-        // Ends every clone of the leadership, before anybody else can begin.
+        // Ends every clone of the leadership, before another replica can begin.
         drop(tenure);
         if let Ok(Some(output)) = outcome {
             self.release().await;
@@ -114,8 +114,8 @@ impl Elector {
         let mut holder = None;
         let mut given_back = pin!(self.given_back());
         loop {
-            // Taken before the request: the others count from when they see the write, and that
-            // may be long before we read the answer.
+            // Taken before the request: the others count from when they see the write, and that may be long before we
+            // read the response.
             let sent = Instant::now();
             match self.attempt(&mut observed).await {
                 Ok(Attempt::Held) => {
@@ -133,7 +133,7 @@ impl Elector {
                     warn!(lease = %self.settings.name, %error, "cannot read or write the leader lease");
                 }
             }
-            // Candidates that were started together should not ask together.
+            // Candidates that were started together should not send their requests together.
             let jitter = 1.0 + ambient::fraction() / 2.0;
             let pause = Instant::now() + self.settings.timings.retry_period().mul_f64(jitter);
             let expiry = observed
@@ -147,7 +147,8 @@ impl Elector {
         }
     }
 
-    /// Tells when the Lease has no holder any more. Without the right to watch it never does, and the next look finds out.
+    /// Notifies when the Lease has no holder any more. Without permission to watch it never does, and the next read
+    /// finds out.
     fn given_back(&self) -> impl Stream<Item = ()> + use<> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.settings.name));
         watcher::watcher(self.leases.clone(), config)
@@ -165,7 +166,7 @@ impl Elector {
             })
     }
 
-    /// Renews until another replica holds the Lease. Failures only count against the deadline.
+    /// Renews until another replica holds the Lease. Failures only count towards the deadline.
     async fn renew(&self, tenure: &Tenure) {
         let timings = self.settings.timings;
         let mut ticks =
@@ -182,14 +183,14 @@ impl Elector {
                     warn!(lease = %self.settings.name, holder = %other, "another replica took the leader lease");
                     return;
                 }
-                // Somebody labelled the Lease, or our own timed-out write arrived after all: read it again.
+                // The Lease was labelled, or our own timed-out write arrived after all: read it again.
                 Ok(Attempt::Raced) => {}
                 Err(error) => warn!(lease = %self.settings.name, %error, "cannot renew the leader lease"),
             }
         }
     }
 
-    /// Reads the Lease and writes it if it is ours to write. Every wait in here has a limit.
+    /// Reads the Lease and writes it if we may. Every wait has a limit.
     async fn attempt(&self, observed: &mut Observed) -> Result<Attempt, AttemptError> {
         let limit = self.settings.timings.request_timeout();
         tokio::time::timeout(limit, self.attempt_unbounded(observed))
@@ -219,7 +220,7 @@ impl Elector {
                     return Ok(Attempt::HeldBy(other));
                 }
                 let spec = Some(record::held(Some(&spec), &self.settings, ambient::now()));
-                // A replace carries the resourceVersion that was read: of two candidates one gets 409.
+                // A replace contains the resourceVersion that was read: of two candidates one gets 409.
                 self.leases
                     .replace(name, &PostParams::default(), &Lease { spec, ..lease })
                     .await
@@ -234,7 +235,7 @@ impl Elector {
         }
     }
 
-    /// Gives the Lease back if it is ours. When that fails it expires by itself, only later.
+    /// Releases the Lease if we hold it. If that fails, it expires later.
     async fn release(&self) {
         let limit = self.settings.timings.request_timeout();
         match tokio::time::timeout(limit, self.release_unbounded()).await {

@@ -1,8 +1,8 @@
-//! The write fence: once leadership is not valid, nothing but reads leaves this process.
+//! The write fence: without valid leadership, only reads leave this process.
 //!
-//! Dropping the controllers' future stops their code, but not a task that was spawned, nor the
-//! client's own retries (kube repeats a POST for minutes). The fence sits in the client itself,
-//! so no path around it exists; for SQL there is [`Fence::check`].
+//! Dropping the controllers' future stops their code, but neither spawned tasks nor the client's own retries (kube
+//! repeats a POST for minutes). The fence is a layer of the client itself, so nothing can bypass it; for SQL there is
+//! [`Fence::check`].
 
 use std::task::{Context, Poll};
 
@@ -12,27 +12,27 @@ use tower::{BoxError, Layer, Service};
 
 use super::{Leadership, NotLeading};
 
-/// A layer for [`crate::client::Options::with_layer`], below the retries and next to the wire. The
-/// Lease itself is written through another client, which has no fence.
+/// A layer for [`crate::client::Options::with_layer`], below the retries and next to the wire. Another client, without
+/// a fence, writes the Lease itself.
 #[derive(Clone, Debug)]
 pub struct Fence {
     leadership: Option<Leadership>,
 }
 
 impl Fence {
-    /// Without leader election there is nothing to guard: the fence lets everything through.
+    /// Without leader election: allows everything.
     pub fn open() -> Self {
         Self { leadership: None }
     }
 
-    /// Lets writes through while `leadership` is valid.
+    /// Allows writes while `leadership` is valid.
     pub fn guarded_by(leadership: Leadership) -> Self {
         Self {
             leadership: Some(leadership),
         }
     }
 
-    /// To be asked right before a write that does not go through the Kubernetes client.
+    /// To be called right before a write outside of the Kubernetes client.
     pub fn check(&self) -> Result<(), NotLeading> {
         match &self.leadership {
             Some(leadership) if !leadership.is_valid() => Err(NotLeading),
@@ -40,7 +40,7 @@ impl Fence {
         }
     }
 
-    /// Whether a call failed only because the fence stopped it, however the error was wrapped.
+    /// Whether a call failed because of the fence, however the error is wrapped.
     pub fn stopped(error: &(dyn std::error::Error + 'static)) -> bool {
         std::iter::successors(Some(error), |error| error.source())
             .any(<dyn std::error::Error>::is::<NotLeading>)
@@ -58,7 +58,7 @@ impl<S> Layer<S> for Fence {
     }
 }
 
-/// What [`Fence`] makes of a client's service.
+/// The service of a client with a [`Fence`].
 #[derive(Clone, Debug)]
 pub struct FenceService<S> {
     leadership: Option<Leadership>,
@@ -83,7 +83,7 @@ where
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         match self.leadership.clone() {
             Some(leadership) if !reads => {
-                // Not even handed to the inner service, which may begin to send in `call`.
+                // Not even passed to the inner service, which may begin to send in `call`.
                 if !leadership.is_valid() {
                     return Box::pin(async { Err(NotLeading.into()) });
                 }

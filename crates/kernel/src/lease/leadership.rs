@@ -1,20 +1,20 @@
-//! The proof of being the leader: valid until a moment of the local clock, and not a bool.
+//! The proof of leadership: valid until a time of the local clock, not a bool.
 //!
-//! A bool stays true in a process that is paused; a deadline does not. Whoever resumes reads the
-//! clock first, sees that the lease is over, and writes nothing.
+//! A bool stays true in a process that is paused; a deadline does not. A process that resumes reads the clock first,
+//! finds that the lease has expired, and writes nothing.
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
 use tokio::{sync::watch, time::Instant};
 
-/// Tells, at any time and for free, whether we lead. One belongs to one term: a leadership that
-/// has ended never becomes valid again, even if this process is elected once more.
+/// Returns at any time and at no cost whether we are the leader. It belongs to one term: an ended leadership never
+/// becomes valid again, even if this process is elected once more.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     valid_until: watch::Receiver<Instant>,
 }
 
-/// The work needed the lease, and the lease is not ours (any more).
+/// The work needs the Lease, and we do not hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this replica does not hold the leader lease, so it must not change anything; the leader will")]
 pub struct NotLeading;
@@ -49,13 +49,13 @@ impl Tenure {
 }
 
 impl Leadership {
-    /// Whether writing is allowed now. False from the renew deadline on, and when the term ended.
+    /// Whether writing is allowed. False after the renew deadline, and after the end of the term.
     pub fn is_valid(&self) -> bool {
         // The sender is dropped with the term.
         self.valid_until.has_changed().is_ok() && Instant::now() < *self.valid_until.borrow()
     }
 
-    /// Waits until leadership is over.
+    /// Waits until leadership ends.
     pub async fn ended(&self) {
         let mut valid_until = self.valid_until.clone();
         loop {
@@ -71,10 +71,10 @@ impl Leadership {
         }
     }
 
-    /// Runs `work` as long as leadership is valid; once it is not, `work` is not polled again.
+    /// Runs `work` while leadership is valid; then `work` is not polled again.
     ///
-    /// The clock is read before every poll. Waiting for a timer alone would not do: after a pause
-    /// of the whole process, the runtime may well poll the work before it looks at its timers.
+    /// The clock is read before every poll. A timer alone is not enough: after a pause of the whole process, the
+    /// runtime may poll the work before its timers.
     pub async fn while_valid<F: Future>(&self, work: F) -> Result<F::Output, NotLeading> {
         let mut ended = pin!(self.ended());
         let mut work = pin!(work);

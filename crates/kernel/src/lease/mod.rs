@@ -1,14 +1,13 @@
 //! Leader election on a `coordination.k8s.io` Lease, and the fence that goes with it.
 //!
-//! Two replicas that both believe to lead would undo each other's work. Three things keep that
-//! from happening, and each is one file:
+//! Two replicas that both consider themselves the leader would undo each other's work. Three parts prevent that:
 //!
-//! - `record`: who may write the Lease, decided from what was seen and for how long it
-//!   has not changed. No timestamp of another machine is ever compared with our clock.
-//! - [`Elector`]: writes the Lease with its resourceVersion, so that of two who try only one
-//!   succeeds, and runs the controllers only while it is renewed.
-//! - [`Fence`]: stops the writes of whatever outlives the lease: a spawned task, a request that
-//!   is being retried, a process that was paused and comes back a minute later.
+//! - `record`: decides who may write the Lease, from what was observed and for how long it has not changed. It never
+//!   compares a timestamp of another machine with our clock.
+//! - [`Elector`]: writes the Lease with its resourceVersion, so that only one of two candidates succeeds, and runs the
+//!   controllers only while it is renewed.
+//! - [`Fence`]: stops writes that outlive the Lease: of a spawned task, of a retried request, of a process that was
+//!   paused and resumes a minute later.
 
 mod elector;
 mod fence;
@@ -23,12 +22,12 @@ pub use fence::{Fence, FenceService};
 pub use leadership::{Leadership, NotLeading};
 pub use settings::{Identity, LeaseSettings, Timings, TimingsError};
 
-/// What [`Elector`] may do in the namespace of its Lease.
+/// The RBAC rules of [`Elector`] in the namespace of its Lease.
 pub fn rules() -> Vec<Rule> {
     vec![Rule::new(
         "coordination.k8s.io",
         &["leases"],
-        // One that stands by watches it, to be there at once when it is given back.
+        // A standby replica watches it, to take over at once when it is released.
         &["get", "list", "watch", "create", "update"],
     )]
 }

@@ -1,4 +1,4 @@
-//! The rules of the Lease, without I/O: may we write it, and what do we write.
+//! The rules of the Lease, without I/O: whether we may write it, and what we write.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use tokio::time::Instant;
 
 use super::settings::LeaseSettings;
 
-/// What we last saw in the Lease, and since when by our own clock.
+/// The last observed Lease, and since when by our own clock.
 #[derive(Debug, Default)]
 pub(super) struct Observed(Option<(LeaseSpec, Instant)>);
 
-/// Whether the Lease is ours to write.
+/// Whether we may write the Lease.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// We hold it, or nobody does, or the holder has been silent for a whole lease duration.
+    /// We hold it, or it has no holder, or the holder has not renewed it for a whole lease duration.
     Ours,
     /// Another replica holds it.
     HeldBy(String),
 }
 
 impl Observed {
-    /// Judges the Lease as it was just read.
+    /// Decides about the Lease as it was just read.
     ///
-    /// A foreign lease expires when *we* have seen it unchanged for its duration: `renewTime` was
-    /// written by a clock that may be minutes off, so it is compared with itself only.
+    /// A Lease of another holder expires when *we* have seen it unchanged for its duration: `renewTime` comes from a
+    /// clock that may be minutes off, so it is compared with itself only.
     pub(super) fn judge(&mut self, spec: &LeaseSpec, settings: &LeaseSettings, now: Instant) -> Claim {
         let since = match &self.0 {
             Some((seen, since)) if seen == spec => *since,
@@ -37,14 +37,14 @@ impl Observed {
         claim(spec, settings, since, now)
     }
 
-    /// When the Lease is ours to take, if its holder does not renew it.
+    /// When we may take the Lease, if its holder does not renew it.
     pub(super) fn expires(&self, settings: &LeaseSettings) -> Option<Instant> {
         let (spec, since) = self.0.as_ref()?;
         since.checked_add(patience(spec, settings))
     }
 
-    /// Judges a Lease that is gone. Deleting it does not tell its holder to stop, so whoever saw
-    /// the holder waits as for any other sign of life.
+    /// Decides about a Lease that is gone. Deleting it does not stop its holder, so a candidate that knew the holder
+    /// waits as usual.
     pub(super) fn judge_missing(&self, settings: &LeaseSettings, now: Instant) -> Claim {
         self.0
             .as_ref()
@@ -68,7 +68,7 @@ fn patience(spec: &LeaseSpec, settings: &LeaseSettings) -> Duration {
         .map_or(settings.timings.lease_duration(), Duration::from_secs)
 }
 
-/// The Lease with us as the holder: renewed if we were, taken over if not.
+/// The Lease with us as the holder: renewed if we were the holder, taken over if not.
 pub(super) fn held(before: Option<&LeaseSpec>, settings: &LeaseSettings, now: Timestamp) -> LeaseSpec {
     let before = before.cloned().unwrap_or_default();
     let renewed = before.holder_identity.as_deref() == Some(settings.identity.as_str());
@@ -89,11 +89,11 @@ pub(super) fn held(before: Option<&LeaseSpec>, settings: &LeaseSettings, now: Ti
     }
 }
 
-/// The Lease with nobody as the holder, so that the next one need not wait.
+/// The Lease without a holder, so that the next one need not wait.
 pub(super) fn released(before: &LeaseSpec, now: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),
-        // The least that the API accepts; it is over at once either way.
+        // The minimum that the API accepts; the Lease expires at once in any case.
         lease_duration_seconds: Some(1),
         renew_time: Some(MicroTime(now)),
         ..before.clone()
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_foreign_lease_expires_by_our_clock_and_not_by_its_timestamp() {
         let (settings, start) = (settings(), Instant::now());
-        // By its own timestamp it expired decades ago; another one has a clock in the future.
+        // By its own timestamp it expired decades ago; the other one has a clock in the future.
         for renewed in ["1990-01-01T00:00:00Z", "2190-01-01T00:00:00Z"] {
             let (mut observed, lease) = (Observed::default(), foreign(renewed));
             let other = Claim::HeldBy("other".into());

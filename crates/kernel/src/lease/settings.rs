@@ -1,29 +1,29 @@
-//! What an election is about: which Lease, who we are, and the three durations of the protocol.
+//! Settings of the leader election: the Lease, our identity, and the three durations of the protocol.
 
 use std::{fmt, time::Duration};
 
-/// The Lease to hold and the name to hold it under.
+/// The Lease and our identity.
 #[derive(Clone, Debug)]
 pub struct LeaseSettings {
     /// Namespace of the Lease.
     pub namespace: String,
     /// Name of the Lease. Replicas that exclude each other share it.
     pub name: String,
-    /// Who we are among the replicas.
+    /// Our identity among the replicas.
     pub identity: Identity,
-    /// How long leadership lasts and how often it is renewed.
+    /// Duration of the Lease and renewal interval.
     pub timings: Timings,
 }
 
 /// The holder name that a replica writes into the Lease.
 ///
-/// Two candidates with the same name would take each other's renewals for their own and both
-/// lead, so every identity carries a random part and none can be made without it.
+/// Two candidates with the same name would take each other's renewals for their own and both lead, so every identity
+/// contains a random part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity(String);
 
 impl Identity {
-    /// A new identity that starts with `name` (the pod's name, so that people see who leads).
+    /// A new identity that starts with `name` (the pod's name, so that people see which pod is the leader).
     pub fn new(name: &str) -> Self {
         Self(format!("{name}_{:016x}", crate::ambient::bits()))
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The durations of the protocol, known to be in order: retry < renew < lease.
+/// The durations of the protocol, validated: retry < renew < lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timings {
     lease_duration: Duration,
@@ -48,7 +48,7 @@ pub struct Timings {
     retry_period: Duration,
 }
 
-/// Durations that would let two replicas lead at once, or none for long.
+/// Durations that would allow two leaders at once, or none for long.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "lease timings must satisfy retry period < renew deadline < lease duration, and the lease \
@@ -62,9 +62,9 @@ pub struct TimingsError {
 
 impl Timings {
     /// - `lease_duration`: how long the others wait after the last renewal that they saw.
-    /// - `renew_deadline`: how long the leader goes on without a renewal. It is shorter, so that
-    ///   the old leader has stopped before a new one can start.
-    /// - `retry_period`: how often the leader renews and the others look.
+    /// - `renew_deadline`: how long the leader continues without a renewal. It is shorter, so that the old leader has
+    ///   stopped before a new one can start.
+    /// - `retry_period`: how often the leader renews and the others check.
     pub fn new(
         lease_duration: Duration,
         renew_deadline: Duration,
@@ -101,13 +101,13 @@ impl Timings {
         self.renew_deadline
     }
 
-    /// How often the Lease is renewed or looked at.
+    /// How often the Lease is renewed or checked.
     pub fn retry_period(self) -> Duration {
         self.retry_period
     }
 
-    /// The limit of one attempt. A third of the deadline, so that after two connections that hang
-    /// there is still time for an attempt on a new one.
+    /// The timeout of one attempt. A third of the deadline, so that after two connections that hang there is still time
+    /// for an attempt on a new one.
     pub fn request_timeout(self) -> Duration {
         self.renew_deadline / 3
     }
@@ -120,8 +120,8 @@ impl Timings {
 }
 
 impl Default for Timings {
-    /// Shorter than client-go's 15 s and 10 s: when a leader is killed, another one works within 15 s. Three attempts to
-    /// renew still fit into the deadline.
+    /// Shorter than client-go's 15 s and 10 s: when a leader is killed, another one takes over within 15 s. Three
+    /// attempts to renew still fit into the deadline.
     fn default() -> Self {
         Self {
             lease_duration: Duration::from_secs(10),

@@ -1,9 +1,8 @@
-//! An object as far as it can be read.
+//! Reads an object as far as possible.
 //!
-//! The schema and the types accept the same, and still an object can arrive that a type does not accept: an older
-//! schema let it in, or a newer version of the operator wrote it. Such an object must have a condition that names the
-//! field, and it must be deletable. So what cannot be read is [set aside](salvage()), field by field, and the rest is
-//! an object like any other.
+//! The schema and the types accept the same, and still a type may not accept an object: an older schema accepted it, or
+//! a newer version of the operator wrote it. Such an object must get a condition that names the field, and it must be
+//! deletable. So the malformed fields are [removed](salvage()) one by one, and the rest is an object like any other.
 
 mod salvage;
 
@@ -17,10 +16,10 @@ use serde_json::Value;
 
 pub use self::salvage::{Flaw, salvage};
 
-/// An object of which some fields may not be readable.
+/// An object with possibly malformed fields.
 #[derive(Clone, Debug)]
 pub struct Lenient<O> {
-    /// The object without its flaws. `None` when nothing of it could be read.
+    /// The object without its malformed fields. `None` if nothing could be read.
     object: Option<O>,
     /// Only set when there is no object.
     metadata: ObjectMeta,
@@ -28,7 +27,7 @@ pub struct Lenient<O> {
 }
 
 impl<O> Lenient<O> {
-    /// An object that was read whole.
+    /// An object without malformed fields.
     pub fn whole(object: O) -> Self {
         Self {
             object: Some(object),
@@ -42,7 +41,7 @@ impl<O> Lenient<O> {
         self.object.as_ref()
     }
 
-    /// The object, if every field of it could be read.
+    /// The object, if all fields could be read.
     pub fn into_whole(self) -> Option<O> {
         self.object.filter(|_| self.flaws.is_empty())
     }
@@ -52,7 +51,7 @@ impl<O> Lenient<O> {
         self.object
     }
 
-    /// What could not be read.
+    /// The malformed fields.
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws
     }

@@ -1,30 +1,30 @@
-//! Sets aside what cannot be read of an object.
+//! Removes the malformed fields of an object.
 //!
-//! The deserializer names the place of a misfit, but not always exactly: it cannot see into flattened structures. So the
-//! smallest part is searched for without which the object reads better. That part is removed; where it is required, a
-//! neutral value takes its place.
+//! The deserializer reports the path of an error, but not always exactly: it cannot see into flattened structures. So
+//! this code searches for the smallest part whose removal lets the deserializer get further. That part is removed; if
+//! it is required, a neutral value replaces it.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::text::shorten;
 
-/// How many bytes are read in attempts to read one object. An object has up to 1.5 MiB, and its author must not be able
-/// to keep the operator busy with it.
+/// Maximum number of bytes to parse for one object. An object has up to 1.5 MiB, and its author must not be able to
+/// keep the operator busy with it.
 const BUDGET: usize = 48 * 1024 * 1024;
-/// How many attempts there are at most, however small the object is.
+/// Maximum number of attempts, however small the object is.
 const ATTEMPTS: usize = 2_000;
-/// Messages quote the value that does not fit.
+/// Messages contain the value that does not fit.
 const MESSAGE: usize = 512;
 
-/// A field that cannot be read.
+/// A malformed field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flaw {
-    /// Where it is, such as `spec.role.validUntil`.
+    /// The path, such as `spec.role.validUntil`.
     pub path: String,
     /// What is wrong with it.
     pub error: String,
-    /// What was set aside.
+    /// The removed value.
     removed: Value,
 }
 
@@ -37,7 +37,7 @@ impl Flaw {
         }
     }
 
-    /// Whether a field of one of these names is the flaw, or around it, or was set aside with it.
+    /// Whether the flaw is a field with one of these names, contains one, or is below one.
     pub fn concerns(&self, fields: &[&str]) -> bool {
         let is_field = |name: &str| fields.contains(&name);
         self.path.split(['.', '[']).any(is_field) || has_field(&self.removed, &is_field)
@@ -54,7 +54,7 @@ fn has_field(value: &Value, is_field: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-/// One step into a value.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Field(String),
@@ -69,7 +69,7 @@ struct Misfit {
 }
 
 impl Misfit {
-    /// Whether both are the same one, although the value that they quote may differ.
+    /// Whether both are the same error, although the quoted value may differ.
     fn is(&self, other: &Self) -> bool {
         fn expected(error: &str) -> &str {
             error
@@ -79,18 +79,18 @@ impl Misfit {
         self.path == other.path && expected(&self.error) == expected(&other.error)
     }
 
-    /// Whether it has nothing to do with this place: it is neither in it nor around it.
+    /// Whether the error is neither in this path nor around it.
     fn is_elsewhere(&self, path: &[Step]) -> bool {
         !self.path.starts_with(path) && !path.starts_with(&self.path)
     }
 
-    /// The field that is required and not there.
+    /// The missing required field.
     fn missing(&self) -> Option<&str> {
         self.error.strip_prefix("missing field `")?.split('`').next()
     }
 }
 
-/// Reads an object, and sets aside what cannot be read of it. `None` when nothing is left that could be read.
+/// Reads an object, and removes its malformed fields. `None` if nothing readable is left.
 pub fn salvage<O: DeserializeOwned>(mut value: Value) -> (Option<O>, Vec<Flaw>) {
     let mut attempts = Attempts::for_size(value.to_string().len());
     let mut flaws: Vec<Flaw> = Vec::new();
@@ -98,7 +98,7 @@ pub fn salvage<O: DeserializeOwned>(mut value: Value) -> (Option<O>, Vec<Flaw>) 
         let misfit = match attempts.read::<O>(&value) {
             Some(Ok(object)) => return (Some(object), flaws),
             Some(Err(misfit)) => misfit,
-            // There are too many to go on field by field.
+            // There are too many to continue field by field.
             None => Misfit {
                 path: vec![Step::Field("spec".into())],
                 error: "too many of its fields cannot be read".into(),
@@ -109,7 +109,7 @@ pub fn salvage<O: DeserializeOwned>(mut value: Value) -> (Option<O>, Vec<Flaw>) 
             flaws.push(Flaw::new(&misfit.path, &misfit.error, Value::Null));
             return (None, flaws);
         };
-        // What takes the place of something required is no flaw of its own.
+        // A replacement for a required field is not a flaw itself.
         if !flaws.iter().any(|flaw| flaw.path == shown(&path)) {
             flaws.push(Flaw::new(&path, &misfit.error, removed));
         }
@@ -118,7 +118,7 @@ pub fn salvage<O: DeserializeOwned>(mut value: Value) -> (Option<O>, Vec<Flaw>) 
 
 struct Attempts {
     left: usize,
-    /// Whether the whole part was set aside already: `spec`, `status`.
+    /// The parts that were already removed as a whole: `spec`, `status`.
     given_up: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl Attempts {
         }
     }
 
-    /// Reads the value. `None` when there were too many attempts.
+    /// Parses the value. `None` after too many attempts.
     fn read<O: DeserializeOwned>(&mut self, value: &Value) -> Option<Result<O, Misfit>> {
         self.left = self.left.checked_sub(1)?;
         Some(serde_path_to_error::deserialize(value).map_err(|error| Misfit {
@@ -139,7 +139,7 @@ impl Attempts {
         }))
     }
 
-    /// Changes as little as possible of the value so that it reads better. Says where, and what was there.
+    /// Makes the smallest change that lets the deserializer get further. Returns the path and the removed value.
     fn mend<O: DeserializeOwned>(
         &mut self,
         value: &mut Value,
@@ -164,8 +164,8 @@ impl Attempts {
         None
     }
 
-    /// The value with nothing at this place, or with something neutral where something is required: the first that reads
-    /// better. What is missing is found last, so a value that only lacks something has no other misfit.
+    /// The value without this field, or with a neutral value if it is required: the first variant that gets further.
+    /// Missing fields are found last, so a value that only lacks something has no other error.
     #[allow(
         clippy::option_option,
         reason = "the outer one is the end of the budget, the inner one is that nothing became better"
@@ -206,7 +206,7 @@ impl Attempts {
         Some(None)
     }
 
-    /// Sets the whole spec aside, or the whole status.
+    /// Removes the whole spec, or the whole status.
     fn give_up(&mut self, value: &mut Value, misfit: &Misfit) -> Option<(Vec<Step>, Value)> {
         let part = match misfit.path.first() {
             Some(Step::Field(name)) if name == "status" => "status",
@@ -221,7 +221,7 @@ impl Attempts {
         Some((vec![Step::Field(part.into())], removed.unwrap_or_default()))
     }
 
-    /// The smallest part without which the value reads better, at the misfit's place or below it.
+    /// The smallest part whose removal gets further, at the error's path or below it.
     fn narrow<O: DeserializeOwned>(&mut self, value: &mut Value, misfit: &Misfit) -> Option<Vec<Step>> {
         let mut path = misfit.path.clone();
         'deeper: loop {
@@ -231,7 +231,7 @@ impl Attempts {
                 put(&mut without, &path, None);
                 let is_culprit = match self.read::<O>(&without)? {
                     Ok(_) => true,
-                    // What is missing is found before what is wrong in a flattened part, so that tells nothing.
+                    // A missing field is found before an error in a flattened part, so that proves nothing.
                     Err(now) => !now.is(misfit) && now.missing().is_none(),
                 };
                 if is_culprit {
@@ -244,10 +244,10 @@ impl Attempts {
     }
 }
 
-/// What a required field could accept.
+/// Values that a required field could accept.
 fn neutral(error: &str) -> Vec<Value> {
     let mut neutral = vec![json!({}), json!([]), json!(""), json!(0), json!(false)];
-    // An enum says which values it knows.
+    // The error of an enum lists its values.
     let expected = error.split_once("expected").map_or("", |(_, expected)| expected);
     neutral.extend(expected.split('`').skip(1).step_by(2).map(|name| json!(name)));
     neutral
@@ -294,7 +294,7 @@ fn at<'a>(value: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
     })
 }
 
-/// Puts something into a place, or takes away what is there.
+/// Sets or removes the value at a path.
 fn put(value: &mut Value, path: &[Step], what: Option<Value>) {
     let Some((last, parents)) = path.split_last() else {
         return;

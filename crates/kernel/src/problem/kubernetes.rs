@@ -1,4 +1,4 @@
-//! Kubernetes' errors as problems: the one place that reads status codes.
+//! Classifies errors of the Kubernetes API. No other code checks status codes.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ impl From<kube::Error> for Problem {
         let (class, reason, message) = match &error {
             kube::Error::Api(status) => from_status(status),
             kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => {
-                // Our own object could not be written down, or theirs not be read: no retry changes that.
+                // An object could not be serialized or deserialized: a retry does not help.
                 (
                     Class::Human,
                     "UnreadableAnswer",
                     "Kubernetes' answer could not be read".into(),
                 )
             }
-            // Everything else is transport: refused, reset, TLS, a body cut short, our own deadline.
+            // Everything else is transport: refused, reset, TLS, a truncated body, our own timeout.
             _ => (
                 Class::Transient,
                 "ApiUnreachable",
@@ -36,13 +36,13 @@ impl From<kube::Error> for Problem {
 fn from_status(status: &Status) -> (Class, &'static str, String) {
     let said = said(status);
     match status.code {
-        // The object changed under us: the next pass reads it anew.
+        // The object changed in the meantime: the next pass reads it again.
         409 => (
             Class::Transient,
             "Conflict",
             format!("the object changed meanwhile: {said}"),
         ),
-        // A JSON patch whose `test` failed is answered with 422 and not 409: somebody else touched the finalizers.
+        // A JSON patch whose `test` failed returns 422 and not 409: another client changed the finalizers.
         422 if is_lost_race(status) => (
             Class::Transient,
             "Conflict",
@@ -80,7 +80,7 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
             "Forbidden",
             format!("the operator lacks a right; `stanchion rbac` prints what it needs: {said}"),
         ),
-        // A 404 without details is a path that is not served: the kind's CRD is not installed.
+        // A 404 without details means that the path is not served: the CRD is not installed.
         404 if status
             .details
             .as_ref()
@@ -111,7 +111,7 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
     }
 }
 
-/// The server's own words, or its code when it gave none.
+/// The server's message, or its code if there is none.
 fn said(status: &Status) -> String {
     if status.message.is_empty() {
         format!("code {} {}", status.code, status.reason)
@@ -120,12 +120,12 @@ fn said(status: &Status) -> String {
     }
 }
 
-/// Whether a 422 says that somebody else was faster, rather than that the object is wrong.
+/// Whether a 422 means that another client was faster, and not that the object is invalid.
 fn is_lost_race(status: &Status) -> bool {
-    // All that a server says of a JSON patch whose `test` failed; an object that is wrong has causes.
+    // The complete message for a JSON patch whose `test` failed; an invalid object has causes.
     const UNTOLD: &str = "the server rejected our request due to an error in our request";
     (status.message == UNTOLD && causes(status).next().is_none())
-        // Meant for an object of this name that is no longer this one.
+        // The write was for a previous object of this name.
         || causes(status).any(|(_, field)| field == "metadata.uid")
         || status
             .message
@@ -136,9 +136,9 @@ fn is_terminating(status: &Status) -> bool {
     causes(status).any(|(reason, _)| reason == "NamespaceTerminating")
 }
 
-/// The fields that the server will not change, from its own list of causes.
+/// The immutable fields, from the server's list of causes.
 fn immutable_fields(status: &Status) -> Option<String> {
-    // Each kind has its own words for it.
+    // Each kind has its own message for it.
     const WORDS: [&str; 3] = ["immutable", "Forbidden: updates to", "may not change once set"];
     let mut fields: Vec<&str> = status
         .details
@@ -159,7 +159,7 @@ fn causes(status: &Status) -> impl Iterator<Item = (&str, &str)> {
         .map(|cause| (cause.reason.as_str(), cause.field.as_str()))
 }
 
-/// A server that names a time is believed, within reason.
+/// A delay that the server asks for is used, up to a limit.
 fn retry_after(error: &kube::Error) -> Option<Retry> {
     let kube::Error::Api(status) = error else {
         return None;

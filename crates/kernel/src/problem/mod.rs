@@ -1,8 +1,7 @@
-//! What went wrong with one object, and what the kernel does about it.
+//! What went wrong with one object, and how the kernel reacts.
 //!
-//! A step of a reconcile fails with a [`Problem`]. Its [`Class`] alone decides the rest: when the
-//! object is looked at again, which phase and conditions its status shows, whether an event is
-//! sent. [`Class::reaction`] is that decision, as one table.
+//! A step of a reconcile fails with a [`Problem`]. Its [`Class`] alone decides the rest: when the object is retried,
+//! which phase and conditions its status has, whether an event is sent. The table is [`Class::reaction`].
 
 mod kubernetes;
 pub mod postgres;
@@ -11,45 +10,45 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-/// Who or what has to move before a retry can succeed.
+/// What has to change before a retry can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Nobody: the network, a conflict, an overload. It passes by itself.
+    /// Nothing: a network error, a conflict, an overload. It passes by itself.
     Transient,
-    /// Something that the object refers to and that is not there yet. Its appearance wakes the object.
+    /// An object that the spec refers to does not exist yet. Its creation wakes this object.
     Dependency,
-    /// A person, outside this object: a missing right, an object in the way.
+    /// A person has to act outside of this object: a missing permission, an object in the way.
     Human,
-    /// A person, in this object: the spec itself is wrong.
+    /// A person has to correct this object: the spec is invalid.
     Permanent,
 }
 
-/// When an object with a problem is looked at again without being woken.
+/// When an object with a problem is retried without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Soon, and ever more seldom while it keeps failing.
+    /// Soon, with increasing delays while it keeps failing.
     Backoff,
-    /// After about this long: a safety net below the watches.
+    /// After about this long, in case the watches miss something.
     After(Duration),
     /// Only when the object changes.
     Never,
 }
 
-/// What the kernel does about a [`Class`].
+/// The kernel's reaction to a [`Class`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reaction {
-    /// When to look again.
+    /// When to retry.
     pub retry: Retry,
-    /// Whether the object's phase says `Failed`. A transient problem never does: a user would act on it.
+    /// Whether the object's phase is `Failed`. A transient problem does not set it: a user would act on it.
     pub failed: bool,
-    /// kstatus: the object is still on its way (`Reconciling`).
+    /// kstatus: the operator is still working on it (`Reconciling`).
     pub reconciling: bool,
-    /// kstatus: nothing will happen without a person (`Stalled`).
+    /// kstatus: the object needs a person (`Stalled`).
     pub stalled: bool,
 }
 
 impl Class {
-    /// The one table from a class to the kernel's behaviour.
+    /// The reaction to each class.
     pub const fn reaction(self) -> Reaction {
         const MINUTE: u64 = 60;
         match self {
@@ -93,16 +92,16 @@ impl Class {
 
 /// A failure of one object: its class, a CamelCase reason, and a message for a person.
 ///
-/// The message says what happened, to which object, and what to do next. It ends up in status,
-/// events and logs, so it never holds a secret; the source chain is for the log only.
+/// The message says what happened, to which object, and what to do next. It appears in the status, events and logs, so
+/// it never contains a secret; the source chain is only for the log.
 pub struct Problem {
-    /// Who has to move.
+    /// What has to change.
     pub class: Class,
     /// A stable CamelCase word: the reason of conditions and events, and a metrics label.
     pub reason: &'static str,
-    /// For a person.
+    /// The message for a person.
     pub message: String,
-    /// Overrides the class's usual retry, where the cause is known to pass sooner or later than most.
+    /// Overrides the class's retry, if the cause is known to pass sooner or later than usual.
     pub retry: Option<Retry>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -124,17 +123,17 @@ impl Problem {
         Self::new(Class::Transient, reason, message)
     }
 
-    /// Something that the object refers to is not there yet.
+    /// An object that the spec refers to does not exist yet.
     pub fn dependency(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Dependency, reason, message)
     }
 
-    /// A person has to act, outside the object.
+    /// A person has to act outside of the object.
     pub fn human(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Human, reason, message)
     }
 
-    /// The spec is wrong.
+    /// The spec is invalid.
     pub fn permanent(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Permanent, reason, message)
     }
@@ -146,28 +145,28 @@ impl Problem {
         self
     }
 
-    /// Puts what was being done before the message: `cannot read password secret: …`.
+    /// Prefixes the message with the failed action: `cannot read password secret: …`.
     #[must_use]
     pub fn while_doing(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// The same problem under another reason, where a controller's API names it.
+    /// The same problem with another reason, if a controller's API defines one.
     #[must_use]
     pub fn with_reason(mut self, reason: &'static str) -> Self {
         self.reason = reason;
         self
     }
 
-    /// Looks again at another time than the class says.
+    /// Retries at another time than the class defines.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// The whole reaction, with this problem's own retry in it.
+    /// The reaction, including this problem's own retry.
     pub fn reaction(&self) -> Reaction {
         let table = self.class.reaction();
         Reaction {
@@ -217,7 +216,7 @@ impl StdError for Problem {
 mod tests {
     use super::*;
 
-    /// The table as a reader of the documentation sees it; a change here is a change of behaviour.
+    /// The table in the documentation; a change here is a change of behaviour.
     #[test]
     fn the_reaction_table() {
         let rows = [

@@ -1,5 +1,5 @@
-//! PostgreSQL's errors as problems. What an SQLSTATE means is the postgres crate's table; this file only
-//! finds the words.
+//! Classifies errors of PostgreSQL. The table of SQLSTATEs is in the postgres crate; this file only writes the
+//! messages.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use stanchion_postgres::{Class as Reaction, Error, Kind};
 
 use super::{Class, Problem, Retry};
 
-/// The reasons that say that no query came back.
+/// The reason if the server did not answer a query.
 pub const CONNECTION_FAILED: &str = "ConnectionFailed";
 /// The server did not accept the administrator's name or password.
 pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
@@ -16,7 +16,7 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let reason = reason(&error);
         let message = if reason == CONNECTION_FAILED {
-            // Host and port and no more: whoever reads the status may not know the database's names.
+            // Only host and port: readers of the status may not be allowed to know the names of databases.
             format!("Cannot reach postgres at {}", error.server())
         } else {
             error.to_string()
@@ -29,7 +29,7 @@ impl From<Error> for Problem {
         };
         let mut problem = Self::new(class, reason, message);
         if matches!(error.kind(), Kind::Contended | Kind::Exhausted) {
-            // Nothing failed: others were first. It is our turn soon.
+            // Nothing failed: other changes were first. Retry soon.
             problem = problem.with_retry(Retry::After(Duration::from_secs(1)));
         }
         problem.caused_by(error)

@@ -1,13 +1,13 @@
-//! A mark that a status can carry to say which secret was applied, and that says nothing else.
+//! A fingerprint of an applied secret for the status, which reveals only whether the secret changed.
 //!
-//! A status is read by many who may not read the Secret. A plain hash of a password, salted or not, would let each
-//! of them try a dictionary at home. So the mark is an HMAC under a key that stays in a Secret of the operator's own
-//! ([`install_key`](super::install_key)): without the key there is nothing to try, and whoever may read the key may
-//! read the password. The object's uid and the field's name are part of what is marked, so equal passwords of two
-//! objects have different marks.
+//! Many people who may not read the Secret can read a status. With a plain hash of a password, salted or not, each of
+//! them could run a dictionary attack. So the fingerprint is an HMAC with a key that stays in a Secret of the operator
+//! ([`install_key`](super::install_key)): without the key there is nothing to attack, and everyone who may read the key
+//! may read the password. The object's uid and the field's name are part of the input, so equal passwords of two
+//! objects have different fingerprints.
 //!
-//! The mark survives a restart. If the key was lost and made anew, [`Verdict::Unknown`] says that nobody knows,
-//! which a controller treats as changed: it applies the secret once more, and nothing else happens.
+//! The fingerprint survives a restart. If the key was lost and created again, [`Verdict::Unknown`] means that the
+//! result is not known. A controller treats this as changed: it applies the secret once more.
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
@@ -21,23 +21,23 @@ const KEY_BYTES: usize = 32;
 /// Half of the HMAC: 2^128 guesses are enough, and a status should be short.
 const MARK_BYTES: usize = 16;
 
-/// The key of this installation's marks.
+/// The key of this installation's fingerprints.
 #[derive(Debug)]
 pub struct FingerprintKey(SecretBox<[u8; KEY_BYTES]>);
 
-/// A key has another length than it must have.
+/// The key does not have the required length.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a fingerprint key has {KEY_BYTES} bytes, this one has {0}")]
 pub struct KeyLength(usize);
 
-/// Whether a secret is the one that a mark was made from.
+/// Whether a secret matches a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// It is the same secret.
     Same,
-    /// It is another one.
+    /// It is another secret.
     Changed,
-    /// The mark was made under another key, or is no mark.
+    /// The fingerprint was made with another key, or is malformed.
     Unknown,
 }
 
@@ -49,25 +49,25 @@ impl FingerprintKey {
         }))
     }
 
-    /// A key that was kept.
+    /// An existing key.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyLength> {
         let key: [u8; KEY_BYTES] = bytes.try_into().map_err(|_| KeyLength(bytes.len()))?;
         Ok(Self(SecretBox::new(Box::new(key))))
     }
 
-    /// The key, to be kept in a Secret.
+    /// The key, to be stored in a Secret.
     pub fn to_bytes(&self) -> SecretSlice<u8> {
         self.0.expose_secret().to_vec().into()
     }
 
-    /// The mark of the secrets that were applied to a field of the object with this uid.
+    /// The fingerprint of the secrets that were applied to a field of the object with this uid.
     pub fn mark(&self, uid: &str, field: &str, secrets: &[&SecretString]) -> String {
         let mut input = Vec::new();
         let parts = [uid, field]
             .into_iter()
             .chain(secrets.iter().map(|secret| secret.expose_secret()));
         for part in parts {
-            // With its length before it, no part can pretend to be the end of the one before.
+            // With its length before it, so that the boundaries between parts are unambiguous.
             input.extend_from_slice(&part.len().to_be_bytes());
             input.extend_from_slice(part.as_bytes());
         }
@@ -80,7 +80,7 @@ impl FingerprintKey {
         )
     }
 
-    /// Whether these secrets are those of the mark.
+    /// Whether these secrets match the fingerprint.
     pub fn compare(&self, mark: &str, uid: &str, field: &str, secrets: &[&SecretString]) -> Verdict {
         let ours = format!("v1.{}.", self.id());
         if !mark.starts_with(&ours) {
@@ -92,7 +92,7 @@ impl FingerprintKey {
         }
     }
 
-    /// Tells keys apart without telling the key.
+    /// Identifies the key without revealing it.
     pub(super) fn id(&self) -> String {
         BASE64.encode(self.hmac(b"key id").get(..6).unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! The key of the [fingerprints](super::fingerprint), kept in a Secret beside the operator.
+//! The key of the [fingerprints](super::fingerprint), stored in a Secret in the operator's namespace.
 
 use std::collections::BTreeMap;
 
@@ -21,30 +21,30 @@ pub enum InstallKeyError {
     /// The API server refused, or did not answer.
     #[error("cannot {verb} the Secret {name} with the key of the fingerprints: {source}")]
     Api {
-        /// What was tried.
+        /// The attempted action.
         verb: &'static str,
         /// The Secret.
         name: String,
-        /// What came back.
+        /// The error.
         source: Box<kube::Error>,
     },
-    /// The Secret is there and is not what the operator wrote.
+    /// The Secret exists but does not contain a valid key.
     #[error("the Secret {name} holds no key of the fingerprints ({why}); delete it to have a new one made")]
     Unusable {
         /// The Secret.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
 
-/// What [`install_key`] may do in the operator's own namespace.
+/// The RBAC rules of [`install_key`] in the operator's own namespace.
 pub fn install_key_rules() -> Vec<Rule> {
     vec![Rule::new("", &["secrets"], &["get", "create"])]
 }
 
-/// Reads the key from the Secret of this name, or makes both. Two operators that start at once agree on one key:
-/// the second one's create is refused, and it reads the first one's.
+/// Reads the key from the Secret of this name, or creates both. Two operators that start at once agree on one key: the
+/// second create fails, and that operator reads the first one's key.
 pub async fn install_key(secrets: &Api<Secret>, name: &str) -> Result<FingerprintKey, InstallKeyError> {
     let failed = |verb| {
         let name = name.to_owned();

@@ -1,8 +1,8 @@
-//! Seals for text that others keep: a role's comment, a database's comment.
+//! Seals for text that others can write: the comments of roles and databases.
 //!
-//! Whoever may write a comment could write that a role belongs to somebody else. A seal is an HMAC under the
-//! installation's key, so only an operator with that key can have written it. Each purpose has a key of its own,
-//! derived from the installation's: a seal of one kind is never valid as another.
+//! Everyone who may write a comment could claim that a role belongs to another object. A seal is an HMAC with the
+//! installation's key, so only an operator with that key can have written it. Each purpose has its own key, derived
+//! from the installation's: a seal for one purpose is never valid for another.
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
@@ -13,8 +13,8 @@ use super::{FingerprintKey, Verdict};
 const SEAL_BYTES: usize = 16;
 
 impl FingerprintKey {
-    /// The seal of these parts: `v1.KEY-ID.MAC`, in characters that need no quoting anywhere. The purpose names what is
-    /// sealed, for instance `mark of a role`.
+    /// The seal of these parts: `v1.KEY-ID.MAC`, in characters that need no quoting anywhere. The purpose describes
+    /// what is sealed, for instance `mark of a role`.
     pub fn mac(&self, purpose: &str, parts: &[&str]) -> String {
         let seal = self.sign(purpose, parts);
         format!(
@@ -24,8 +24,8 @@ impl FingerprintKey {
         )
     }
 
-    /// Whether the seal was made by [`mac`](Self::mac) for this purpose and these parts. [`Verdict::Unknown`] means
-    /// that it was made under another key, or is no seal at all.
+    /// Whether [`mac`](Self::mac) made the seal for this purpose and these parts. [`Verdict::Unknown`] means that it
+    /// was made with another key, or is malformed.
     pub fn verify(&self, seal: &str, purpose: &str, parts: &[&str]) -> Verdict {
         if !seal.starts_with(&format!("v1.{}.", self.id())) {
             return Verdict::Unknown;
@@ -37,7 +37,7 @@ impl FingerprintKey {
     }
 
     fn sign(&self, purpose: &str, parts: &[&str]) -> Vec<u8> {
-        // A fingerprint's input begins with a length, whose first byte is 0: it can never be the input of this one.
+        // A fingerprint's input begins with a length, whose first byte is 0: it can never equal this input.
         let derived = self.hmac(format!("mac key: {purpose}").as_bytes());
         let mut input = Vec::new();
         for part in parts {

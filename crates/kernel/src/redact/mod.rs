@@ -40,8 +40,8 @@
 //! assert!(shown.contains("app") && shown.contains("[REDACTED]") && !shown.contains("hunter2"));
 //! ```
 //!
-//! Whoever needs the value says so with [`ExposeSecret::expose_secret`], which is easy to search for. The memory is
-//! cleared when the value is dropped.
+//! Code that needs the value calls [`ExposeSecret::expose_secret`], which is easy to search for. The memory is cleared
+//! when the value is dropped.
 
 mod fingerprint;
 mod install_key;
@@ -53,7 +53,7 @@ pub use install_key::{InstallKeyError, install_key, install_key_rules};
 pub use secrecy::{ExposeSecret, SecretSlice, SecretString};
 pub use values::{SecretValues, ValueError};
 
-/// Whether two secrets are the same, in a time that does not tell where they differ.
+/// Whether two secrets are equal, in constant time.
 pub fn same(one: &SecretString, other: &SecretString) -> bool {
     let (one, other) = (one.expose_secret().as_bytes(), other.expose_secret().as_bytes());
     aws_lc_rs::constant_time::verify_slices_are_equal(one, other).is_ok()

@@ -1,7 +1,7 @@
-//! The values of a Kubernetes Secret, taken out of the type that would print them.
+//! The values of a Kubernetes Secret, in a type that cannot print them.
 //!
-//! `k8s_openapi`'s `Secret` shows its data with `{:?}`. A controller turns it into [`SecretValues`] as soon as it has
-//! read it, and passes on only that.
+//! `k8s_openapi`'s `Secret` prints its data with `{:?}`. A controller converts it to [`SecretValues`] right after
+//! reading, and passes on only that.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use super::SecretString;
 #[derive(Debug, Default)]
 pub struct SecretValues(BTreeMap<String, SecretSlice<u8>>);
 
-/// Why a value cannot be used. Names the key, never the value.
+/// Why a value cannot be used. Contains the key, never the value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ValueError {
-    /// The key is not there.
+    /// The key does not exist.
     #[error("has no key \"{key}\" (it has {present})")]
     Missing {
         /// The key.
         key: String,
-        /// The keys that are there, for a person to see a misspelling.
+        /// The existing keys, to help find a misspelling.
         present: String,
     },
     /// The value is not UTF-8.
@@ -46,12 +46,12 @@ impl From<Secret> for SecretValues {
 }
 
 impl SecretValues {
-    /// The keys, which are no secret.
+    /// The keys, which are not secret.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The value under this key, as it is stored.
+    /// The value under this key, as stored.
     pub fn bytes(&self, key: &str) -> Result<&SecretSlice<u8>, ValueError> {
         self.0.get(key).ok_or_else(|| {
             let keys: Vec<&str> = self.keys().collect();

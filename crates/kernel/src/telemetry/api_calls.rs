@@ -1,8 +1,8 @@
-//! Counts and times each request to the Kubernetes API, as the API server's own audit log would name it.
+//! Counts and times each request to the Kubernetes API, with the names of the API server's audit log.
 //!
-//! The layer sits inside the retries, so that each attempt counts, and outside the layers of a test, so that an
-//! injected fault counts like a real one. A request that nobody waited for (its reconcile was cancelled, its
-//! deadline passed) is counted as unanswered, not forgotten.
+//! The layer is inside the retries, so that each attempt counts, and outside the layers of a test, so that an injected
+//! fault counts like a real one. A cancelled request (its reconcile was dropped, its deadline passed) is counted as
+//! unanswered.
 
 use std::{
     task::{Context, Poll},
@@ -16,7 +16,7 @@ use tower::{Layer, Service};
 
 use super::metrics::ApiMetrics;
 
-/// What a request asks of the API server.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the API server's own verbs")]
 pub enum Verb {
@@ -33,7 +33,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The verb as RBAC and the audit log spell it.
+    /// The verb in the spelling of RBAC and the audit log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -48,7 +48,7 @@ impl Verb {
         }
     }
 
-    /// Whether the verb changes something.
+    /// Whether the verb writes.
     pub const fn is_write(self) -> bool {
         matches!(
             self,
@@ -60,16 +60,16 @@ impl Verb {
 /// A request, reduced to what may become a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What it asks.
+    /// The verb.
     pub verb: Verb,
     /// `pods`, `deployments/status`; `nonresource` for a path such as `/version`.
     pub resource: String,
-    /// Whether the server was asked to pretend.
+    /// Whether it is a dry run.
     pub dry_run: bool,
 }
 
 impl Call {
-    /// Reads a request's method, path and query. Names of objects and namespaces are dropped.
+    /// Parses a request's method, path and query. Names of objects and namespaces are dropped.
     pub fn of<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default();
         let (resource, named) =
@@ -92,13 +92,13 @@ impl Call {
         }
     }
 
-    /// Whether it can change what the cluster stores. A review is a question that is asked with POST.
+    /// Whether it can change what the cluster stores. A review is a read that uses POST.
     pub fn is_write(&self) -> bool {
         self.verb.is_write() && !self.dry_run && !self.resource.ends_with("reviews")
     }
 }
 
-/// Whether the answer has no end of its own: a watch, a followed log, an upgraded connection.
+/// Whether the response has no end: a watch, a followed log, an upgraded connection.
 pub fn is_stream<B>(request: &Request<B>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     asks(query, "watch") || asks(query, "follow") || request.headers().contains_key(http::header::UPGRADE)
@@ -117,14 +117,14 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
 /// The resource with its subresource, and whether the path names one object.
 fn resource_of(path: &str) -> Option<(String, bool)> {
     let mut parts = path.trim_matches('/').split('/');
-    // A group and version, or the core group's version alone.
+    // A group and version, or only the version of the core group.
     match parts.next()? {
         "api" => _ = parts.next()?,
         "apis" => _ = (parts.next()?, parts.next()?),
         _ => return None,
     }
     let rest: Vec<&str> = parts.collect();
-    // `namespaces/NS` is a prefix if a resource follows it, and itself the object if not.
+    // `namespaces/NS` is a prefix if a resource follows it, and otherwise the object itself.
     let rest = match rest.as_slice() {
         ["namespaces", _, "status" | "finalize"] => rest.as_slice(),
         ["namespaces", _, inner @ ..] if !inner.is_empty() => inner,
@@ -136,7 +136,7 @@ fn resource_of(path: &str) -> Option<(String, bool)> {
         [resource, _name, subresource, ..] => (format!("{resource}/{subresource}"), true),
         [] => return None,
     };
-    // A label may only hold what can be a resource, so that no odd path makes the series grow.
+    // A label may only contain a plausible resource name, so that odd paths do not create series.
     let plausible =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'/');
     (resource.len() <= 100 && resource.bytes().all(plausible)).then_some((resource, named))
@@ -203,7 +203,7 @@ where
     }
 }
 
-/// Counts itself when it ends, by whichever way.
+/// Counts itself when it ends, in whatever way.
 struct Attempt {
     metrics: ApiMetrics,
     method: Method,

@@ -1,8 +1,8 @@
-//! Who may read the metrics where others can reach them: whoever shows a token that the cluster knows and whose owner
-//! may `get` the path, as with Kubernetes' own components. Numbers tell how many tenants there are and what fails.
+//! Access control for metrics: a request needs a token that the cluster knows and whose owner may `get` the path, as
+//! with Kubernetes' own components. Metrics reveal how many tenants there are and what fails.
 //!
-//! A scraper comes every few seconds with the same token, so an answer of the cluster is believed for a while; without
-//! that, an idle operator would keep asking.
+//! A scraper comes every few seconds with the same token, so a positive result is cached; otherwise an idle operator
+//! would keep sending requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,12 +25,12 @@ use tracing::warn;
 
 use crate::rbac::Rule;
 
-/// How long a token that was good is good.
+/// How long a positive result is cached.
 const BELIEVED: Duration = Duration::from_mins(2);
-/// How many tokens are remembered. There are a few scrapers; who has more asks more often.
+/// Maximum number of cached tokens. There are a few scrapers; with more, more requests are sent.
 const REMEMBERED: usize = 64;
 
-/// What it takes to ask the cluster about somebody.
+/// The RBAC rules for token and access reviews.
 pub fn rules() -> Vec<Rule> {
     let create = &["create"];
     vec![
@@ -39,7 +39,7 @@ pub fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Lets through whoever may `get` the path.
+/// Allows requests whose token may `get` the path.
 pub fn guarded(router: Router, client: Client) -> Router {
     let guard = Arc::new(Guard {
         client,
@@ -50,7 +50,7 @@ pub fn guarded(router: Router, client: Client) -> Router {
 
 struct Guard {
     client: Client,
-    /// Digests of tokens and paths, and since when they are known to be good.
+    /// Digests of tokens and paths, and when they were checked.
     known: Mutex<HashMap<[u8; 32], Instant>>,
 }
 
@@ -113,7 +113,7 @@ impl Guard {
         }
     }
 
-    /// Whose token it is, if it is anybody's.
+    /// The owner of a token, if it is valid.
     async fn owner(&self, token: &str) -> kube::Result<Option<UserInfo>> {
         let review = TokenReview {
             spec: TokenReviewSpec {

@@ -1,8 +1,8 @@
-//! The probes of the kubelet and the door of the scraper.
+//! The health checks for the kubelet and the server for metrics.
 //!
-//! Ready means able to work: each part of the operator that has to come up first adds a named [`Check`], and
-//! `/readyz` names those that have not passed. An address is bound before anything else starts, so that one that is
-//! taken ends the process with one line instead of a pod that never becomes ready.
+//! Ready means able to work: each part of the operator that has to start first adds a named [`Check`], and `/readyz`
+//! lists those that have not passed. An address is bound before anything else starts, so that an address in use ends
+//! the process with one line instead of a pod that never becomes ready.
 
 use std::{
     collections::BTreeMap,
@@ -26,15 +26,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics::{self, Metrics};
 
-/// How long an open request may hold up the end of the process.
+/// How long an open request may delay the end of the process.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Named checks that must all pass. A clone is a second handle on the same checks.
+/// Named checks that must all pass. Clones share the checks.
 #[derive(Clone, Debug, Default)]
 pub struct Checks(Arc<Mutex<BTreeMap<String, Option<String>>>>);
 
 impl Checks {
-    /// Adds a check, which fails with this reason until it is said to pass.
+    /// Adds a check, which fails with this reason until it passes.
     pub fn add(&self, name: impl Into<String>, waits_for: impl Into<String>) -> Check {
         let check = Check {
             name: name.into(),
@@ -49,7 +49,7 @@ impl Checks {
         self.all().values().all(Option::is_none)
     }
 
-    /// The failing ones, with their reasons.
+    /// The failing checks, with their reasons.
     pub fn failing(&self) -> Vec<(String, String)> {
         let failing = |(name, reason): (&String, &Option<String>)| Some((name.clone(), reason.clone()?));
         self.all().iter().filter_map(failing).collect()
@@ -59,7 +59,7 @@ impl Checks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In the form of the API server's own `/readyz?verbose`.
+    /// In the format of the API server's `/readyz?verbose`.
     fn answer(&self, verbose: bool) -> (StatusCode, String) {
         let pass = self.pass();
         if pass && !verbose {
@@ -83,7 +83,7 @@ impl Checks {
     }
 }
 
-/// One thing that must be in order.
+/// One condition that must be met.
 #[derive(Clone, Debug)]
 pub struct Check {
     name: String,
@@ -91,39 +91,39 @@ pub struct Check {
 }
 
 impl Check {
-    /// It is in order.
+    /// The condition is met.
     pub fn pass(&self) {
         self.checks.all().insert(self.name.clone(), None);
     }
 
-    /// It is not, because of this.
+    /// The condition is not met, for this reason.
     pub fn fail(&self, reason: impl Into<String>) {
         self.checks.all().insert(self.name.clone(), Some(reason.into()));
     }
 }
 
-/// What `/livez` and `/readyz` ask.
+/// The checks of `/livez` and `/readyz`.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    /// Failing, the process should be restarted. Without any check, answering is proof enough.
+    /// If one fails, the process should be restarted. Without any check, an answer is enough.
     pub live: Checks,
-    /// Failing, the process cannot work yet, or no longer.
+    /// If one fails, the process cannot work yet, or no longer.
     pub ready: Checks,
 }
 
-/// The routes of the probes. `?verbose` lists the checks that pass, too.
+/// The routes of the health checks. `?verbose` also lists the checks that pass.
 pub fn probes(health: Health) -> Router {
     async fn probe(State(checks): State<Checks>, RawQuery(query): RawQuery) -> impl IntoResponse {
         checks.answer(query.is_some_and(|query| query.starts_with("verbose")))
     }
     Router::new()
-        // The name of old, which manifests that people have still use.
+        // The former name, which existing manifests still use.
         .route("/healthz", get(probe).with_state(health.live.clone()))
         .route("/livez", get(probe).with_state(health.live))
         .route("/readyz", get(probe).with_state(health.ready))
 }
 
-/// The route of the scraper.
+/// The route of the metrics.
 pub fn scraped(metrics: Metrics) -> Router {
     async fn scrape(State(metrics): State<Metrics>) -> impl IntoResponse {
         ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.encode())
@@ -140,7 +140,7 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// A server whose address is taken and which does not answer yet.
+/// A server that has bound its address and does not answer yet.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -148,7 +148,7 @@ pub struct Bound {
     router: Router,
 }
 
-/// Takes the address; port 0 takes any that is free.
+/// Binds the address; port 0 selects any free one.
 pub async fn bind(purpose: &'static str, addr: SocketAddr, router: Router) -> Result<Bound, BindError> {
     let failed = |source| BindError {
         purpose,
@@ -165,12 +165,12 @@ pub async fn bind(purpose: &'static str, addr: SocketAddr, router: Router) -> Re
 }
 
 impl Bound {
-    /// The address, with the port that it really has.
+    /// The address with the actual port.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Answers until the token is cancelled; open requests are finished, for a few seconds at most.
+    /// Serves until the token is cancelled; open requests are finished, for a few seconds at most.
     pub async fn serve(self, shutdown: CancellationToken) -> io::Result<()> {
         let stop = shutdown.clone();
         let serving = axum::serve(self.listener, self.router)

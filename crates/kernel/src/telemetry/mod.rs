@@ -1,4 +1,4 @@
-//! What the operator tells the outside about itself: numbers, log lines, traces and probes.
+//! Observability: metrics, logs, traces and health checks.
 //!
 //! | module | for |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | [`api_calls`] | the layer that counts and times each request to the Kubernetes API |
 //! | [`logs`] | JSON or text lines that name the object and the reconcile |
 //! | [`health`] | `/livez`, `/readyz` and `/metrics` |
-//! | [`guard`] | who may read `/metrics` from outside |
-//! | `otlp` | traces and numbers to an OpenTelemetry collector, with the cargo feature of that name |
+//! | [`guard`] | access control for `/metrics` |
+//! | `otlp` | traces and metrics to an OpenTelemetry collector, with the cargo feature of that name |
 
 pub mod api_calls;
 pub mod guard;

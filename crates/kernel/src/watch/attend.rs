@@ -1,8 +1,8 @@
-//! Listens to a watch for ever, and keeps `/readyz` informed of how it fares.
+//! Runs a watch forever, and reports its state to `/readyz`.
 //!
-//! kube resumes a watch that broke where it stopped, without a new list, and says nothing when it has: on a
-//! quiet kind there is no event that would tell. But while it cannot be resumed it complains, at least once in
-//! [`PATIENCE`]. So no complaint for that long means that the watch runs again.
+//! kube resumes a broken watch where it stopped, without a new list, and does not report it: a quiet kind has no events
+//! that would show it. But while it cannot resume, it returns an error at least once in [`PATIENCE`]. So no error for
+//! that long means that the watch works again.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::problem::chain;
 /// Longer than the longest pause between two attempts (7.5 s) and an attempt that hangs (30 s).
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// How far the watch can be relied on.
+/// The state of the watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A list is wanted or under way; only its end helps.
+    /// A list is needed or running; only its end helps.
     Listing,
-    /// Everything was told, and every change will be.
+    /// Everything was received, and every change will be.
     Running,
-    /// Everything was told, but changes may be late.
+    /// Everything was received, but changes may be late.
     Interrupted,
 }
 
-/// Hands every event to `hear`. `synced` is told what is wrong, and that nothing is.
+/// Passes every event to `hear`. Calls `synced` with the current error, or with `None`.
 pub(crate) async fn attend<K>(
     name: &str,
     events: impl Stream<Item = watcher::Result<Event<K>>>,

@@ -1,7 +1,7 @@
-//! Waking an object from the pass of another one.
+//! Enqueues an object from the pass of another one.
 //!
-//! Two objects of a kind can be in each other's way although neither refers to the other: the first must learn that
-//! the second has come. What it reads does not tell it, so the second rings.
+//! Two objects of a kind can conflict although neither refers to the other: the first must be reconciled when the
+//! second appears. The index of reads does not cover that, so the second one enqueues the first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::references::{Key, kind_key};
 
 type Wake = Arc<dyn Fn(Key) + Send + Sync>;
 
-/// The ways into the queues of all controllers of an operator, by kind. Clones share them.
+/// The queues of all controllers of an operator, by kind. Clones share them.
 #[derive(Clone, Default)]
 pub struct Bells(Arc<Mutex<HashMap<String, Vec<Wake>>>>);
 
@@ -25,7 +25,7 @@ impl Bells {
         bells.entry(kind).or_default().push(wake);
     }
 
-    /// Asks for a pass over an object. Where a controller does not have it, nothing happens.
+    /// Enqueues an object. Controllers without this object ignore it.
     pub(crate) fn ring<K: Resource<DynamicType = ()>>(&self, key: &Key) {
         let kind = kind_key(&ApiResource::erase::<K>(&()));
         let bells = {

@@ -1,9 +1,8 @@
 //! What wakes an object: its own change, and a change of what it owns or refers to.
 //!
-//! Five files, five questions. [`primary`]: has this object itself changed in a way that matters?
-//! [`references`]: which objects read this Secret? [`related`]: the watches of other kinds, as metadata
-//! and without a cache, shared by all controllers. `attend`: does a watch run at all?
-//! [`bells`]: whom does a pass wake?
+//! [`primary`]: whether a change of the object itself matters. [`references`]: which objects have read a Secret.
+//! [`related`]: the watches of other kinds, as metadata and without a cache, shared by all controllers. `attend`:
+//! whether a watch works. [`bells`]: enqueues other objects from a pass.
 
 mod attend;
 pub mod bells;
@@ -19,8 +18,8 @@ use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 
 pub(crate) use attend::attend;
 
-/// How a watch that broke is opened again. The pauses stay short: they bound how long a change goes unnoticed after the
-/// API server is back. One that breaks again and again is not opened faster and faster.
+/// The backoff of broken watches. The delays stay short: they limit how long a change goes unnoticed after the API
+/// server is back. A watch that keeps breaking is not opened faster and faster.
 pub(crate) fn backoff() -> ResetTimerBackoff<Pauses> {
     ResetTimerBackoff::new(Pauses(SHORTEST_PAUSE), Duration::from_mins(1))
 }
@@ -28,8 +27,8 @@ pub(crate) fn backoff() -> ResetTimerBackoff<Pauses> {
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Pauses that double up to a limit, each with up to its half in addition, so that watches which broke together do not
-/// come back together.
+/// Delays that double up to a limit, each with up to half of it in addition, so that watches which broke together do
+/// not reconnect together.
 pub(crate) struct Pauses(Duration);
 
 impl Iterator for Pauses {
@@ -48,23 +47,23 @@ impl Backoff for Pauses {
     }
 }
 
-/// The label on everything that the operator makes, and the selector of its watches.
+/// The label on everything that the operator creates, and the selector of its watches.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stanchion");
 
-/// A kind, beside its own, that wakes a controller's objects.
+/// A kind, in addition to its own, whose changes wake a controller's objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch {
     /// The kind.
     pub resource: ApiResource,
-    /// Whether only objects that carry [`MANAGED_BY`] are watched. A kind of which users' objects are
-    /// referred to must be watched whole.
+    /// Whether only objects with [`MANAGED_BY`] are watched. A kind whose user-created objects are referred to must be
+    /// watched completely.
     pub only_ours: bool,
-    /// Whether the kind is namespaced; cluster-scoped kinds are watched whole whatever the operator's scope.
+    /// Whether the kind is namespaced; cluster-scoped kinds are watched completely, whatever the operator's scope.
     pub namespaced: bool,
 }
 
 impl Watch {
-    /// Objects of the user's that ours refer to by name: they wake whoever read them.
+    /// Users' objects that our objects refer to by name: they wake the objects that have read them.
     pub fn referred<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             resource: ApiResource::erase::<K>(&()),
@@ -73,7 +72,7 @@ impl Watch {
         }
     }
 
-    /// Children that the controller makes: they wake their owner.
+    /// Children that the controller creates: they wake their owner.
     pub fn owned<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             only_ours: true,
@@ -81,7 +80,7 @@ impl Watch {
         }
     }
 
-    /// A cluster-scoped kind that ours refer to by name.
+    /// A cluster-scoped kind that our objects refer to by name.
     pub fn cluster_wide<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             namespaced: false,

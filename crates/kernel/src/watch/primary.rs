@@ -1,8 +1,8 @@
-//! Has an object of ours changed in a way that matters?
+//! Whether a change of one of our objects matters.
 //!
-//! The API server tells of every write, our own status writes among them. An object is worth a reconcile
-//! when its generation, its deletion, our finalizer or an annotation that we honour changed; everything
-//! else would be a loop that feeds itself.
+//! The watch reports every write, including our own status writes. An object needs a reconcile when its generation, its
+//! deletion timestamp, our finalizer or an annotation that we honour changed; anything else would make the operator
+//! trigger itself.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,16 +15,16 @@ use kube::runtime::watcher::Event;
 use super::references::{Key, version};
 use crate::reconciler::Reconciler;
 
-/// What the primary watch has to say.
+/// The result of an event of the primary watch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum News {
     /// Reconcile this object.
     Changed(Key),
-    /// This object is gone.
+    /// This object was deleted.
     Gone(Key),
 }
 
-/// The fingerprint of every object that there is: what of it would wake a reconcile.
+/// The fingerprint of every object: the fields whose change causes a reconcile.
 #[derive(Clone, Default)]
 pub struct Fingerprints(Arc<Mutex<HashMap<Key, Seen>>>);
 
@@ -43,9 +43,9 @@ impl Seen {
 }
 
 impl Fingerprints {
-    /// Takes an object that we have written ourselves as seen, so that the echo of the write wakes nobody.
-    /// Told before the write, too, of the same version: the watch may be faster than the answer. Where the watch is
-    /// ahead, what it told is newer.
+    /// Records an object that we have written ourselves, so that the event of the write wakes nothing. Also called
+    /// before the write, with the same version: the watch may be faster than the response. If the watch is ahead, its
+    /// state is newer and stays.
     pub fn expect<R: Reconciler>(&self, meta: &ObjectMeta) {
         if let Some(seen) = self.lock().get_mut(&key(meta))
             && seen.version <= version(meta)
@@ -54,12 +54,12 @@ impl Fingerprints {
         }
     }
 
-    /// Whether there is such an object, as far as the watch has told.
+    /// Whether the object exists, according to the watch.
     pub fn has(&self, key: &Key) -> bool {
         self.lock().contains_key(key)
     }
 
-    /// Takes in what the watch told. Says whether that is worth a reconcile.
+    /// Records a state from the watch. Returns whether it needs a reconcile.
     fn changed(&self, key: &Key, now: Seen) -> bool {
         let mut known = self.lock();
         let news = known
@@ -69,9 +69,9 @@ impl Fingerprints {
         news
     }
 
-    /// Takes in a whole list: what changed in it, and what it no longer has.
+    /// Records a complete list: what changed in it, and what it no longer contains.
     ///
-    /// Where a write of ours is newer than the list, the list is old: the watch that follows tells the rest.
+    /// If our own write is newer than the list, the list is outdated: the watch that follows reports the rest.
     fn relisted(&self, listed: HashMap<Key, Seen>) -> Vec<News> {
         let gone: Vec<Key> = {
             let mut known = self.lock();
@@ -96,7 +96,7 @@ impl Fingerprints {
     }
 }
 
-/// The object's name as a key.
+/// The object's namespace and name as a key.
 pub fn key(meta: &ObjectMeta) -> Key {
     Key {
         namespace: meta.namespace.clone().unwrap_or_default(),
@@ -120,19 +120,19 @@ fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
     hasher.finish()
 }
 
-/// Turns the events of the primary watch into news.
+/// Converts the events of the primary watch.
 ///
-/// The cache that passes read changes only when a list is complete. So nothing of a list is news before its end: a
-/// pass that began earlier would read the object as it was before, and nothing would wake it again.
+/// The cache that passes read changes only when a list is complete. So a list has no effect before its end: a pass that
+/// began earlier would read the old object, and nothing would wake it again.
 pub struct Primary<R: Reconciler> {
     fingerprints: Fingerprints,
-    /// The objects of the list under way; what is not in it when it ends has gone unseen.
+    /// The objects of the current list; an object that is missing at its end was deleted unnoticed.
     listing: HashMap<Key, Seen>,
     reconciler: std::marker::PhantomData<R>,
 }
 
 impl<R: Reconciler> Primary<R> {
-    /// Starts without having seen anything.
+    /// Starts without any known object.
     pub fn new(fingerprints: Fingerprints) -> Self {
         Self {
             fingerprints,
@@ -141,7 +141,7 @@ impl<R: Reconciler> Primary<R> {
         }
     }
 
-    /// The news in one event.
+    /// The changes in one event.
     pub fn hear<K: Resource>(&mut self, event: &Event<K>) -> Vec<News> {
         match event {
             Event::Init => {

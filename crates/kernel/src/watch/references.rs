@@ -1,9 +1,9 @@
-//! The index from what was read to who read it.
+//! The index from what was read to the objects that read it.
 //!
 //! A controller does not declare which Secret wakes which object: what a reconcile reads through its
-//! [`Reader`](crate::Reader) is what wakes it. An entry is made *before* the read, so a change
-//! between the read and the end of the reconcile is never missed; the version that was read is noted
-//! after it, so that a watch which tells an old story again wakes nobody.
+//! [`Reader`](crate::Reader) wakes it. An entry is made *before* the read, so a change between the read and the end of
+//! the reconcile is never missed; the version is recorded after the read, so that a watch which repeats old events
+//! wakes nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ impl Reference {
         }
     }
 
-    /// The reference that an event about this object is about.
+    /// The reference to the object of an event.
     pub fn of(kind: &str, meta: &ObjectMeta) -> Self {
         Self {
             kind: kind.into(),
@@ -55,16 +55,16 @@ pub struct Key {
     pub name: String,
 }
 
-/// What a reader knows of the thing that it read.
+/// What a reader knows about an object that it read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// The read is under way: any news may have come too late for it.
+    /// The read is running: any event may be newer.
     Nothing,
-    /// It was not there.
+    /// It did not exist.
     Absent,
-    /// It was there, at this resource version.
+    /// It existed, with this resource version.
     At(u64),
-    /// A watch has told of something newer, at this resource version where it said one.
+    /// A watch has reported something newer, with this resource version if it is known.
     Stale(Option<u64>),
 }
 
@@ -75,7 +75,7 @@ impl Known {
     }
 }
 
-/// A resource version as a number. Kubernetes promises since 1.35 what has always been so: they are ordered.
+/// A resource version as a number. Kubernetes guarantees since 1.35 that they are ordered, which was always the case.
 pub fn version(meta: &ObjectMeta) -> Option<u64> {
     meta.resource_version.as_deref()?.parse().ok()
 }
@@ -91,7 +91,7 @@ struct Index {
 pub struct References(Mutex<Index>);
 
 impl References {
-    /// Notes that `reader` is about to read `what`.
+    /// Records that `reader` is about to read `what`.
     pub fn about_to_read(&self, reader: &Key, what: &Reference) {
         let mut index = self.lock();
         index
@@ -106,7 +106,7 @@ impl References {
             .insert(what.clone());
     }
 
-    /// Notes what the read returned, unless a watch was faster and told of something newer.
+    /// Records the result of the read, unless a watch has already reported something newer.
     pub fn have_read(&self, reader: &Key, what: &Reference, known: Known) {
         if let Some(slot) = self
             .lock()
@@ -125,7 +125,7 @@ impl References {
         }
     }
 
-    /// Notes what a write returned.
+    /// Records the result of a write.
     pub fn have_written(&self, writer: &Key, what: &Reference, known: Known) {
         {
             let mut index = self.lock();
@@ -140,7 +140,7 @@ impl References {
         self.have_read(writer, what, known);
     }
 
-    /// Whether the reader has read the thing, and no watch has told of anything newer since.
+    /// Whether the reader has read the object, and no watch has reported anything newer since.
     pub fn is_unchanged(&self, reader: &Key, what: &Reference) -> bool {
         let index = self.lock();
         let known = index.readers.get(what).and_then(|readers| readers.get(reader));
@@ -163,12 +163,12 @@ impl References {
         }
     }
 
-    /// Forgets an object that is gone.
+    /// Drops an object that is gone.
     pub fn forget(&self, reader: &Key) {
         self.keep(reader, &HashSet::new());
     }
 
-    /// A watch saw the thing as it is now: who read something older?
+    /// A watch reported the object: returns the readers of an older state.
     pub fn changed(&self, what: &Reference, version: Option<u64>) -> Vec<Key> {
         self.readers_where(what, version, |known| match (known, version) {
             (Known::At(read), Some(now)) => now > read,
@@ -176,7 +176,7 @@ impl References {
         })
     }
 
-    /// A watch saw the thing go: who believes that it is there?
+    /// A watch reported the deletion: returns the readers that found the object.
     pub fn gone(&self, what: &Reference, version: Option<u64>) -> Vec<Key> {
         self.readers_where(what, version, |known| match (known, version) {
             (Known::At(read), Some(now)) => now > read,
@@ -185,14 +185,14 @@ impl References {
         })
     }
 
-    /// Whether this reader knows the thing at this version or a newer one.
+    /// Whether this reader knows the object at this version or a newer one.
     pub fn is_current(&self, reader: &Key, what: &Reference, version: Option<u64>) -> bool {
         let index = self.lock();
         let known = index.readers.get(what).and_then(|readers| readers.get(reader));
         matches!((known, version), (Some(Known::At(read)), Some(now)) if *read >= now)
     }
 
-    /// A watch has listed its kind anew: who believes in something that is not in `present`?
+    /// A watch has listed its kind again: returns the readers of objects that are not in `present`.
     pub fn relisted(&self, kind: &str, namespace: Option<&str>, present: &HashSet<Reference>) -> Vec<Key> {
         let covered = |reference: &Reference| {
             reference.kind == kind && namespace.is_none_or(|namespace| reference.namespace == namespace)
@@ -204,7 +204,7 @@ impl References {
             .filter(|(reference, _)| covered(reference) && !present.contains(reference));
         missing
             .flat_map(|(_, readers)| readers)
-            // A read under way may have found what the list no longer has.
+            // A running read may have found an object that the list no longer contains.
             .filter(|(_, known)| !matches!(known, Known::Absent))
             .map(|(key, known)| {
                 *known = Known::Stale(None);

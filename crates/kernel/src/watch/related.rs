@@ -1,7 +1,7 @@
 //! Watches of the kinds that wake our objects: metadata only, no cache, one for all controllers.
 //!
-//! kube's shared streams forget deletions and can lose a wake-up, so what is shared here is the watch
-//! itself: each event is handed to every subscriber by a plain call.
+//! kube's shared streams drop deletions and can lose an event, so this code shares the watch itself: every subscriber
+//! gets each event through a plain function call.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::driver::Synced;
 use crate::foreign::{self, Foreign};
 use crate::scope::Scope;
 
-/// A controller, as far as a watch of another kind needs to know it.
+/// A controller, as far as a watch of another kind needs it.
 #[derive(Clone)]
 pub struct Subscriber {
     /// Group and kind of its objects, to find them in ownerReferences.
     pub owner: (String, String),
-    /// Who read what.
+    /// The index of what was read.
     pub references: Arc<References>,
-    /// Puts an object into the controller's queue.
+    /// Enqueues an object of the controller.
     pub wake: Arc<dyn Fn(Key) + Send + Sync>,
 }
 
-/// The watches that the controllers ask for, each opened once.
+/// The watches that the controllers need, each opened once.
 #[derive(Default)]
 pub struct Related {
     watches: HashMap<(Watch, Scope), Vec<Subscriber>>,
@@ -54,7 +54,7 @@ impl Related {
         }
     }
 
-    /// Adds the kinds of others that a controller wants to hear of while there are any.
+    /// Adds the third-party kinds that a controller follows while they are served.
     pub fn follow(&mut self, kinds: &[&'static Foreign], scope: &Scope, subscriber: &Subscriber) {
         for kind in kinds {
             let subscribers = self.foreign.entry((*kind, scope.clone())).or_default();
@@ -62,7 +62,7 @@ impl Related {
         }
     }
 
-    /// One endless future a watch. A kind that is watched whole needs no second watch for those of ours.
+    /// One endless future for each watch. A kind that is watched completely needs no second watch for our own objects.
     pub fn into_futures(
         mut self,
         client: &Client,
@@ -91,7 +91,7 @@ impl Related {
         let foreign = self.foreign.into_iter().map(|((kind, scope), subscribers)| {
             foreign::watch::follow(client.clone(), kind, scope, subscribers, config.clone(), synced)
         });
-        // In a fixed order, so that a simulated run follows from its seed alone.
+        // In a fixed order, so that a simulated run depends on its seed alone.
         let mut watches: Vec<_> = self.watches.into_iter().collect();
         watches.sort_by_cached_key(|((watch, scope), _)| {
             (kind_key(&watch.resource), watch.only_ours, scope.to_string())
@@ -130,12 +130,12 @@ pub(crate) fn open(
     watcher(api, config).backoff(backoff())
 }
 
-/// Turns the events of one watch into wake-ups.
+/// Converts the events of one watch to enqueued objects.
 pub(crate) struct Hearing {
     kind: String,
     namespace: Option<String>,
     subscribers: Vec<Subscriber>,
-    /// What the list under way has told of so far.
+    /// The objects in the current list so far.
     listing: HashSet<Reference>,
 }
 
@@ -191,7 +191,7 @@ impl Hearing {
                 .flatten()
                 .filter(|owner| is_ours(owner, &subscriber.owner))
                 .map(|owner| Key { namespace: reference.namespace.clone(), name: owner.name.clone() })
-                // The echo of the owner's own write is no news to it.
+                // The event of the owner's own write does not wake it.
                 .filter(|owner| !subscriber.references.is_current(owner, &reference, version(meta)));
             readers
                 .into_iter()
@@ -201,7 +201,7 @@ impl Hearing {
     }
 }
 
-/// Whether this reference names the object that controls, and that is of this group and kind.
+/// Whether this reference names the controller of the object, and its group and kind match.
 pub(crate) fn is_ours(owner: &OwnerReference, (group, kind): &(String, String)) -> bool {
     let of_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     owner.controller == Some(true) && of_group == group && owner.kind == *kind

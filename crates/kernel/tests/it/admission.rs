@@ -1,7 +1,7 @@
 //! The admission server, called by a real API server by URL.
 //!
-//! Every test registers for Leases in its own namespace, with `Fail`: an answer that does not come
-//! from us would be an error, and not silently ignored.
+//! Every test registers for Leases in its own namespace, with `Fail`: a missing answer would be an error, and not be
+//! silently ignored.
 
 mod lookup;
 mod rotation;
@@ -87,7 +87,7 @@ fn self_made(namespace: &str) -> SelfMade {
     }
 }
 
-/// Refuses what says so, and nothing else.
+/// Rejects objects that ask for it, and nothing else.
 fn refusing() -> Webhook {
     Webhook::validating(Target::of::<Lease>(), |request| {
         match request.name.strip_prefix("refuse-") {
@@ -112,7 +112,7 @@ fn lease(name: &str) -> Lease {
         .unwrap()
 }
 
-/// The API server hears of a configuration by its own watch, so the first answers may lack us.
+/// The API server receives a configuration through its own watch, so the first answers may not include us.
 async fn until_refused(leases: &Api<Lease>) -> kube::core::Status {
     let dry_run = PostParams {
         dry_run: true,
@@ -231,7 +231,7 @@ async fn a_second_start_writes_nothing_and_needs_no_more_rights() {
 
     let audit = cluster.audit();
     let again = Replica::start(user.client().await, &namespace, &webhooks).await;
-    // The address is another one in this test, and the first replica's is what is registered.
+    // The address differs in this test, and the first replica's is registered.
     first.registration.register(Some(&again.bundle())).await.unwrap();
     let requests = audit.requests().await.of_user(user.name());
     assert!(requests.count() >= 3, "{requests:#?}");

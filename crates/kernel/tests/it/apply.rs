@@ -1,4 +1,4 @@
-//! Children on a real API server: what is repaired, what is refused, and what is left alone.
+//! Children on a real API server: what is repaired, what is refused, and what stays unchanged.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -55,7 +55,7 @@ async fn an_immutable_field_is_a_persons_problem_that_names_the_field() {
         "{message}"
     );
     assert_eq!(widget.condition("Stalled").unwrap().status, "True");
-    // The person does as told.
+    // The person follows the message.
     bed.delete::<ConfigMap>("one").await;
     bed.settled(&operator, "one").await;
 }
@@ -81,7 +81,7 @@ async fn a_child_that_was_there_and_is_not_ours_is_refused() {
     assert_eq!(maps.get("one").await.unwrap(), foreign);
 }
 
-/// It appears after the pass has seen that there is none, and before the pass writes.
+/// It appears after the pass has found no object, and before the pass writes.
 #[tokio::test]
 async fn a_foreign_child_that_appears_in_the_middle_of_a_pass_is_refused_too() {
     let bed = Bed::new("apply").await;
@@ -109,7 +109,7 @@ async fn a_foreign_child_that_appears_in_the_middle_of_a_pass_is_refused_too() {
     assert_eq!(maps.get("one").await.unwrap(), foreign);
 }
 
-/// The intent's hash is on the child, so an operator that knows nothing finds that nothing is to be done.
+/// The intent's hash is on the child, so a new operator finds that there is nothing to do.
 #[tokio::test]
 async fn a_restart_with_everything_converged_writes_nothing() {
     let bed = Bed::new("apply").await;

@@ -1,5 +1,5 @@
-//! The crash test of the kernel: an operator that is killed after any of its writes, or before it hears the
-//! answer to one, leaves behind what its successor needs to reach the same end.
+//! The crash test of the kernel: an operator that is killed after any of its writes, or before it gets the response,
+//! leaves behind what its successor needs to reach the same end.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
@@ -14,11 +14,10 @@ use stanchion_testkit::wait;
 
 use crate::toy::{Bed, DEADLINE, Widget, WidgetSpec, environment, settings};
 
-/// Three widgets: one that is made, one that is changed, and one that is deleted, all of them in the middle of
-/// it when the operator starts.
+/// Three widgets, one to create, one to change and one to delete, all of them pending when the operator starts.
 struct Life;
 
-/// One telling of it.
+/// One run.
 struct Told {
     bed: Bed,
     operator: Latest,
@@ -72,7 +71,7 @@ impl Scenario for Life {
         wait::until(&api, "made", DEADLINE, Widget::is_ready).await;
         wait::until(&api, "changed", DEADLINE, Widget::is_ready).await;
         wait::gone(&api, "deleted", DEADLINE).await;
-        // The cluster's own part: the child goes with its owner.
+        // The cluster's own part: the child is deleted with its owner.
         wait::gone(&bed.api::<ConfigMap>(), "deleted", DEADLINE).await;
     }
 
@@ -85,7 +84,7 @@ impl Scenario for Life {
             .collect::<serde_json::Map<_, _>>()
             .into();
         let mut maps = objects::<ConfigMap>(bed.client.clone(), &bed.namespace).await;
-        // Made by the cluster itself, sooner or later.
+        // The cluster itself creates it at some point.
         maps.as_object_mut().unwrap().remove("kube-root-ca.crt");
         json!({
             "widgets": objects::<Widget>(bed.client.clone(), &bed.namespace).await,

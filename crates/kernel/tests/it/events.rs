@@ -1,4 +1,4 @@
-//! Events as a real API server takes them.
+//! Events on a real API server.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn notice(note: &str) -> Notice {
     }
 }
 
-/// An object to tell about, and a recorder with no more than the rights that it declares.
+/// An object to report about, and a recorder with only the permissions that it declares.
 async fn subject(cluster: &Cluster, namespace: &str) -> (ObjectReference, Recorder) {
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client().await, namespace);
     let map = serde_json::from_value(json!({ "metadata": { "name": "subject" } })).unwrap();
@@ -39,7 +39,7 @@ async fn subject(cluster: &Cluster, namespace: &str) -> (ObjectReference, Record
     (map.object_ref(&()), recorder)
 }
 
-/// The events about `subject`: note, and how often it was told.
+/// The events about `subject`: note and count.
 async fn told(cluster: &Cluster, namespace: &str) -> Vec<(String, i32)> {
     let events: Api<Event> = Api::namespaced(cluster.client().await, namespace);
     let mut found = events.list(&ListParams::default()).await.unwrap().items;
@@ -138,7 +138,7 @@ async fn a_namespace_that_is_going_is_no_failure() {
     let namespace = cluster.namespace("events").await;
     let (subject, recorder) = subject(cluster, &namespace).await;
     let client = cluster.client().await;
-    // A finalizer keeps the namespace in its terminating state for as long as we need it.
+    // A finalizer keeps the namespace terminating for as long as we need it.
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
     let finalizers = |value: serde_json::Value| Patch::Merge(json!({ "metadata": { "finalizers": value } }));
     let params = PatchParams::default();
@@ -150,7 +150,7 @@ async fn a_namespace_that_is_going_is_no_failure() {
         .delete(&namespace, &DeleteParams::default())
         .await
         .unwrap();
-    // The administrator's answer, which needs no rights that might be gone already.
+    // The administrator's recorder, which needs no permissions that might be gone already.
     let administrator = Recorder::new(cluster.client().await, "stanchion/test", "a-replica");
     administrator.publish(&subject, &notice("too late")).await;
     assert_eq!(administrator.failures().get(), 0);

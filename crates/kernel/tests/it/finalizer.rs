@@ -40,7 +40,7 @@ async fn foreign_finalizers_are_untouched_and_ours_never_comes_back() {
     assert_eq!(finalizers(&widget), ["example.com/first", "example.com/last"]);
     assert_eq!(bed.world.thing("one"), None);
 
-    // Whatever happens to it now, it is no longer ours.
+    // Whatever happens to it now, the operator ignores it.
     let (changes, writes) = (bed.world.changes(), operator.writes().len());
     bed.respec("one", json!({ "size": 2 })).await;
     bed.delete::<ConfigMap>("one").await;
@@ -60,7 +60,7 @@ async fn foreign_finalizers_are_untouched_and_ours_never_comes_back() {
     operator.wait().gone(&widgets, "one").await;
 }
 
-/// The finalizer is there before anything outside is: an object that is deleted in the middle is cleaned up.
+/// The finalizer is added before any external change: an object that is deleted half-way is cleaned up.
 #[tokio::test]
 async fn the_finalizer_comes_before_any_outside_work() {
     let bed = Bed::new("finalizer").await;
@@ -149,7 +149,7 @@ async fn a_namespace_with_objects_in_it_can_be_deleted() {
     assert!(bed.world.things().is_empty(), "{:?}", bed.world.things());
 }
 
-/// Both writes are guarded: by what was read, so that nobody's entry is overwritten, and by the uid.
+/// Both writes are guarded: by what was read, so that no other entry is overwritten, and by the uid.
 #[tokio::test]
 async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
     let bed = Bed::new("finalizer").await;
@@ -171,7 +171,7 @@ async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
     let added = finalizer::add(&lenient, &read, FINALIZER, "toy").await.unwrap();
     let added = added.into_whole().unwrap();
     assert_eq!(finalizers(&added), ["example.com/theirs", FINALIZER]);
-    // Ours has another place in the list by the time it is removed.
+    // Our entry is at another position in the list when it is removed.
     bed.merge::<Widget>("one", theirs(&[FINALIZER, "example.com/other"]))
         .await;
     finalizer::remove(&lenient, &added, FINALIZER, "toy")
@@ -189,7 +189,7 @@ async fn a_race_for_the_finalizers_is_lost_and_not_won_by_force() {
         "{late:?}"
     );
 
-    // Another object of the same name is not ours to touch.
+    // Another object with the same name is not ours to change.
     bed.merge::<Widget>("one", theirs(&[])).await;
     bed.widget("one", sized(1)).await;
     bed.merge::<Widget>("one", theirs(&[FINALIZER])).await;

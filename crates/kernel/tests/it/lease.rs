@@ -1,5 +1,5 @@
-//! Leader election against an API server of one Lease, in memory and under a paused clock: minutes
-//! of partitions take milliseconds, and durations can be asserted on.
+//! Leader election against an in-memory API server with one Lease and a paused clock: minutes of partitions take
+//! milliseconds, and tests can check durations.
 
 mod cluster;
 mod fence;
@@ -35,7 +35,7 @@ fn elector(link: &Link, name: &str) -> Elector {
     Elector::new(link.client(), settings)
 }
 
-/// Starts to lead in the background and hands over the leadership once it is there.
+/// Starts to lead in the background and returns the leadership.
 async fn leader(
     link: &Link,
     name: &str,
@@ -78,7 +78,7 @@ async fn two_electors_never_lead_at_once() {
             }
         }));
     }
-    // One link after another is cut for longer than the lease and joined again.
+    // One link after another is cut for longer than the lease and restored.
     for round in 0..60_usize {
         let link = &links[(round * 7) % 3];
         link.cut(true);
@@ -184,7 +184,7 @@ async fn errors_shorter_than_the_deadline_are_ridden_out() {
         link.cut(true);
         sleep(RENEW * 3 / 5).await;
         link.cut(false);
-        // One request may still hang on the cut line.
+        // One request may still hang on the cut link.
         sleep(RENEW / 3 + RETRY).await;
         assert!(leadership.is_valid());
     }

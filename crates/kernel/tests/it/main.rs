@@ -1,4 +1,4 @@
-//! The kernel's integration tests, one module a subject.
+//! The kernel's integration tests, one module per subject.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The errors of a real API server as problems: what it says decides, and it says it in its own words.
+//! Classification of a real API server's errors.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ResourceQuota};
 use kube::api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
@@ -63,7 +63,7 @@ async fn who_was_faster_is_no_fault_of_anybody() {
         Class::Transient,
         "Conflict",
     );
-    // Meant for an object that was deleted and made again.
+    // For an object that was deleted and created again.
     let patch = |uid: &str| {
         let metadata = json!({ "name": "one", "uid": uid });
         Patch::Apply(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }))
@@ -148,7 +148,7 @@ async fn a_right_and_a_quota_that_are_missing_are_told_apart() {
         if error.is_none() {
             maps.delete("one", &DeleteParams::default()).await.unwrap();
         }
-        // Until it has counted, the server says so, in another way.
+        // Until the quota is computed, the server returns another message.
         error.filter(|error| error.to_string().contains("exceeded quota"))
     };
     let error = wait::eventually(DEADLINE, "the quota to be counted", is_counted).await;

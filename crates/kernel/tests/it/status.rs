@@ -1,4 +1,4 @@
-//! Status on a real API server: what is written, when, and what of others is kept.
+//! Status on a real API server: what is written, when, and which fields of others are kept.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn sized(size: u32) -> WidgetSpec {
     }
 }
 
-/// Makes the operator look, whatever it thinks.
+/// Triggers a pass in any case.
 async fn poke(bed: &Bed, operator: &Running, name: &str, value: &str) {
     let passes = bed.world.passes(name);
     let annotations = json!({ "metadata": { "annotations": { POKE: value } } });
@@ -51,7 +51,7 @@ async fn the_transition_time_moves_on_a_flip_and_on_nothing_else() {
     bed.widget("one", sized(1)).await;
     let operator = bed.operator().await;
     let ready = bed.settled(&operator, "one").await;
-    // Times are whole seconds: the next flip must fall into another one to be seen.
+    // Times are whole seconds: the next transition must fall into another one to be visible.
     let is_later = async || jiff::Timestamp::now().as_second() > since(&ready, "Ready").0.as_second() + 1;
     operator.wait().eventually("the next second", is_later).await;
 
@@ -114,8 +114,7 @@ async fn conditions_of_others_are_kept_and_are_no_news() {
     assert_eq!(widget.status.unwrap().conditions.len(), 4);
 }
 
-/// What another operator wrote into the status before us, and we never write, must not look like a difference
-/// for ever.
+/// Status fields that another operator wrote before us and that we never write must not look like a difference forever.
 #[tokio::test]
 async fn what_a_predecessor_left_in_the_status_is_taken_away_once() {
     let bed = Bed::new("status").await;
@@ -139,7 +138,7 @@ async fn what_a_predecessor_left_in_the_status_is_taken_away_once() {
     assert_eq!(operator.writes(), writes);
 }
 
-/// Another client writes to the object every 20 ms. Nobody's write is lost, and nobody waits for the end of it.
+/// Another client writes to the object every 20 ms. No write is lost, and neither side has to wait for the end of it.
 #[tokio::test]
 async fn a_conflict_storm_converges_and_loses_nothing() {
     let bed = Bed::new("status").await;
@@ -152,7 +151,7 @@ async fn a_conflict_storm_converges_and_loses_nothing() {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;
-            // A whole-object update with the version that was read, as kubectl edit does it: any conflict is ours.
+            // An update of the whole object with the version that was read, as with kubectl edit: any conflict is ours.
             let Ok(mut widget) = widgets.get("one").await else {
                 continue;
             };
@@ -189,7 +188,7 @@ async fn a_conflict_storm_converges_and_loses_nothing() {
     assert_eq!(bed.world.thing("one").unwrap().size, 5);
 }
 
-/// A status speaks of one object. Another one of the same name, made meanwhile, does not get it.
+/// A status belongs to one object. Another one with the same name, created in the meantime, does not get it.
 #[tokio::test]
 async fn a_status_does_not_land_on_a_successor() {
     let bed = Bed::new("status").await;

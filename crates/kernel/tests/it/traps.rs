@@ -1,4 +1,4 @@
-//! The rest of the traps of kube 5: what the caches hold (6), what events say (7), and who may write (8).
+//! The other traps of kube 5: the content of caches (6), events (7), and writes after a lost Lease (8).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn no_pass_is_given_managed_fields() {
     let operator = bed.operator().await;
     bed.settled(&operator, "one").await;
     for size in 2..6 {
-        // At once after a write of ours, where the pass sees what the write returned; and later, from the cache.
+        // Right after a write of ours, when the pass uses what the write returned; and later, from the cache.
         bed.respec("one", json!({ "size": size })).await;
         bed.until(&operator, "one", Widget::is_ready).await;
     }
@@ -43,14 +43,14 @@ async fn no_pass_is_given_managed_fields() {
     assert_eq!(bed.world.with_managed_fields(), 0);
 }
 
-/// Trap 6: a Secret's data is in no list and no watch, and is read once a pass.
+/// Trap 6: a Secret's data is in no list and no watch, and is read once per pass.
 #[tokio::test]
 async fn the_data_of_secrets_is_read_on_demand_and_nothing_else() {
     let bed = Bed::new("traps").await;
     bed.secret("mine", "one").await;
     bed.secret("of-another", "x").await;
     bed.widget("one", with_secret("mine")).await;
-    // What was asked of Secrets and children: whether of one, and in which form.
+    // The requests about Secrets and children: whether for one object, and in which format.
     let asked: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let asking = Arc::clone(&asked);
     let listen = MapRequestLayer::new(move |request: Request<Body>| {
@@ -94,7 +94,7 @@ async fn the_data_of_secrets_is_read_on_demand_and_nothing_else() {
     assert!(read.count() <= bed.world.passes("one"));
 }
 
-/// Trap 7: kube's recorder repeats the first note for ever, and after a restart says everything again.
+/// Trap 7: kube's recorder repeats the first note forever, and sends everything again after a restart.
 #[tokio::test]
 async fn events_have_the_newest_words_and_a_restart_is_silent() {
     let bed = Bed::new("traps").await;
@@ -123,7 +123,7 @@ async fn events_have_the_newest_words_and_a_restart_is_silent() {
         expected.map(|(reason, note)| (reason.to_owned(), note.to_owned(), 1))
     );
 
-    // The same trouble goes on: looking again, and starting again, is no news.
+    // The same problem continues: another pass, or a restart, sends no event.
     bed.merge::<Widget>("one", json!({ "metadata": { "annotations": { POKE: "now" } } }))
         .await;
     bed.flush(&operator).await;
@@ -140,13 +140,13 @@ async fn events_have_the_newest_words_and_a_restart_is_silent() {
     assert_eq!(bed.events("one").await, told);
 }
 
-/// Trap 8: whoever has lost the lease writes nothing more, not even the write that it was in the middle of.
+/// Trap 8: a replica that has lost the Lease writes nothing more, not even the current write.
 #[tokio::test]
 async fn a_lost_lease_stops_all_writes_at_once() {
     let bed = Bed::new("traps").await;
     bed.secret("mine", "one").await;
     bed.widget("one", with_secret("mine")).await;
-    // The way to the Lease, which will be cut, and the way to everything else, which will not.
+    // The connection to the Lease, which will be cut, and the one to everything else, which will not.
     let (lease_way, way) = (Faults::new(), Faults::new());
     let lease_settings = LeaseSettings {
         namespace: bed.namespace.clone(),
@@ -173,7 +173,7 @@ async fn a_lost_lease_stops_all_writes_at_once() {
     let lose = async {
         let widgets: Api<Widget> = bed.api();
         wait::until(&widgets, "one", DEADLINE, Widget::is_ready).await;
-        // Another pass is held in the middle, and the lease can be renewed no more.
+        // Another pass is held half-way, and the Lease cannot be renewed any more.
         bed.world.hold("one");
         let passes = bed.world.passes("one");
         bed.respec("one", json!({ "size": 2 })).await;
@@ -187,7 +187,7 @@ async fn a_lost_lease_stops_all_writes_at_once() {
     let is_ended = async || bed.world.running("one") == 0;
     wait::eventually(DEADLINE, "the pass to end in the middle", is_ended).await;
     bed.world.release("one");
-    // A successor has all the time it wants; the loser adds nothing.
+    // A successor has plenty of time; the former leader adds nothing.
     let operator = bed.operator().await;
     bed.settled(&operator, "one").await;
     assert_eq!(bed.world.thing("one").unwrap().size, 2);

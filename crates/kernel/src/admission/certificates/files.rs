@@ -1,4 +1,4 @@
-//! A certificate that somebody else makes and mounts.
+//! A mounted certificate, for example from cert-manager.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,18 +9,18 @@ use secrecy::SecretString;
 
 use super::{CertificateError, Material, serving::certified_key};
 
-/// A folder with `tls.crt`, `tls.key` and, if the API server is to be told whom to trust, `ca.crt`.
+/// A folder with `tls.crt`, `tls.key` and, if the operator has to set the CA bundle of the webhooks, `ca.crt`.
 #[derive(Clone, Debug)]
 pub struct Mounted {
     /// The folder.
     pub folder: PathBuf,
-    /// How often it is read again.
+    /// How often the folder is read again.
     pub check_every: Duration,
 }
 
 impl Mounted {
-    /// Read again every ten seconds. Reading three small files is cheaper than getting notifications
-    /// of a mounted Secret right: the kubelet swaps a symlink above them.
+    /// Read again every ten seconds. Reading three small files is simpler than watching a mounted Secret correctly: the
+    /// kubelet swaps a symlink above them.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -29,8 +29,8 @@ impl Mounted {
     }
 }
 
-/// A swap in the middle of reading gives a key that does not match, which is an error here; the
-/// caller keeps what it has and comes again.
+/// If the files change while they are read, the key does not match the certificate, which is an error here; the caller
+/// keeps the old certificate and retries.
 pub(super) async fn load(folder: &Path) -> Result<Material, CertificateError> {
     let chain = read(folder.join("tls.crt")).await?;
     let key = SecretString::from(read(folder.join("tls.key")).await?);

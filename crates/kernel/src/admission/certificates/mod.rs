@@ -1,7 +1,7 @@
-//! The server's certificate: made by the operator itself, or mounted by something like cert-manager.
+//! The server's certificate: created by the operator itself, or mounted, for example by cert-manager.
 //!
-//! Either way it is read again from time to time and used from the next TLS handshake on, so that
-//! a rotation needs no restart.
+//! In both cases the operator reads it again periodically and uses it from the next TLS handshake on, so a rotation
+//! needs no restart.
 
 mod files;
 mod pair;
@@ -23,9 +23,9 @@ use secret::SecretStore;
 /// Where the certificate comes from.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// The operator makes it, keeps it in a Secret that all replicas share, and rotates it.
+    /// The operator creates it, keeps it in a Secret that all replicas share, and rotates it.
     SelfMade(SelfMade),
-    /// Something else makes it and mounts it, cert-manager for example.
+    /// Another component creates and mounts it, cert-manager for example.
     Mounted(Mounted),
 }
 
@@ -37,18 +37,18 @@ pub enum CertificateError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// There is something, but it is no certificate with its key.
+    /// The files or the Secret do not contain a certificate with its key.
     #[error("the certificate in {place} cannot be used: {reason}")]
     Unusable {
         /// A folder, or a Secret.
         place: String,
-        /// What is wrong with it. Never a part of the key.
+        /// The problem. Never contains a part of the key.
         reason: String,
     },
-    /// The Secret's name is taken.
+    /// A Secret with this name exists and belongs to another owner.
     #[error(
         "Secret {secret} exists and was not made by this operator; delete it, or choose another name \
          for the webhooks' certificate"
@@ -57,13 +57,13 @@ pub enum CertificateError {
         /// Namespace and name.
         secret: String,
     },
-    /// Other replicas keep changing the Secret while we want to.
+    /// Other replicas keep changing the Secret at the same time.
     #[error("Secret {secret} kept changing while the webhooks' certificate was written")]
     Contended {
         /// Namespace and name.
         secret: String,
     },
-    /// The API server says no.
+    /// The API server refused the request.
     #[error("cannot read or write Secret {secret}: {source}")]
     Api {
         /// Namespace and name.
@@ -71,18 +71,18 @@ pub enum CertificateError {
         /// Its answer.
         source: Box<kube::Error>,
     },
-    /// The crypto library says no.
+    /// The crypto library returned an error.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
 }
 
-/// What to serve with, and what the API server must trust for it.
+/// The certificate to serve, and the CA bundle that the API server needs.
 pub(super) struct Material {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) ca_bundle: Option<String>,
 }
 
-/// Reads (and for [`SelfMade`] also makes and rotates) the certificate.
+/// Reads (and for [`SelfMade`] also creates and rotates) the certificate.
 pub(super) enum Loader {
     Secret(Box<SecretStore>),
     Files(Mounted),
@@ -105,7 +105,7 @@ impl Loader {
         }
     }
 
-    /// How long to wait before looking again.
+    /// The interval between two reads.
     pub(super) fn check_every(&self) -> Duration {
         match self {
             Self::Secret(store) => store.check_every(),

@@ -1,7 +1,7 @@
-//! One certificate with an authority of its own.
+//! One certificate with its own CA.
 //!
-//! The authority signs this one certificate and its key is forgotten: nobody can ever make another
-//! certificate that the API server would trust, not even with the Secret in hand.
+//! The CA signs this one certificate and its key is dropped: nobody can create another certificate that the API server
+//! would trust, not even with access to the Secret.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -32,7 +32,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Makes a certificate for `names` and the authority (PEM) that vouches for it.
+    /// Creates a certificate for `names` and its CA certificate (PEM).
     pub(super) fn make(
         names: &[String],
         now: Timestamp,
@@ -40,7 +40,7 @@ impl Pair {
     ) -> Result<(Self, String), rcgen::Error> {
         let mut ca = CertificateParams::new(Vec::new())?;
         valid(&mut ca, now, lifetime);
-        // Authorities follow each other in one bundle; a name each keeps them apart.
+        // Several CA certificates are in one bundle; different names keep them apart.
         ca.distinguished_name.push(
             DnType::CommonName,
             format!("stanchion webhooks {:016x}", rand::random::<u64>()),
@@ -70,7 +70,7 @@ impl Pair {
         Ok((pair, authority))
     }
 
-    /// Reads a pair back; fails when the key is not the certificate's, or when there is none.
+    /// Parses a pair; fails if the key does not match the certificate, or one is missing.
     pub(super) fn parse(certificate: String, key: SecretString) -> Result<Self, String> {
         certified_key(&certificate, &key)?;
         let der =
@@ -98,7 +98,7 @@ impl Pair {
         self.not_after
     }
 
-    /// Whether it is made for exactly these names.
+    /// Whether it is valid for exactly these names.
     pub(super) fn is_for(&self, names: &[String]) -> bool {
         self.names == sorted(names.to_vec())
     }

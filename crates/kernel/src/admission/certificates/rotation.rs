@@ -1,10 +1,9 @@
-//! When certificates change, and how: pure, so that years of it are tested in a moment.
+//! Rotation of certificates. Pure, so tests cover years of it in a moment.
 //!
-//! A certificate must be trusted before it is presented, and the API server hears of a new
-//! authority with a delay. So there are always two: the one that is `current`, and the `next`,
-//! whose authority is in the bundle from the day it is made. A rotation makes `next` the current
-//! one and adds a fresh next; the last authority stays in the bundle for the replicas that have not
-//! looked yet. It is one write, and at no moment is an untrusted certificate served.
+//! A certificate must be trusted before it is presented, and the API server learns of a new CA with a delay. So there
+//! are always two: the `current` one, and the `next` one, whose CA is in the bundle from the moment it is created. A
+//! rotation makes `next` the current one and adds a new next one; the previous CA stays in the bundle for replicas that
+//! have not read the Secret yet. It is one write, and no replica ever serves an untrusted certificate.
 
 use std::time::Duration;
 
@@ -12,30 +11,30 @@ use jiff::Timestamp;
 
 use super::pair::Pair;
 
-/// What the Secret holds.
+/// The content of the Secret.
 #[derive(Clone, PartialEq)]
 pub(super) struct Stored {
     pub(super) current: Pair,
     pub(super) next: Pair,
-    /// Authorities, oldest first: of the previous pair if there was one, of the current, of the next.
+    /// CA certificates, oldest first: of the previous pair if there was one, of the current, of the next.
     pub(super) authorities: Vec<String>,
 }
 
-/// What to do about it.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Serve what is there.
+    /// Serve the current certificate.
     Keep,
     /// Make the next one the current one.
     Rotate,
-    /// Start over: there is nothing, or nothing that could be used.
+    /// Start over: there is no usable certificate.
     Restart,
 }
 
 /// A pair is next for one period, current for one, and still valid for another.
 const PERIODS: u32 = 3;
 
-/// Decides from what is stored. `every` is the period between rotations.
+/// Decides from the stored certificates. `every` is the period between rotations.
 pub(super) fn step(stored: Option<&Stored>, names: &[String], every: Duration, now: Timestamp) -> Step {
     let Some(Stored { current, next, .. }) = stored else {
         return Step::Restart;
@@ -46,8 +45,8 @@ pub(super) fn step(stored: Option<&Stored>, names: &[String], every: Duration, n
     if current.not_after() <= now {
         return Step::Rotate;
     }
-    // After a long pause of the operator the next one is as old as the current one, and the one
-    // after it brand-new: give the API server time to hear of it.
+    // After a long pause of the operator, the next one is as old as the current one, and its successor is new: give the
+    // API server time to learn of it.
     let known_since = next.not_after() - every * PERIODS;
     let heard_of = known_since + every / 10 <= now;
     if current.not_after() - every <= now && heard_of {
@@ -58,7 +57,7 @@ pub(super) fn step(stored: Option<&Stored>, names: &[String], every: Duration, n
 }
 
 impl Stored {
-    /// The first two pairs. The current one has a period less to live, because it skipped being next.
+    /// The first two pairs. The current one is valid for one period less, because it skips being next.
     pub(super) fn fresh(names: &[String], every: Duration, now: Timestamp) -> Result<Self, rcgen::Error> {
         let (current, authority) = Pair::make(names, now, every * (PERIODS - 1))?;
         let (next, next_authority) = Pair::make(names, now, every * PERIODS)?;
@@ -164,8 +163,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// However long the operator was away, what it serves is valid, and within a few looks it is
-        /// at rest again.
+        /// After a pause of any length, the served certificate is valid, and after a few checks nothing changes any
+        /// more.
         #[test]
         fn pauses_of_any_length_end_in_rest(days in prop::collection::vec(0_u32..200, 1..6)) {
             let mut now = Timestamp::now();

@@ -1,4 +1,4 @@
-//! The Secret in which the operator keeps its own certificates, shared by all replicas.
+//! The Secret with the operator's own certificates, shared by all replicas.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,17 +24,17 @@ use crate::watch::MANAGED_BY;
 const CURRENT: (&str, &str) = ("tls.crt", "tls.key");
 const NEXT: (&str, &str) = ("next.crt", "next.key");
 const BUNDLE: &str = "ca.crt";
-/// Each lost race means that another replica won it: after a few there is something to adopt.
+/// Each conflict means that another replica wrote it: after a few there is one to adopt.
 const ATTEMPTS: usize = 5;
 
-/// What the operator makes itself.
+/// Settings of a certificate that the operator creates.
 #[derive(Clone, Debug)]
 pub struct SelfMade {
     /// The operator's own namespace.
     pub namespace: String,
     /// The name of the Secret.
     pub secret: String,
-    /// What the certificate is for: see [`super::super::Endpoint::names`].
+    /// The names in the certificate: see [`super::super::Endpoint::names`].
     pub names: Vec<String>,
     /// The period between two rotations.
     pub rotate_every: Duration,
@@ -43,8 +43,8 @@ pub struct SelfMade {
 }
 
 impl SelfMade {
-    /// Rotated every thirty days, and looked at every five minutes: soon enough to see what another
-    /// replica did, long before it matters.
+    /// Rotated every thirty days, and checked every five minutes: soon enough to notice what another replica did, long
+    /// before it matters.
     pub fn new(namespace: impl Into<String>, secret: impl Into<String>, names: Vec<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -73,8 +73,8 @@ impl SecretStore {
         self.settings.check_every
     }
 
-    /// Reads what is there, and makes or rotates it when it is time. All replicas do this: a write
-    /// carries the resourceVersion that was read, so one of them wins and the others adopt.
+    /// Reads the Secret, and creates or rotates the certificate when it is due. All replicas do this: a write contains
+    /// the resourceVersion that was read, so one of them succeeds and the others adopt its result.
     pub(super) async fn load(&self) -> Result<Material, CertificateError> {
         for _ in 0..ATTEMPTS {
             let found = self
@@ -89,7 +89,7 @@ impl SecretStore {
         Err(CertificateError::Contended { secret: self.place() })
     }
 
-    /// `None`: another replica was faster, look again.
+    /// `None`: another replica was faster, read again.
     async fn advance(&self, found: Option<Secret>) -> Result<Option<Stored>, CertificateError> {
         if found.as_ref().is_some_and(|secret| !is_ours(secret)) {
             return Err(CertificateError::Foreign { secret: self.place() });
@@ -183,7 +183,7 @@ impl SecretStore {
     }
 }
 
-/// `None` for anything that a person may have broken: it is then made anew.
+/// `None` for anything that a person may have broken: it is then created again.
 fn parse(secret: &Secret) -> Option<Stored> {
     let text = |key: &str| {
         let bytes = secret.data.as_ref()?.get(key)?;

@@ -26,7 +26,7 @@ impl Serving {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
     }
 
-    /// A TLS server that presents whatever is installed.
+    /// A TLS server that presents the installed certificate.
     pub(in crate::admission) fn server_config(self: Arc<Self>) -> Result<ServerConfig, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
@@ -49,7 +49,7 @@ impl fmt::Debug for Serving {
     }
 }
 
-/// Reads a certificate chain and its key, and checks that they belong together.
+/// Parses a certificate chain and its key, and checks that they match.
 pub(super) fn certified_key(chain: &str, key: &SecretString) -> Result<Arc<CertifiedKey>, String> {
     let chain = CertificateDer::pem_slice_iter(chain.as_bytes())
         .collect::<Result<Vec<_>, _>>()

@@ -1,4 +1,4 @@
-//! What follows from how the steps ended: the report, the status, the events.
+//! The end of a pass: the report, the status, the events.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::status::{self, Status};
 use crate::telemetry::metrics::Finish;
 
 impl<R: Reconciler> Pass<'_, R> {
-    /// Reports, writes what changed, and decides when to look again.
+    /// Reports, writes the changes, and decides when to requeue.
     pub(super) async fn conclude(self, problem: Option<Problem>) -> (Option<Duration>, Finish) {
         let (mut problem, report) = self.report(problem);
         let again = report.again;
         match self.publish(report).await {
             Ok(()) => {}
-            // Nobody is left to tell.
+            // The object is gone.
             Err(unwritten) if unwritten.reason == "NotFound" => {
                 debug!("the object is gone");
                 self.clean_up().await;
             }
-            // The first problem is the one to act on; but it is not shown yet, so it cannot rest.
+            // The first problem is the one to act on; but it is not in the status yet, so the object must be retried.
             Err(unwritten) => {
                 let first = problem.map(|problem| problem.with_retry(Retry::Backoff));
                 problem = first.or(Some(unwritten));
@@ -67,7 +67,7 @@ impl<R: Reconciler> Pass<'_, R> {
         (problem, report)
     }
 
-    /// Tells what a cleanup has to say, in events: the status goes with the object.
+    /// Sends the events of a cleanup: the status is deleted with the object.
     pub(super) async fn tell(&self) {
         let (_, report) = self.report(None);
         let regarding = self.object.object_ref(&());
@@ -76,7 +76,7 @@ impl<R: Reconciler> Pass<'_, R> {
         }
     }
 
-    /// Writes the status and tells of what changed in it.
+    /// Writes the status and sends events for its transitions.
     async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
         let before = self.object.status().cloned().unwrap_or_default();
         let told = transitions(before.conditions(), report.status.conditions(), R::ANNOUNCEMENTS);
@@ -88,9 +88,9 @@ impl<R: Reconciler> Pass<'_, R> {
         Ok(())
     }
 
-    /// Cleans up after an object that went although it has our finalizer. The API server decides by the finalizers that
-    /// it read when a DELETE came in: one that is added between that and the object's end does not hold it. Only this
-    /// pass knows by now what was made, so it stays at it for as long as a pass may take.
+    /// Cleans up after an object that is gone although it has our finalizer. The API server checks the finalizers that
+    /// it read when the DELETE arrived: one that is added after that does not block the deletion. Only this pass knows
+    /// what was created, so it retries the cleanup for as long as a pass may take.
     async fn clean_up(&self) {
         if R::FINALIZER.is_none() || self.is_deleting() || self.step != APPLY {
             return;
@@ -116,7 +116,7 @@ impl<R: Reconciler> Pass<'_, R> {
     }
 }
 
-/// Writes a status that is not shown yet; `None` when there was nothing to write.
+/// Writes a status that differs from the current one; `None` if there was nothing to write.
 pub(super) async fn write_status<R: Reconciler>(
     shared: &Shared<R>,
     api: &Api<Read<R>>,

@@ -1,4 +1,4 @@
-//! How a pass has ended: counted, told where it is news, and when the object is looked at again.
+//! The end of a pass: counts it, logs it if it is new, and decides when to requeue the object.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::reconciler::Reconciler;
 use crate::telemetry::metrics::Finish;
 
 impl<R: Reconciler> Shared<R> {
-    /// Counts, logs what is news, and decides when to look again.
+    /// Counts, logs what is new, and decides when to requeue.
     pub(super) fn end(
         &self,
         object: &R::Object,

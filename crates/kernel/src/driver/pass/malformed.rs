@@ -1,7 +1,7 @@
-//! What becomes of an object that cannot be read as what it should be.
+//! Handling of a malformed object.
 //!
-//! The schema keeps such objects out; an older schema may have let one in. It has a condition that names the field, it
-//! stops nothing else, and it can be deleted.
+//! The schema rejects such objects, but an older schema may have accepted one. The object gets a condition that names
+//! the field, does not affect other objects, and can be deleted.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const MALFORMED: &str = "Malformed";
 /// A condition's message is for people; the API server accepts up to 32 KiB.
 const MESSAGE: usize = 2048;
 
-/// An object that lives is acted on only when all of it can be read.
+/// The operator reconciles an object only if all of it can be read.
 pub(super) fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
     if flaws.is_empty() {
         return Ok(());
@@ -30,7 +30,7 @@ pub(super) fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
     Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
 }
 
-/// An object that is being deleted is cleaned up by what can be read of it, unless it is not known what is to be kept.
+/// A deleted object is cleaned up with the fields that can be read, unless a field that decides what to keep cannot.
 pub(super) fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
     let flaws: Vec<Flaw> = flaws
         .iter()
@@ -53,7 +53,7 @@ fn told(flaws: &[Flaw]) -> String {
 }
 
 impl<R: Reconciler> Shared<R> {
-    /// Nothing but the metadata can be read, so there is no status to write: an event tells.
+    /// Only the metadata can be read, so there is no status to write: sends an event.
     pub(super) async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
         let told = told(object.flaws());
         warn!(

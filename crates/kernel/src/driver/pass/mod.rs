@@ -1,4 +1,4 @@
-//! One pass over one object: the five steps, under a deadline and a panic guard.
+//! One pass over one object: the five steps, with a deadline and a panic guard.
 
 mod conclude;
 mod ending;
@@ -24,15 +24,15 @@ use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
 use crate::watch::references::Key;
 
-/// The step that changes things.
+/// The step that writes.
 const APPLY: &str = "apply";
 
-/// The reason of a problem that is a defect of ours.
+/// The reason of a problem that is a bug in the operator.
 const PANICKED: &str = "Panicked";
 
-/// Reconciles one object and says when to look again.
+/// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
-    // Gone while it waited, or woken by an orphan's end.
+    // The object was deleted while it waited, or a deleted child of an owner that is gone enqueued it.
     let newest = shared.newest(&key)?;
     let generation = newest.meta().generation;
     let span = reconcile_span(R::NAME, Some(&key.namespace), &key.name, generation);
@@ -46,7 +46,7 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
         };
         let fence = shared.fence.clone();
         let fenced = stanchion_postgres::Fence::new(move || fence.check().is_ok()).around(pass);
-        // The steps have a guard of their own, which tells the object. This one is for what is around them.
+        // The steps have their own guard, which reports on the object. This one is for the code around them.
         let (again, finish) = match AssertUnwindSafe(fenced).catch_unwind().await {
             Ok(ended) => ended,
             Err(panic) => {
@@ -62,12 +62,12 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
     .await
 }
 
-/// How far the pass has come.
+/// The progress of the pass.
 struct Pass<'a, R: Reconciler> {
     shared: &'a Shared<R>,
     api: Api<Read<R>>,
     object: Arc<R::Object>,
-    /// What of the object cannot be read, and is not in `object`.
+    /// The malformed fields, which are not in `object`.
     flaws: Vec<Flaw>,
     step: &'static str,
     /// The object is gone: there is no status to write.
@@ -94,11 +94,11 @@ impl<'a, R: Reconciler> Pass<'a, R> {
 
     async fn run(mut self) -> (Option<Duration>, Finish) {
         if self.is_deleting() && (!self.has_finalizer() || self.shared.memory.is_released(&self.object)) {
-            // Our part is done, or was never begun; others may still hold the object, or the watch may lag.
+            // Our work is done, or never began; others may still hold the object, or the watch may lag.
             return (None, Finish::Success);
         }
-        // As it was when the steps were chosen. One that is deleted while they run is cleaned up by the next pass: this
-        // one has not, and may just have made what is to be cleaned up.
+        // From when the steps were chosen. If the object is deleted while they run, the next pass cleans up: this pass
+        // has not, and may have just created what must be cleaned up.
         let leaving = self.is_deleting();
         let began = Instant::now();
         let mut problem = self.guarded_steps().await.err();
@@ -113,7 +113,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         self.conclude(problem).await
     }
 
-    /// The steps under a deadline; a panic in them is this object's problem and nobody else's.
+    /// The steps with a deadline; a panic in them becomes the problem of this object only.
     async fn guarded_steps(&mut self) -> Result<(), Problem> {
         let deadline = self.shared.settings.deadline;
         let steps = AssertUnwindSafe(self.steps()).catch_unwind();
@@ -142,7 +142,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             && !finalizer::has(self.object.as_ref(), finalizer)
         {
             self.step = "adding the finalizer";
-            // Before it is written: the watch may be faster than the answer.
+            // Before the write: the watch may be faster than the response.
             let mut expected = self.object.meta().clone();
             expected
                 .finalizers
@@ -184,7 +184,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             .await
     }
 
-    /// Gives the object back to Kubernetes: everything outside is cleaned up.
+    /// Removes our finalizer: everything outside of Kubernetes is cleaned up.
     async fn release(&mut self) -> Result<(), Problem> {
         let Some(finalizer) = R::FINALIZER else {
             return Ok(());
@@ -211,7 +211,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     }
 }
 
-/// What a write returned. It has a field that cannot be read only if somebody has changed it meanwhile.
+/// The object that a write returned. It is malformed only if it was changed in the meantime.
 fn whole<R: Reconciler>(written: Read<R>) -> Result<R::Object, Problem> {
     let changed = || Problem::transient("Conflict", "the object changed meanwhile");
     written.into_whole().ok_or_else(changed)
@@ -223,7 +223,7 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
         .map(ToString::to_string)
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".into());
-    // The text may quote anything, so it goes to the log and not into the status.
+    // The text may contain anything, so it goes to the log and not into the status.
     tracing::error!(step, panic = text, "a reconcile panicked");
     Problem::transient(
         PANICKED,

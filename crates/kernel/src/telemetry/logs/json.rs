@@ -1,7 +1,7 @@
-//! One flat JSON object a line.
+//! One flat JSON object per line.
 //!
-//! The library's own JSON puts a span's fields into an object of their own, beside the span's name; our field `name`
-//! would be the same key twice, of which a collector keeps whichever it likes.
+//! The library's own JSON format puts a span's fields into a separate object, beside the span's name; our field `name`
+//! would be a duplicate key, and a collector keeps an arbitrary one.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// A line of the `log` crate comes as an event whose real target is one of four extra fields.
+/// A line of the `log` crate is an event whose real target is in one of four extra fields.
 fn without_log_crate_fields(line: &mut Map<String, Value>) {
     if let Some(target) = line.remove("log.target") {
         line.insert("target".to_owned(), target);

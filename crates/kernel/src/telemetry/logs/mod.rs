@@ -1,10 +1,10 @@
-//! Log lines: text for a person, JSON for a collector.
+//! Log lines: text for people, JSON for collectors.
 //!
-//! A line that belongs to a reconcile carries the object's namespace, name and generation, the controller, and an id
-//! that all lines of this one reconcile share; they come from [`reconcile_span`].
+//! A line of a reconcile contains the object's namespace, name and generation, the controller, and an id that all lines
+//! of this reconcile share; [`reconcile_span`] adds them.
 //!
-//! Our own types cannot print a secret. Two libraries can, at levels that a person turns on while searching for
-//! something else, so `TALKATIVE` holds them down whatever the filter says.
+//! Our own types cannot print a secret. Some libraries can, at levels that a person may enable for another reason, so
+//! `TALKATIVE` limits their levels in every filter.
 
 mod json;
 
@@ -24,28 +24,28 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-/// What is logged unless the user says otherwise. A request that failed becomes the problem of an object, which is
-/// logged with its reason; the client's own line about it would be a second one.
+/// The default filter. A failed request becomes the problem of an object, which is logged with its reason; the client's
+/// own line about it would be a duplicate.
 pub const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off";
 
-/// Libraries that print what may hold a secret, and the most that they may say.
+/// Libraries that may print secrets, and their maximum levels.
 const TALKATIVE: [(&str, LevelFilter); 3] = [
-    // An answer that cannot be parsed is printed as a whole: a Secret, too.
+    // A response that cannot be parsed is printed completely, even a Secret.
     ("kube_client::client", LevelFilter::ERROR),
     ("kube_client::client::builder", LevelFilter::TRACE),
     // Statements with their parameters.
     ("tokio_postgres", LevelFilter::WARN),
 ];
 
-/// One more receiver of spans and events, beside the log.
+/// An additional receiver of spans and events, beside the log.
 pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The form of a line.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// For a person.
+    /// Text for people.
     #[default]
     Text,
 }
@@ -71,32 +71,32 @@ impl fmt::Display for Format {
     }
 }
 
-/// Why there is no log.
+/// Why logging could not be started.
 #[derive(Debug, Error)]
 pub enum LogsError {
-    /// The format's name is not known.
+    /// The name of the format is not known.
     #[error("\"{0}\" is not a log format; use json or text")]
     Format(String),
-    /// The filter cannot be read.
+    /// The filter is invalid.
     #[error("\"{filter}\" is not a log filter: {source}; write it like info,stanchion_kernel=debug")]
     Filter {
-        /// As it was given.
+        /// The given filter.
         filter: String,
-        /// What is wrong with it.
+        /// The cause.
         source: tracing_subscriber::filter::ParseError,
     },
-    /// This process has a log already.
+    /// Logging is already started in this process.
     #[error("the log was started twice: {0}")]
     Twice(#[from] tracing_subscriber::util::TryInitError),
 }
 
-/// Starts the log of this process, on standard error: standard output is for what a command was asked for.
+/// Starts logging to standard error: standard output is for the result of a command.
 pub fn init(format: Format, filter: &str, extra: Vec<ExtraLayer>) -> Result<(), LogsError> {
     let colours = io::stderr().is_terminal();
     Ok(subscriber(format, filter, extra, io::stderr, colours)?.try_init()?)
 }
 
-/// The same log, not yet started, with lines that go elsewhere.
+/// The same subscriber, not started yet, with another writer.
 pub fn subscriber<W>(
     format: Format,
     filter: &str,
@@ -132,7 +132,7 @@ where
         .with(talkative))
 }
 
-/// The span of one reconcile. It is an error span so that no filter that lets a line through takes its object away.
+/// The span of one reconcile. It is an error span, so that every filter that allows a line also keeps its object.
 pub fn reconcile_span(
     controller: &'static str,
     namespace: Option<&str>,

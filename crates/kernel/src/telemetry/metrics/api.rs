@@ -1,4 +1,4 @@
-//! The numbers of the Kubernetes client, each attempt counted once.
+//! Metrics of the Kubernetes client. Each attempt is counted once.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl ApiMetrics {
         metrics
     }
 
-    /// Counts one attempt. Without a code there was no answer, which client-go calls `<error>`.
+    /// Counts one attempt. Without a code there was no response, which client-go calls `<error>`.
     pub(crate) fn called(&self, method: &Method, call: &Call, code: Option<StatusCode>, took: Duration) {
         let code = code.map_or_else(|| "<error>".to_owned(), |code| code.as_str().to_owned());
         let verb = call.verb.as_str();

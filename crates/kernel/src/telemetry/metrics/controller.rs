@@ -1,7 +1,7 @@
-//! The numbers of one controller: its queue, its reconciles, their outcomes.
+//! Metrics of one controller: its queue, its reconciles, their results.
 //!
-//! A queued item and a running reconcile are guards. However they end (done, panicked, dropped at shutdown), depth
-//! and active workers come back down, so neither gauge can drift.
+//! A queued item and a running reconcile are guards. However they end (done, panicked, dropped at shutdown), depth and
+//! active workers decrease again, so neither gauge can drift.
 
 use std::{
     sync::Arc,
@@ -12,20 +12,20 @@ use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Hist
 
 use super::families::{ClassLabels, ControllerLabel, Families, OutcomeLabels, QueueLabels, ResultLabels};
 
-/// How a reconcile ended, in controller-runtime's words.
+/// The result of a reconcile, in controller-runtime's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// Nothing is left to do until something changes.
+    /// Nothing to do until something changes.
     Success,
-    /// It asked to run again at once.
+    /// It is requeued at once.
     Requeue,
-    /// It asked to run again after a time.
+    /// It is requeued after a time.
     RequeueAfter,
-    /// It failed and will be tried again.
+    /// It failed and is retried.
     Error,
     /// It failed, and only a changed spec can help.
     Terminal,
-    /// It panicked. Counted as an error too.
+    /// It panicked. Also counted as an error.
     Panic,
 }
 
@@ -58,7 +58,7 @@ struct Series {
     families: Arc<Families>,
 }
 
-/// The numbers of one controller. A clone is a second handle on the same numbers.
+/// Metrics of one controller. Clones share the metrics.
 #[derive(Clone, Debug)]
 pub struct ControllerMetrics(Arc<Series>);
 
@@ -94,7 +94,7 @@ impl ControllerMetrics {
         self.0.controller
     }
 
-    /// Says how many reconciles may run at once.
+    /// Sets the maximum number of concurrent reconciles.
     pub fn set_max_concurrent(&self, limit: usize) {
         self.0
             .max_concurrent
@@ -111,12 +111,12 @@ impl ControllerMetrics {
         }
     }
 
-    /// An object will be tried again because it failed.
+    /// An object is retried because it failed.
     pub fn retried(&self) {
         self.0.retries.inc();
     }
 
-    /// A reconcile begins. Prefer [`Queued::started`] where there is a queue.
+    /// A reconcile begins. Prefer [`Queued::started`] if there is a queue.
     pub fn started(&self) -> Running {
         self.0.active.inc();
         Running {
@@ -125,7 +125,7 @@ impl ControllerMetrics {
         }
     }
 
-    /// Counts the outcome of a reconcile; no class is an outcome without a problem.
+    /// Counts the result of a reconcile; without a class there was no problem.
     pub fn outcome(&self, class: Option<&'static str>, reason: &'static str) {
         let labels = OutcomeLabels {
             controller: self.0.controller,
@@ -135,7 +135,7 @@ impl ControllerMetrics {
         self.0.families.outcomes.get_or_create(&labels).inc();
     }
 
-    /// Moves one object from its last class of problem to its present one; `None` is no problem, or no object.
+    /// Moves one object from its last class of problem to its current one; `None` means no problem, or no object.
     pub fn moved(&self, before: Option<&'static str>, now: Option<&'static str>) {
         if before == now {
             return;
@@ -192,7 +192,7 @@ impl Drop for Queued {
     }
 }
 
-/// A reconcile that runs. Dropped without [`finish`](Self::finish) it was cancelled, and has no result.
+/// A running reconcile. If it is dropped without [`finish`](Self::finish), it was cancelled, and has no result.
 #[derive(Debug)]
 #[must_use = "the reconcile counts as running for as long as this lives"]
 pub struct Running {
@@ -201,7 +201,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// It ended, so.
+    /// The reconcile ended with this result.
     pub fn finish(self, finish: Finish) {
         self.metrics.finished(finish, self.since.elapsed());
     }

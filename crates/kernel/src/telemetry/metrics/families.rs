@@ -1,4 +1,4 @@
-//! The families that all controllers share, under their scraped names.
+//! The metric families that all controllers share, under their exported names.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -143,7 +143,7 @@ impl Families {
     }
 }
 
-/// From a microsecond, an idle queue, to the quarter of an hour that a broken one takes.
+/// From a microsecond, for an idle queue, to a quarter of an hour, for a broken one.
 fn queue_histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-6, 10.0, 10))
 }

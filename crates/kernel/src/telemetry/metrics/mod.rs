@@ -1,11 +1,11 @@
-//! The numbers at `/metrics`.
+//! The metrics at `/metrics`.
 //!
-//! Where controller-runtime or client-go has a name for a number, that name and its labels are used: a dashboard
-//! made for any other operator shows this one. There is no global registry: a test makes its own [`Metrics`] and
-//! reads from it what this one operator did.
+//! If controller-runtime or client-go has a name for a metric, that name and its labels are used: a dashboard for any
+//! other operator works with this one. There is no global registry: a test creates its own [`Metrics`] and reads what
+//! its operator did.
 //!
 //! Labels are bounded by their types. They are `&'static str`, so neither an object's name nor an error's text can
-//! become a label; the one exception, the resource in a request's path, is checked where it is parsed.
+//! become a label; the one exception, the resource in a request's path, is checked by its parser.
 
 mod api;
 mod controller;
@@ -29,7 +29,7 @@ pub use postgres::PostgresMetrics;
 /// The media type of [`Metrics::encode`], as a scraper expects it.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All numbers of one operator. A clone is a second handle on the same numbers.
+/// All metrics of one operator. Clones share the metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
@@ -46,7 +46,7 @@ struct LeaseLabel {
 }
 
 impl Metrics {
-    /// An empty set for the binary of this version.
+    /// An empty set for a binary of this version.
     pub fn new(version: &'static str) -> Self {
         let mut registry = Registry::default();
         registry.register(
@@ -71,60 +71,59 @@ impl Metrics {
         }
     }
 
-    /// The numbers of one controller. Its series exist, at zero, from this call on.
+    /// Metrics of one controller. Its series exist, at zero, from this call on.
     pub fn controller(&self, name: &'static str) -> ControllerMetrics {
         ControllerMetrics::of(&self.controllers, name)
     }
 
-    /// The numbers of the Kubernetes client.
+    /// Metrics of the Kubernetes client.
     pub fn api(&self) -> &ApiMetrics {
         &self.api
     }
 
-    /// Counts the connections of these pools, from now on and at each scrape. Call it once per process.
+    /// Exports the connections of these pools at each scrape. Call it once per process.
     pub fn count_connections(&self, pools: stanchion_postgres::Pools) {
         self.registry()
             .register_collector(Box::new(postgres::PoolCollector(pools)));
     }
 
-    /// The numbers of the statements.
+    /// Metrics of SQL statements.
     pub fn postgres(&self) -> &PostgresMetrics {
         &self.postgres
     }
 
-    /// Says whether this process holds the lease of that name.
+    /// Sets whether this process holds the Lease of that name.
     pub fn set_leader(&self, lease: &'static str, leads: bool) {
         self.leader
             .get_or_create(&LeaseLabel { name: lease })
             .set(i64::from(leads));
     }
 
-    /// Adds families that are a controller's own subject. Call it once per process and family: a name that is
-    /// registered twice is written twice, which a scraper refuses.
+    /// Adds a controller's own metric families. Call it once per process and family: a name that is registered twice is
+    /// exported twice, which a scraper rejects.
     ///
-    /// A counter is registered without `_total`, which is appended when it is written.
+    /// Register a counter without `_total`, which is appended on export.
     pub fn register<T>(&self, families: impl FnOnce(&mut Registry) -> T) -> T {
         families(&mut self.registry())
     }
 
-    /// Says which families an OpenTelemetry collector knows by other names: as [`Metrics::encode`] shows them, and as
-    /// the collector gets them.
+    /// Sets the names for an OpenTelemetry collector of families with other names in [`Metrics::encode`].
     pub fn rename_for_otlp(&self, names: impl IntoIterator<Item = (&'static str, &'static str)>) {
         let mut all = self.otlp_names.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(names);
     }
 
-    /// The name that a collector gets instead of the one at `/metrics`.
+    /// The name for a collector, if it differs from the one at `/metrics`.
     pub fn otlp_name(&self, shown: &str) -> Option<&'static str> {
         let all = self.otlp_names.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(shown).copied()
     }
 
-    /// The exposition, in the format that [`CONTENT_TYPE`] names.
+    /// The exposition, in the format of [`CONTENT_TYPE`].
     pub fn encode(&self) -> String {
         let mut buffer = String::new();
-        // Writing to a String cannot fail; a collector that fails leaves a text without its end mark, which a
-        // scraper refuses as a whole instead of trusting half of it.
+        // Writing to a String cannot fail. If a collector fails, the text has no end mark, and a scraper rejects all of
+        // it instead of using half of it.
         let _ = text::encode(&mut buffer, &self.registry());
         buffer
     }
@@ -134,7 +133,7 @@ impl Metrics {
     }
 }
 
-/// Seconds from a fast answer of an API server to a reconcile that ran into its deadline.
+/// Seconds, from a fast response of an API server to a reconcile that exceeds its deadline.
 fn seconds_histogram() -> Histogram {
     Histogram::new([
         0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,

@@ -1,5 +1,5 @@
-//! The numbers of the database connections. The `postgres` crate knows nothing of Prometheus; it tells an observer
-//! what it did, and how many connections there are when it is asked.
+//! Metrics of the database connections. The `postgres` crate does not know Prometheus; it notifies an observer, and
+//! reports the number of connections on request.
 
 use prometheus_client::{
     collector::Collector,
@@ -14,7 +14,7 @@ struct KindLabel {
     kind: &'static str,
 }
 
-/// Statements, over all databases: the observer to make [`Pools`] with.
+/// Statements, for all databases: the observer for [`Pools`].
 #[derive(Clone, Debug)]
 pub struct PostgresMetrics {
     reads: Counter,
@@ -47,10 +47,10 @@ impl StatementObserver for PostgresMetrics {
     }
 }
 
-/// So many servers that do not answer are named.
+/// Maximum number of unreachable servers that are named.
 const MAX_NAMED: usize = 50;
 
-/// Connections, over all servers, counted at each scrape.
+/// Connections, for all servers, counted at each scrape.
 pub(super) struct PoolCollector(pub(super) Pools);
 
 impl std::fmt::Debug for PoolCollector {

@@ -1,4 +1,4 @@
-//! Memory and CPU of this process, read from `/proc` at each scrape; on a system without it they are absent.
+//! Memory and CPU of this process, read from `/proc` at each scrape; absent on systems without it.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn resident_bytes(status: &str) -> Option<u64> {
 }
 
 fn cpu_seconds(stat: &str) -> Option<f64> {
-    // The second field is the command in parentheses, and may itself hold blanks and parentheses.
+    // The second field is the command in parentheses, which may itself contain spaces and parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u32>);
     let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);

@@ -1,12 +1,12 @@
-//! Where a signal goes: what the flag says, or the usual `OTEL_` variables.
+//! The address of each signal: from the flag, or from the usual `OTEL_` variables.
 
 use http::Uri;
 
 use super::OtlpError;
 
-/// Whether anything is sent at all.
+/// Turns the export off.
 const DISABLED: &str = "OTEL_SDK_DISABLED";
-/// The collector of all signals.
+/// The collector for all signals.
 const ALL: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// A kind of telemetry.
@@ -26,7 +26,7 @@ impl Signal {
         }
     }
 
-    /// The variable with the address of this signal alone, which is used as it is.
+    /// The variable with the address of this signal only, which is used unchanged.
     fn endpoint(self) -> &'static str {
         match self {
             Self::Traces => "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -34,7 +34,7 @@ impl Signal {
         }
     }
 
-    /// The variable that says how the signal is exported: `otlp`, or `none`.
+    /// The variable with the exporter of the signal: `otlp`, or `none`.
     fn exporter(self) -> &'static str {
         match self {
             Self::Traces => "OTEL_TRACES_EXPORTER",
@@ -43,18 +43,18 @@ impl Signal {
     }
 }
 
-/// Where one signal goes.
+/// The address of one signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// To the collector at this address, which has a path for each signal.
+    /// The collector at this address, with a path for each signal.
     Collector(String),
-    /// To exactly this address.
+    /// Exactly this address.
     Exactly(String),
 }
 
 impl Address {
-    /// Where the signal goes, if it goes anywhere: a flag comes before the variables, and the variable of the signal
-    /// before the one of all. An empty variable says nothing.
+    /// The address of the signal, if it is exported: a flag overrides the variables, and the variable of the signal
+    /// overrides the general one. An empty variable counts as unset.
     pub fn of(signal: Signal, flag: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let said = |name: &str| {
             variable(name)
@@ -95,7 +95,7 @@ impl Address {
 }
 
 impl From<&str> for Address {
-    /// The collector's address; that of its traces means the same.
+    /// The collector's address; the address of its traces means the same.
     fn from(endpoint: &str) -> Self {
         Self::Collector(endpoint.to_owned())
     }

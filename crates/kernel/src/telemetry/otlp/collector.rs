@@ -1,4 +1,4 @@
-//! The way to the collector.
+//! The HTTP client for the OpenTelemetry collector.
 
 use std::{
     fmt,
@@ -25,14 +25,14 @@ use tracing::{info, warn};
 
 use super::OtlpError;
 
-/// How long a collector may take for one message, and the last message for the end of the process.
+/// Timeout of one message, and of the last message at the end of the process.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// A collector answers with next to nothing.
+/// A collector's answers are tiny.
 const LARGEST_ANSWER: usize = 64 * 1024;
 
 type Inner = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// The collector, for one signal; it may be used from a thread that is not the runtime's.
+/// The client for one signal; it may be used from a thread outside of the runtime.
 #[derive(Clone)]
 pub(super) struct Collector {
     signal: &'static str,
@@ -42,7 +42,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// To be called on the runtime on which the requests will run.
+    /// To be called on the runtime of the requests.
     pub(super) fn new(signal: &'static str) -> Result<Self, OtlpError> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let connector = HttpsConnectorBuilder::new()
@@ -94,7 +94,7 @@ impl HttpClient for Collector {
             let body = Limited::new(body, LARGEST_ANSWER).collect().await?.to_bytes();
             Ok(Response::from_parts(parts, body))
         };
-        // A timer, like a connection, can only be made on the runtime.
+        // Timers and connections must be created on the runtime.
         let exchange = self
             .runtime
             .spawn(async { tokio::time::timeout(TIMEOUT, exchange).await });
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends as the library does: from a thread that knows nothing of the runtime.
+    /// Sends as the library does: from a thread outside of the runtime.
     async fn send(collector: &Collector, addr: SocketAddr) -> Result<Response<Bytes>, HttpError> {
         let collector = collector.clone();
         let request = Request::post(format!("http://{addr}/v1/traces"))

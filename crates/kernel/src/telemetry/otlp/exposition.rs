@@ -1,12 +1,12 @@
-//! The text of `/metrics`, read back.
+//! Parses the text of `/metrics`.
 //!
-//! The library of the numbers writes them in this form and lets nobody else walk over them. So what a collector gets
-//! is what a scraper gets, and no number has to be counted twice.
+//! The metrics library writes this format and offers no other access to its values. So a collector gets exactly what a
+//! scraper gets, and nothing is counted twice.
 
-/// A family of series.
+/// A metric family.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Family<'a> {
-    /// Without the suffix of its samples.
+    /// The name without the suffix of its samples.
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
     pub(super) help: &'a str,
@@ -17,13 +17,13 @@ pub(super) struct Family<'a> {
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sample<'a> {
-    /// With its suffix: `_total`, `_bucket`, `_sum`, `_count`, `_info`.
+    /// The name with its suffix: `_total`, `_bucket`, `_sum`, `_count`, `_info`.
     pub(super) name: &'a str,
     pub(super) labels: Vec<(&'a str, String)>,
     pub(super) value: &'a str,
 }
 
-/// All families of an exposition. A line that is none is left out.
+/// All families of an exposition. Other lines are skipped.
 pub(super) fn families(text: &str) -> Vec<Family<'_>> {
     let mut families: Vec<Family<'_>> = Vec::new();
     for line in text.lines() {

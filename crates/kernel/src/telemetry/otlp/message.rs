@@ -1,4 +1,4 @@
-//! Families of numbers as the protocol's message.
+//! Converts metric families to OTLP messages.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 
 use super::exposition::{Family, Sample};
 
-/// When the numbers began and when they were read, in nanoseconds of Unix time.
+/// When counting began and when the values were read, in nanoseconds of Unix time.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     pub(super) start: u64,
     pub(super) now: u64,
 }
 
-/// The message. `name_of` knows the names that differ from those at `/metrics`.
+/// The message. `name_of` returns names that differ from those at `/metrics`.
 pub(super) fn message(
     families: &[Family<'_>],
     name_of: impl Fn(&str) -> Option<&'static str>,
@@ -60,7 +60,7 @@ pub(super) fn message(
     }
 }
 
-/// The protocol abbreviates them.
+/// The protocol abbreviates units.
 fn unit(word: &str) -> &str {
     match word {
         "seconds" => "s",
@@ -101,7 +101,7 @@ fn point(sample: &Sample<'_>, span: Span) -> NumberDataPoint {
     }
 }
 
-/// One point for each set of labels. `/metrics` counts upwards over the buckets, the protocol counts in each.
+/// One point for each set of labels. The buckets of `/metrics` are cumulative, those of the protocol are not.
 fn distributions(samples: &[Sample<'_>], span: Span) -> Vec<HistogramDataPoint> {
     let mut points: BTreeMap<Vec<(&str, String)>, HistogramDataPoint> = BTreeMap::new();
     for sample in samples {

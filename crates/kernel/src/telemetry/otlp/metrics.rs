@@ -1,4 +1,4 @@
-//! The numbers at an interval, and once more at the end.
+//! Exports the metrics at an interval, and once more at the end.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,10 +22,10 @@ use crate::telemetry::Metrics;
 const INTERVAL: &str = "OTEL_METRIC_EXPORT_INTERVAL";
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 const EXPORTER: &str = "OTEL_METRICS_EXPORTER";
-/// Those of all signals first: the more special ones win.
+/// The general variable first: the specific one overrides it.
 const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"];
 
-/// Sends all numbers of one operator to a collector.
+/// Exports all metrics of one operator to a collector.
 #[derive(Debug)]
 pub struct Export {
     metrics: Metrics,
@@ -36,7 +36,7 @@ pub struct Export {
     start: u64,
 }
 
-/// What the usual `OTEL_` variables say.
+/// Settings from the usual `OTEL_` variables.
 #[derive(Debug)]
 struct Settings {
     every: Duration,
@@ -44,8 +44,8 @@ struct Settings {
 }
 
 impl Export {
-    /// Prepares it; `None` where `OTEL_METRICS_EXPORTER` is `none`. To be called on a Tokio runtime, on which the
-    /// requests will run.
+    /// Prepares the export; `None` if `OTEL_METRICS_EXPORTER` is `none`. To be called on the Tokio runtime of the
+    /// requests.
     pub fn new(
         metrics: Metrics,
         address: impl Into<Address>,
@@ -65,7 +65,7 @@ impl Export {
         }))
     }
 
-    /// Sends until shutdown, and then a last time.
+    /// Exports until shutdown, and then a last time.
     pub async fn run(self, shutdown: CancellationToken) {
         let every = self.settings.every;
         let mut ticks = interval_at(Instant::now() + every, every);
@@ -91,7 +91,7 @@ impl Export {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.settings.headers.clone();
-        // A failure is logged there; the next message says everything that this one would have said.
+        // The collector logs a failure; the next message contains all values again.
         let _ = self.collector.send_bytes(request).await;
     }
 }
@@ -116,7 +116,7 @@ fn described(version: &'static str) -> Resource {
     }
 }
 
-/// `None` when nothing is to be sent.
+/// `None` if nothing is to be exported.
 fn settings(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Settings>, OtlpError> {
     if variable(EXPORTER).as_deref() == Some("none") {
         return Ok(None);
@@ -151,7 +151,7 @@ fn settings(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Settings
     Ok(Some(Settings { every, headers }))
 }
 
-/// A header, which often is a credential: it is marked so that nothing prints it.
+/// A header, which often is a credential: it is marked as sensitive so that nothing prints it.
 fn header(pair: &str) -> Option<(HeaderName, HeaderValue)> {
     let (key, value) = pair.split_once('=')?;
     let value = percent_decode_str(value.trim()).decode_utf8().ok()?;

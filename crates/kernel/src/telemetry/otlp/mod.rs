@@ -1,19 +1,19 @@
-//! Traces and numbers to an OpenTelemetry collector: OTLP over HTTP, protobuf.
+//! Exports traces and metrics to an OpenTelemetry collector: OTLP over HTTP, protobuf.
 //!
-//! Built only with the feature `otlp`. It speaks through the HTTP and TLS stack that the Kubernetes client brings
-//! anyway (hyper, rustls, aws-lc), so the feature adds the protocol's types and no second HTTP client.
+//! Built only with the feature `otlp`. It uses the HTTP and TLS stack of the Kubernetes client (hyper, rustls, aws-lc),
+//! so the feature adds the protocol's types and no second HTTP client.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `address` | where each signal goes |
-//! | `traces` | spans, in batches from a thread of the library's own |
-//! | `metrics` | everything that `/metrics` shows, at an interval and once more at the end |
-//! | `exposition` | the text of `/metrics`, read back |
-//! | `message` | the same as the protocol's message |
-//! | `collector` | the way to the collector |
+//! | `address` | the address of each signal |
+//! | `traces` | spans, in batches from a thread of the library |
+//! | `metrics` | everything at `/metrics`, at an interval and once more at the end |
+//! | `exposition` | parses the text of `/metrics` |
+//! | `message` | converts it to OTLP messages |
+//! | `collector` | the HTTP client |
 //!
-//! A collector that is slow or away costs nothing but what it would have been told, and is logged once when it goes
-//! and once when it is back.
+//! If a collector is slow or down, only its data is lost, and the failure is logged once when it begins and once when
+//! it ends.
 
 mod address;
 mod collector;
@@ -31,34 +31,34 @@ pub use address::{Address, Signal};
 pub use metrics::Export;
 pub use traces::{Traces, layer};
 
-/// Why nothing is sent.
+/// Why the export could not be started.
 #[derive(Debug, Error)]
 pub enum OtlpError {
-    /// The address is not one.
+    /// The address is invalid.
     #[error("\"{endpoint}\" is not the address of a collector; write it like http://collector:4318")]
     Endpoint {
-        /// As it was given.
+        /// The given address.
         endpoint: String,
     },
     /// The system's certificates cannot be read.
     #[error("cannot read the system's certificates for the collector: {0}")]
     Certificates(#[source] std::io::Error),
-    /// The library refuses its settings, which may come from `OTEL_` variables.
+    /// The library rejects its settings, which may come from `OTEL_` variables.
     #[error("cannot set up the export of traces: {0}; check the OTEL_ variables")]
     Exporter(#[from] ExporterBuildError),
-    /// A variable says what cannot be.
+    /// A variable has an invalid value.
     #[error("{name} is \"{value}\"; {rule}")]
     Variable {
         /// Its name.
         name: &'static str,
-        /// What it says; `[hidden]` where that may be a secret.
+        /// The value; `[hidden]` if it may be a secret.
         value: String,
-        /// What it may say.
+        /// The allowed values.
         rule: &'static str,
     },
 }
 
-/// Who speaks. More is added from `OTEL_RESOURCE_ATTRIBUTES`.
+/// The resource attributes. `OTEL_RESOURCE_ATTRIBUTES` adds more.
 fn resource(version: &'static str) -> Resource {
     Resource::builder()
         .with_service_name("stanchion")

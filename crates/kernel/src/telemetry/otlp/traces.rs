@@ -1,6 +1,6 @@
-//! Spans as traces.
+//! Exports spans as traces.
 //!
-//! They leave in batches from a thread of the library's own.
+//! A thread of the library sends them in batches.
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
@@ -12,14 +12,14 @@ use super::collector::{Collector, TIMEOUT};
 use super::{Address, OtlpError, Signal, resource};
 use crate::telemetry::logs::ExtraLayer;
 
-/// Sends what is left when the process ends.
+/// Sends the remaining spans when the process ends.
 #[derive(Debug)]
 pub struct Traces {
     provider: SdkTracerProvider,
 }
 
 impl Traces {
-    /// Sends the spans that wait, for a few seconds at most.
+    /// Sends the waiting spans, for a few seconds at most.
     pub async fn shutdown(self) {
         // It blocks until the last batch is sent, and that batch is sent on this runtime.
         let sent = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(TIMEOUT)).await;
@@ -29,8 +29,8 @@ impl Traces {
     }
 }
 
-/// The layer that turns spans into traces, and the handle that sends the last of them. To be called on a Tokio
-/// runtime, on which the requests will run.
+/// The layer that turns spans into traces, and the handle that sends the last of them. To be called on the Tokio
+/// runtime of the requests.
 ///
 /// Sampling, headers and resource attributes come from the usual `OTEL_` variables.
 pub fn layer(address: impl Into<Address>, version: &'static str) -> Result<(ExtraLayer, Traces), OtlpError> {
@@ -44,7 +44,7 @@ pub fn layer(address: impl Into<Address>, version: &'static str) -> Result<(Extr
         .with_resource(resource(version))
         .build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("stanchion"));
-    // Our own spans, and the client's requests as their children; not the spans of sending spans.
+    // Our own spans, and the client's requests as their children; not the spans of the export itself.
     let ours = Targets::new()
         .with_default(LevelFilter::INFO)
         .with_target("kube_client::client::builder", LevelFilter::DEBUG)

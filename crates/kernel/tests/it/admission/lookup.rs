@@ -1,4 +1,4 @@
-//! What a rule may look at: only what the author of the request could read.
+//! Reads of other objects in a webhook: only what the author of the request may read.
 
 use std::sync::Arc;
 

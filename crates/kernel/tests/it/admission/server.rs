@@ -1,4 +1,4 @@
-//! What the server does with requests that no API server would send, and with rules that fail.
+//! Requests that no API server would send, and rules that fail.
 
 use std::{
     path::Path,
@@ -283,8 +283,8 @@ async fn shutdown_waits_for_the_requests_that_run() {
     served.task.await.unwrap();
 }
 
-/// Attacks a17 to a19: somebody on the network without a credential. The API server does not log in to webhooks, but it
-/// alone knows where they are.
+/// Attacks a17 to a19: a client on the network without a credential. The API server does not authenticate to webhooks,
+/// but only it knows their paths.
 #[tokio::test]
 async fn who_does_not_know_the_path_is_not_listened_to() {
     let served = serve(refusing().behind("v1.only-the-api-server")).await;
@@ -307,7 +307,7 @@ async fn who_does_not_know_the_path_is_not_listened_to() {
     assert!(String::from_utf8_lossy(&body).contains("must not be me"));
 }
 
-/// Attack a19: many large bodies at once. What is read of them at any moment is bounded, and all are answered.
+/// Attack a19: many large bodies at once. The parsed part is always bounded, and all are answered.
 #[tokio::test]
 async fn many_large_bodies_are_read_a_few_at_a_time() {
     let served = Arc::new(serve(refusing()).await);

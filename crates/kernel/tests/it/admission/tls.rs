@@ -1,4 +1,4 @@
-//! A TLS client that sees which certificate it is shown.
+//! A TLS client that shows which certificate the server presents.
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! When an object that failed is looked at again.
+//! Retries of failed objects.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn it_grows_and_our_own_status_writes_do_not_reset_it() {
     server.widget("one", sized(1));
     server.world.fails("one", Some(Class::Transient));
     let _operator = start(&server, Settings::default());
-    // The first failure writes a status and a finalizer, whose echoes are heard before the second.
+    // The first failure writes a status and a finalizer, whose events come before the second.
     assert_eq!(pauses(&server, 1, 7).await, [1, 2, 4, 8, 16, 30, 30]);
     assert_eq!(server.calls(&Method::PATCH, "/widgets/one/status"), 1);
     let retries = server
@@ -89,8 +89,7 @@ async fn each_class_is_looked_at_again_when_its_row_says() {
     assert_eq!(server.world.passes("one"), 1);
 }
 
-/// A problem that is never retried, and a status that could not say so: without another try nobody would
-/// ever learn of it.
+/// A problem that is never retried, and a status that could not be written: without a retry it would never be reported.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_could_not_be_written_is_tried_again_whatever_the_class() {
     let server = Server::default();
@@ -108,7 +107,7 @@ async fn a_status_that_could_not_be_written_is_tried_again_whatever_the_class() 
     assert_eq!(asked(), before, "once it is shown, nothing is left to try");
 }
 
-/// The API server gives up a status patch with 409 where too many others write: the object is there still.
+/// The API server returns 409 for a status patch if too many others write: the object still exists.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_lost_a_race_is_tried_again() {
     let server = Server::default();

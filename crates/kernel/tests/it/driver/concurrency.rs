@@ -17,7 +17,7 @@ async fn at_most_as_many_as_allowed_run_and_none_twice() {
     }
     let _operator = start(&server, Settings::default());
     server.until("w0", |_| server.world.concurrency().0 == 8).await;
-    // Everything changes, again and again, while eight hang and the others wait.
+    // Everything changes repeatedly while eight hang and the others wait.
     for size in 2..10 {
         for name in &names {
             server.resize(name, size);
@@ -30,7 +30,7 @@ async fn at_most_as_many_as_allowed_run_and_none_twice() {
     assert_eq!(server.world.concurrency(), (8, 0));
     for name in &names {
         assert_eq!(server.world.thing(name).unwrap().size, 9);
-        // Eight of them ran before the changes; the rest waited, and waited once.
+        // Eight of them ran before the changes; the rest waited, each once in the queue.
         assert!(
             server.world.passes(name) <= 2,
             "{name}: {}",

@@ -1,4 +1,4 @@
-//! Trap 4: kube's client has no deadline, and repeats a POST or PATCH for minutes.
+//! Trap 4: kube's client has no timeout, and repeats a POST or PATCH for minutes.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn a_write_is_never_repeated_within_a_pass() {
         );
         server.until_passes("one", passes + 4).await;
         let calls = server.calls(&Method::PATCH, "/configmaps/one") - calls;
-        // The fourth pass has begun, and may have come to its write or not.
+        // The fourth pass has begun, and may have reached its write or not.
         assert!((3..=4).contains(&calls), "{code}: {calls} writes in 4 passes");
     }
 }

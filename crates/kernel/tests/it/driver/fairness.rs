@@ -1,4 +1,4 @@
-//! One namespace's objects never hold up another's.
+//! One namespace's objects never delay another's.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn sixty_silent_objects_of_one_namespace_delay_no_other() {
     server
         .until("evil/e0", |_| server.world.concurrency().0 == 8)
         .await;
-    // Long enough for their passes to have ended and begun again.
+    // Enough for their passes to end and begin again.
     sleep(Settings::default().deadline * 3).await;
 
     server.widget("bank/one", sized(1));
@@ -41,7 +41,7 @@ async fn sixty_silent_objects_of_one_namespace_delay_no_other() {
     );
 }
 
-/// Attack a25: objects that want to be looked at all the time.
+/// Attack a25: objects that request passes all the time.
 #[tokio::test(start_paused = true)]
 async fn objects_that_are_changed_all_the_time_delay_no_other() {
     let server = Server::default();
@@ -67,7 +67,7 @@ async fn objects_that_are_changed_all_the_time_delay_no_other() {
 async fn a_dead_server_leaves_room_for_the_others_of_its_namespace() {
     let server = Server::default();
     for number in 0..20 {
-        // The toy's lane is what its name says before the dot.
+        // The toy's lane is the part of its name before the dot.
         let name = format!("shop/dead.{number}");
         server.widget(&name, sized(1));
         server.world.hold(&format!("dead.{number}"));
@@ -83,7 +83,7 @@ async fn a_dead_server_leaves_room_for_the_others_of_its_namespace() {
     assert_eq!(server.world.concurrency().0, 5);
 }
 
-/// What a spec asks for is bounded by what the operator allows.
+/// The operator's settings limit what a spec asks for.
 #[tokio::test(start_paused = true)]
 async fn an_interval_has_a_minimum() {
     let server = Server::default();
@@ -102,7 +102,7 @@ async fn an_interval_has_a_minimum() {
     assert!((5..=10).contains(&passes), "{passes}");
 }
 
-/// The longest interval that a manifest could ever hold ends no pass in a panic.
+/// The longest interval that a manifest could contain does not panic.
 #[tokio::test(start_paused = true)]
 async fn no_interval_is_too_long() {
     let server = Server::default();

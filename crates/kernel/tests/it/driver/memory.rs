@@ -1,4 +1,4 @@
-//! What the driver remembers between two passes, and for how long.
+//! What the driver keeps between two passes, and for how long.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn widget(uid: &str, generation: i64, version: u64) -> Widget {
     widget
 }
 
-/// The version that a pass would see, with this one in the cache.
+/// The version that a pass would get, with this one in the cache.
 fn newest(memory: &Memory<Widget>, cached: &Widget) -> String {
     let newest = memory.newest(&key(&cached.metadata), || Some(Arc::new(cached.clone())));
     newest.unwrap().metadata.resource_version.clone().unwrap()
@@ -51,7 +51,7 @@ fn a_watch_that_was_faster_than_the_answer_leaves_nothing_to_keep() {
     assert_eq!(newest(&memory, &widget("a", 1, 5)), "5");
 }
 
-/// The cache is newer by the time it is asked, because what is forgotten here is there.
+/// The cache is newer when it is read, because it contains what is dropped here.
 #[test]
 fn the_cache_is_asked_after_our_own_write() {
     let memory = Memory::default();

@@ -1,5 +1,5 @@
-//! The driver on an API server in memory, under a paused clock: an operator's hours take milliseconds, and
-//! when it looked again can be asserted on exactly.
+//! The driver on an in-memory API server with a paused clock: an operator's hours take milliseconds, and tests can
+//! check requeue times exactly.
 
 mod backoff;
 mod concurrency;
@@ -21,7 +21,7 @@ use crate::telemetry::scrape::Scrape;
 use crate::toy::server::Server;
 use crate::toy::{Widget, WidgetSpec};
 
-/// Longer than anything here takes by this clock, which does not cost any time.
+/// Longer than anything here takes by this clock, which costs no real time.
 const LONG: Duration = Duration::from_mins(20);
 
 /// An operator that runs until it is dropped.
@@ -47,7 +47,7 @@ fn sized(size: u32) -> WidgetSpec {
 }
 
 impl Server {
-    /// Waits until a widget is as it should be, and says how long that took.
+    /// Waits until a widget satisfies a condition, and returns how long that took.
     async fn until(&self, name: &str, condition: impl Fn(&Widget) -> bool) -> Duration {
         let start = Instant::now();
         let met = async {
@@ -61,7 +61,7 @@ impl Server {
         start.elapsed()
     }
 
-    /// Waits until this many passes have begun, and says when, from the start of the wait.
+    /// Waits until this many passes have begun, and returns when, from the start of the wait.
     async fn until_passes(&self, name: &str, passes: usize) -> Duration {
         self.until(name, |_| self.world.passes(name) >= passes).await
     }

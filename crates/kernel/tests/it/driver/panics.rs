@@ -35,7 +35,7 @@ async fn a_panic_is_one_objects_problem_and_the_others_go_on() {
                 .is_some_and(|it| it.reason == "Panicked")
         };
         server.until(&name, stuck).await;
-        // The panic's text may quote anything: it is in the log, and nowhere else.
+        // The panic's text may contain anything: it is in the log, and nowhere else.
         let message = &server
             .get(&name)
             .condition("Reconciling")
@@ -47,7 +47,7 @@ async fn a_panic_is_one_objects_problem_and_the_others_go_on() {
             format!("the operator failed in {name}; its log says more")
         );
     }
-    // An object that panics for ever does not take the place of another.
+    // An object that always panics does not block another.
     sleep(LONG).await;
     server.resize("healthy", 2);
     server.until("healthy", Widget::is_ready).await;

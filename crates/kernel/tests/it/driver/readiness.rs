@@ -1,4 +1,4 @@
-//! What `/readyz` is told of the watches.
+//! The state of the watches in `/readyz`.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ async fn a_list_that_fails_is_named_until_it_succeeds() {
     timeout(LONG, operator.synced.wait()).await.unwrap();
 }
 
-/// kube resumes a watch that broke without a new list, and says nothing when it has. Nobody may be not ready
-/// for ever because a connection broke once.
+/// kube resumes a broken watch without a new list, and does not report it. An operator must not stay not ready because
+/// a connection broke once.
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_broke_once_is_ready_again() {
     let server = Server::default();
@@ -53,7 +53,7 @@ async fn a_watch_that_broke_once_is_ready_again() {
     assert_eq!(operator.synced.missing(), []);
 }
 
-/// A watch that cannot be opened any more is not forgotten, however long that lasts.
+/// A watch that cannot be opened any more stays listed, however long that lasts.
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stays_broken_stays_named() {
     let server = Server::default();

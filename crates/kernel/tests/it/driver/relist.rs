@@ -1,4 +1,4 @@
-//! What happened while no watch ran is followed once the list is complete, and not by what was known before.
+//! Changes that happened while no watch ran take effect once the list is complete.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::{sized, start};
 use crate::toy::server::Server;
 use crate::toy::{FINALIZER, Thing};
 
-/// The cache changes when a list ends. A pass that an object's place in the list wakes earlier reads the old object,
-/// or none, and nothing wakes it again.
+/// The cache changes when a list ends. A pass that starts earlier reads the old object, or none, and nothing wakes it
+/// again.
 #[tokio::test(start_paused = true)]
 async fn changes_that_arrive_by_a_new_list_are_followed() {
     let server = Server::default();
@@ -33,7 +33,7 @@ async fn changes_that_arrive_by_a_new_list_are_followed() {
     });
     server.widget("made", sized(3));
     server.remove("gone");
-    // The first page was told, and whatever it wakes has run.
+    // The first page was sent, and every pass that it causes has run.
     server
         .until("edited", |_| server.calls(&Method::GET, "/widgets") >= lists + 2)
         .await;
@@ -58,7 +58,7 @@ async fn changes_that_arrive_by_a_new_list_are_followed() {
     assert_eq!(server.world.thing("leaving"), None);
     assert_eq!(server.world.thing("made").map(|thing: Thing| thing.size), Some(3));
 
-    // What is gone is no longer counted, and one of the same name is a new object.
+    // A deleted object is no longer counted, and one with the same name is a new object.
     server.widget("gone", sized(7));
     server
         .until("gone", |widget| {

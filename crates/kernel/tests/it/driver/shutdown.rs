@@ -1,4 +1,4 @@
-//! The end of an operator: what runs is finished, and nothing else is begun.
+//! The end of an operator: running passes finish, and no others begin.
 
 use stanchion_kernel::driver::Settings;
 use tokio::time::{sleep, timeout};

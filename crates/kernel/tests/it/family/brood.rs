@@ -16,7 +16,7 @@ use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::toy::{Widget, WidgetStatus};
 
-/// The controller, which takes over what nobody controls or does not.
+/// The controller, with or without adoption of objects without a controller.
 pub(crate) struct Brood(pub(crate) Takeover);
 
 pub(crate) struct Target {
@@ -39,7 +39,7 @@ fn find<'a, Kept>(children: &'a [Child<Kept>], name: &str) -> Option<&'a Child<K
     children.iter().find(|child| child.name == name)
 }
 
-/// With a quantity that the API server writes in another way, and a port whose key it completes.
+/// With a quantity that the API server writes in another form, and a port whose key it completes.
 fn deployment(name: &str) -> Value {
     let labels = json!({ "app": name });
     let container = json!({

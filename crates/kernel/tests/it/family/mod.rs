@@ -1,5 +1,5 @@
-//! Children in numbers: made with one call each, never read, mended when they are changed, and told of when
-//! something happened to them that matters.
+//! The cache of children: created with one call each, never read, repaired when they are changed, and reported to their
+//! owner when something relevant happens to them.
 
 mod brood;
 
@@ -60,7 +60,7 @@ async fn a_restart_reads_and_writes_nothing() {
     drop(settled(&bed, 3).await);
     let operator = start(&bed, Takeover::Refuse).await;
     operator.synced.wait().await;
-    // It has had its first pass when it has reacted to a change that came after it.
+    // It has had its first pass when it has reacted to a later change.
     bed.respec("one", json!({ "size": 4 })).await;
     operator
         .wait()
@@ -70,7 +70,7 @@ async fn a_restart_reads_and_writes_nothing() {
     assert_eq!(calls_for_children(&operator), ["PATCH one-3"]);
 }
 
-/// Each is a way in which somebody can change a field of ours.
+/// Each is a way to change a field of ours.
 #[tokio::test]
 async fn whatever_is_done_to_a_child_is_mended() {
     let bed = Bed::new("family").await;
@@ -126,7 +126,7 @@ async fn what_others_add_is_left_alone_and_wakes_nobody() {
     bed.merge::<ConfigMap>("one-0", theirs).await;
     bed.merge::<Deployment>("one", json!({ "metadata": { "labels": { "theirs": "kept" } } }))
         .await;
-    // The watches are in order: who has mended a later change has heard of these.
+    // The watches are ordered: an operator that has repaired a later change has received these.
     bed.merge::<ConfigMap>("one-0", json!({ "data": { "of": "another" } }))
         .await;
     let is_mended = |map: &ConfigMap| map.data.as_ref().unwrap()["of"] == "one";
@@ -145,7 +145,7 @@ async fn what_others_add_is_left_alone_and_wakes_nobody() {
     );
 }
 
-/// A `ConfigMap` of somebody's, under the name that a child shall have.
+/// Another owner's `ConfigMap` with the name of a child.
 async fn foreign(bed: &Bed) -> ConfigMap {
     let map = json!({ "metadata": { "name": "one-0" }, "data": { "theirs": "precious" } });
     let map: ConfigMap = serde_json::from_value(map).unwrap();

@@ -1,4 +1,4 @@
-//! The same protocol with a real API server, and with no more rights than the elector declares.
+//! The same protocol with a real API server, with only the permissions that the elector declares.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;

@@ -1,4 +1,4 @@
-//! The write fence: what still leaves the process once the lease is lost.
+//! The write fence: requests that still leave the process after the Lease is lost.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! The least of an API server: one Lease with a resourceVersion, reached over links that can be cut.
+//! A minimal API server: one Lease with a resourceVersion, over links that can be cut.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ struct State {
     conflicts: usize,
 }
 
-/// One client's way to the store.
+/// One client's link to the store.
 #[derive(Clone)]
 pub(crate) struct Link {
     store: Store,
@@ -52,7 +52,7 @@ impl Store {
         self.0.lock().unwrap().conflicts
     }
 
-    /// A replica that held the lease and is no more.
+    /// A replica that held the Lease and is gone.
     pub(crate) fn hold(&self, holder: &str, renewed: &str) {
         let lease = json!({
             "metadata": { "name": "stanchion", "namespace": "default" },
@@ -61,7 +61,7 @@ impl Store {
         self.0.lock().unwrap().put(serde_json::from_value(lease).unwrap());
     }
 
-    /// What a person does with `kubectl label`.
+    /// As a person does it with `kubectl label`.
     pub(crate) fn touch(&self) {
         let mut state = self.0.lock().unwrap();
         let lease = state.lease.clone().unwrap();
@@ -143,7 +143,7 @@ impl Link {
     }
 }
 
-/// A server that takes anything and notes the method.
+/// A server that accepts everything and records the method.
 pub(crate) fn echo(sent: Arc<Mutex<Vec<String>>>) -> ApiService {
     tower::service_fn(move |request: Request<Body>| {
         sent.lock().unwrap().push(request.method().to_string());

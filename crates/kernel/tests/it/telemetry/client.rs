@@ -1,4 +1,4 @@
-//! The client against an API server that misbehaves, with time that passes only when everything waits.
+//! The client against a misbehaving API server, with paused time.
 
 use std::{
     sync::{
@@ -49,7 +49,7 @@ fn empty_list() -> ApiResponse {
     )
 }
 
-/// A server that gives these answers in turn, the last one for ever, and counts what it was asked.
+/// A server that returns these answers in turn, then the last one forever, and counts the requests.
 fn server<F, Fut>(respond: F) -> (ApiService, Arc<AtomicUsize>)
 where
     F: Fn(usize, Request<Body>) -> Fut + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Metrics are read by who may, as the cluster sees it.
+//! Access control for metrics, as the cluster decides it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use stanchion_testkit::cluster::{Cluster, Grant, path_rule};
 use stanchion_testkit::wait;
 use tower::ServiceExt as _;
 
-/// A busy API server takes a while to know of a right.
+/// A busy API server takes a while to honour a permission.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn ask(router: &axum::Router, path: &str, authorization: &str) -> StatusCode {
@@ -40,12 +40,12 @@ async fn metrics_are_for_those_who_may_get_them() {
     let is_let_in = async || ask(&router, "/metrics", &scraper).await == StatusCode::OK;
     wait::eventually(PATIENCE, "the scraper to be let in", is_let_in).await;
 
-    // Believed for a while: a scraper that comes again costs no question.
+    // Cached for a while: a scraper that comes again costs no request.
     let audit = cluster.audit();
     assert!(is_let_in().await);
     let asked = audit.requests().await;
     let asked = asked.filter(|request| request.resource == "tokenreviews");
     assert_eq!(asked.count(), 0);
-    // What is not there is not there, whoever asks.
+    // A missing path is missing for everyone.
     assert_eq!(ask(&router, "/other", "").await, StatusCode::NOT_FOUND);
 }

@@ -1,4 +1,4 @@
-//! The probes and the scrape, over HTTP.
+//! Health checks and metrics over HTTP.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Log lines, read back from where they were written.
+//! Log lines, read from their destination.
 
 use std::{
     io,

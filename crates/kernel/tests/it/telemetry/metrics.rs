@@ -1,4 +1,4 @@
-//! The names at `/metrics` are an interface: dashboards and alerts are written against them.
+//! The names at `/metrics` are an interface: dashboards and alerts depend on them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the operator says about itself, read the way a scraper, a probe or a log collector reads it.
+//! Observability, tested as a scraper, a health check or a log collector sees it.
 
 mod client;
 mod guard;

@@ -1,4 +1,4 @@
-//! Spans and numbers arrive at a collector.
+//! Spans and metrics arrive at a collector.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ async fn a_collector_that_is_away_does_not_hold_the_process() {
     timeout(Duration::from_mins(1), traces.shutdown()).await.unwrap();
 }
 
-/// Sends the numbers once, as at the end of a process.
+/// Exports the metrics once, as at the end of a process.
 async fn send(metrics: &Metrics, endpoint: &str) {
     let export = otlp::Export::new(metrics.clone(), endpoint, "1.2.3").unwrap();
     let ended = CancellationToken::new();

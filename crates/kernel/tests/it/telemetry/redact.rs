@@ -1,4 +1,4 @@
-//! The key of the fingerprints, against an API server of three answers.
+//! The key of the fingerprints, against an API server with three answers.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Reads an exposition as strictly as a scraper does.
+//! Parses an exposition as strictly as a scraper does.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ pub(crate) struct Scrape {
 }
 
 impl Scrape {
-    /// Panics where a scraper would refuse: no end mark, a family or a series twice, a value that is no number, a
-    /// sample outside its family.
+    /// Panics where a scraper would reject it: no end mark, a duplicate family or series, a value that is not a number,
+    /// a sample outside of its family.
     pub(crate) fn parse(text: &str) -> Self {
         let body = text
             .strip_suffix("# EOF\n")
@@ -41,7 +41,7 @@ impl Scrape {
         Self { series, kinds }
     }
 
-    /// The whole number of this series, labels in the order in which they are written.
+    /// The integer value of this series, labels in the order of the output.
     pub(crate) fn count(&self, series: &str) -> u64 {
         self.text(series)
             .parse()

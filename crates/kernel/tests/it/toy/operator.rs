@@ -25,13 +25,13 @@ use tracing::instrument::WithSubscriber as _;
 use super::{Thing, Toy, Widget, WidgetSpec, World, crd};
 use crate::telemetry::scrape::Scrape;
 
-/// How long anything may take that should happen at once.
+/// Deadline for everything that should happen at once.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// The widget and the Secret that show that everything before them was heard.
+/// The widget and the Secret whose events show that all earlier ones were received.
 const FENCE: &str = "fence";
 
-/// As in production, except that transient problems are over sooner.
+/// As in production, except that transient problems are retried sooner.
 pub(crate) fn settings() -> Settings {
     Settings {
         backoff: Backoff {
@@ -42,7 +42,7 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-/// What an operator with this client shares.
+/// The environment of an operator with this client.
 pub(crate) fn environment(client: Client, metrics: &Metrics, settings: Settings) -> Environment {
     Environment {
         client,
@@ -91,7 +91,7 @@ impl Bed {
         self.merge(name, json!({ "spec": fields })).await
     }
 
-    /// Merges a patch into an object, as somebody else.
+    /// Merges a patch into an object, as another client.
     pub(crate) async fn merge<K>(&self, name: &str, patch: serde_json::Value) -> K
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
@@ -128,7 +128,7 @@ impl Bed {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The events about this widget, oldest first: reason, note, and how often it was told.
+    /// The events about this widget, oldest first: reason, note, and count.
     pub(crate) async fn events(&self, name: &str) -> Vec<(String, String, i32)> {
         let listed = self.api::<Event>().list(&ListParams::default()).await.unwrap();
         let mut events = listed.items;
@@ -202,21 +202,21 @@ impl Bed {
             .await
     }
 
-    /// Waits until the widget is ready and the operator has nothing left to do about anything.
+    /// Waits until the widget is ready and the operator is idle.
     pub(crate) async fn settled(&self, operator: &Running, name: &str) -> Widget {
         self.until(operator, name, Widget::is_ready).await;
         self.flush(operator).await;
         self.api::<Widget>().get(name).await.unwrap()
     }
 
-    /// Waits until the operator has heard and done everything that was there for it when this was called.
+    /// Waits until the operator has received and processed everything from before this call.
     pub(crate) async fn flush(&self, operator: &Running) {
         self.heard(operator).await;
         operator.idle().await;
     }
 
-    /// Waits until the operator has heard everything that was there for it when this was called. Each of its
-    /// three watches is in order: who has reacted to something newer has heard everything before it.
+    /// Waits until the operator has received everything from before this call. Each of its three watches is ordered: an
+    /// operator that has reacted to something newer has received everything before it.
     pub(crate) async fn heard(&self, operator: &Running) {
         let expect = async |what: &str, condition: &(dyn Fn() -> bool + Sync)| {
             operator.wait().eventually(what, async || condition()).await;
@@ -260,7 +260,7 @@ impl Bed {
     }
 }
 
-/// An operator that runs until this is dropped, which is as good as SIGKILL.
+/// An operator that runs until this is dropped, which equals SIGKILL.
 pub(crate) struct Running {
     pub(crate) faults: Faults,
     pub(crate) metrics: Metrics,
@@ -277,12 +277,12 @@ impl Running {
         wait::within(DEADLINE).showing(&self.log)
     }
 
-    /// Waits for the end of what was told to shut down.
+    /// Waits for the end of an operator that is shutting down.
     pub(crate) async fn ended(self) {
         self.task.await.unwrap();
     }
 
-    /// All writes so far but those about the fence: method, resource, name, subresource.
+    /// All writes so far except those about the fence: method, resource, name, subresource.
     pub(crate) fn writes(&self) -> Vec<String> {
         let shown = |call: &Call| {
             let target = &call.target;
@@ -303,12 +303,12 @@ impl Running {
         others.map(shown).collect()
     }
 
-    /// What a scraper sees.
+    /// The metrics, as a scraper gets them.
     pub(crate) fn scrape(&self) -> Scrape {
         Scrape::parse(&self.metrics.encode())
     }
 
-    /// Waits until nothing is waiting or running, and every call has been answered.
+    /// Waits until nothing is waiting or running, and every request has been answered.
     pub(crate) async fn idle(&self) {
         let is_idle = async || self.waiting_and_running() == (0, 0);
         self.wait().eventually("the operator to be idle", is_idle).await;

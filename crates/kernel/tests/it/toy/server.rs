@@ -1,5 +1,5 @@
-//! The least of an API server that a driver can run on: objects with versions, lists and watches, in memory
-//! and under a paused clock, so that minutes of backoff take milliseconds and can be asserted on.
+//! A minimal API server for a driver: objects with versions, lists and watches, in memory and with a paused clock, so
+//! that minutes of backoff take milliseconds and tests can check them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,7 +25,7 @@ use super::{POKE, Toy, Widget, WidgetSpec, World, environment};
 const NAMESPACE: &str = "paused";
 const WIDGETS: &str = "/apis/test.stanchion.dev/v1";
 
-/// The server, the world beside it, and what the operator on it counts.
+/// The server, the external world, and the operator's metrics.
 #[derive(Clone)]
 pub(crate) struct Server {
     state: Arc<Mutex<State>>,
@@ -41,9 +41,9 @@ struct State {
     version: u64,
     watches: Vec<(String, mpsc::UnboundedSender<Bytes>)>,
     calls: Vec<String>,
-    /// Method and end of a path, and what such a request is answered: a status, or nothing at all.
+    /// Method and end of a path, and the answer to such a request: a status, or none at all.
     faults: Vec<(Method, String, Option<u16>)>,
-    /// Where set: a list of widgets is answered in two pages, the second one when this says so.
+    /// If set: a list of widgets has two pages, and the second one waits for this.
     second_page: Option<watch::Receiver<bool>>,
 }
 
@@ -59,7 +59,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Makes a widget, `name` or `namespace/name`.
+    /// Creates a widget, `name` or `namespace/name`.
     pub(crate) fn widget(&self, name: &str, spec: WidgetSpec) {
         let (namespace, plain) = name.split_once('/').unwrap_or((NAMESPACE, name));
         let mut widget = Widget::new(plain, spec);
@@ -96,29 +96,29 @@ impl Server {
         });
     }
 
-    /// A widget as it is.
+    /// The current state of a widget.
     pub(crate) fn get(&self, name: &str) -> Widget {
         serde_json::from_value(self.state().objects[&path(name)].clone()).unwrap()
     }
 
-    /// Answers requests of this method whose path ends so with an error, or with silence.
+    /// Answers requests of this method whose path ends so with an error, or not at all.
     pub(crate) fn fault(&self, method: Method, path_end: &str, answer: Option<u16>) {
         self.state().faults.push((method, path_end.into(), answer));
     }
 
-    /// Takes all faults back.
+    /// Removes all faults.
     pub(crate) fn relent(&self) {
         self.state().faults.clear();
     }
 
-    /// Ends all watches with a broken line.
+    /// Breaks the connections of all watches.
     pub(crate) fn break_watches(&self) {
         for (_, watch) in self.state().watches.drain(..) {
             let _ = watch.unbounded_send(Bytes::from_static(b"nonsense\n"));
         }
     }
 
-    /// Ends all watches as expired: each kind has to be listed anew.
+    /// Ends all watches as expired: each kind has to be listed again.
     pub(crate) fn expire_watches(&self) {
         for (_, watch) in self.state().watches.drain(..) {
             let status = json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old" });
@@ -127,19 +127,19 @@ impl Server {
         }
     }
 
-    /// From now on the last widget of a list comes on a page of its own, once the sender says so.
+    /// From now on the last widget of a list is on a separate page, which waits for the sender.
     pub(crate) fn hold_second_page(&self) -> watch::Sender<bool> {
         let (sender, receiver) = watch::channel(false);
         self.state().second_page = Some(receiver);
         sender
     }
 
-    /// Removes a widget without a word: no watch tells of it.
+    /// Removes a widget without an event.
     pub(crate) fn remove(&self, name: &str) {
         self.state().objects.remove(&path(name));
     }
 
-    /// How many requests of this method had a path that ends so.
+    /// Number of requests of this method whose path ends so.
     pub(crate) fn calls(&self, method: &Method, path_end: &str) -> usize {
         let is_such = |call: &&String| call.starts_with(method.as_str()) && call.ends_with(path_end);
         self.state().calls.iter().filter(is_such).count()
@@ -216,7 +216,7 @@ impl Server {
                 let json_patch = head.headers["content-type"] == "application/json-patch+json";
                 state.patch(&path, &serde_json::from_slice(&body)?, json_patch)
             }
-            // Events: taken and forgotten.
+            // Events are accepted and dropped.
             _ => answer(StatusCode::CREATED, &serde_json::from_slice(&body)?),
         })
     }
@@ -280,7 +280,7 @@ impl State {
             .unwrap_or_else(|| json!({ "metadata": {} }));
         if json_patch {
             let operations: json_patch::Patch = serde_json::from_value(wish.clone()).unwrap();
-            // A missing list is null to a test, as it is to the API server.
+            // A missing list is null for a `test`, as on the API server.
             if object["metadata"]["finalizers"].is_null() {
                 object["metadata"]["finalizers"] = Value::Null;
             }
@@ -312,7 +312,7 @@ fn answer(status: StatusCode, body: &Value) -> ApiResponse {
     response.body(Box::new(body) as _).unwrap()
 }
 
-/// An error. kube knows an absent object by the reason and not by the code.
+/// An error. kube recognises a missing object by the reason and not by the code.
 fn failure(code: u16) -> ApiResponse {
     let reason = if code == 404 { "NotFound" } else { "" };
     let body = json!({

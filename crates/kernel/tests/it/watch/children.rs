@@ -1,5 +1,5 @@
-//! Traps 1 and 2: kube's shared streams forget deletions, and lose a wake-up when an object comes and goes
-//! faster than it is looked at.
+//! Traps 1 and 2: kube's shared streams drop deletions, and lose an event when an object is created and deleted faster
+//! than it is reconciled.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -32,7 +32,7 @@ async fn a_child_that_is_deleted_comes_back() {
     }
 }
 
-/// Trap 2, for what wakes: the last event decides, however many come before it.
+/// Trap 2, for children: the last event decides, however many come before it.
 #[tokio::test]
 async fn a_child_that_comes_and_goes_is_there_in_the_end() {
     let bed = Bed::new("children").await;
@@ -41,7 +41,7 @@ async fn a_child_that_comes_and_goes_is_there_in_the_end() {
     bed.settled(&operator, "one").await;
     let maps: Api<ConfigMap> = bed.api();
     for round in 0..20 {
-        // Whatever the operator does in between, the last thing that happens to the child is its deletion.
+        // Whatever the operator does in between, the last event of the child is its deletion.
         let _ = maps.delete("one", &DeleteParams::default()).await;
         let labels = json!({ MANAGED_BY.0: MANAGED_BY.1 });
         let foreign = json!({ "metadata": { "name": "one", "labels": labels } });
@@ -58,7 +58,7 @@ async fn a_child_that_comes_and_goes_is_there_in_the_end() {
     assert!(child.metadata.owner_references.is_some());
 }
 
-/// Trap 2, for the objects themselves: made, changed, deleted and made again faster than they are reconciled.
+/// Trap 2, for the objects themselves: created, changed, deleted and created again faster than they are reconciled.
 #[tokio::test]
 async fn an_object_that_comes_and_goes_is_there_in_the_end() {
     let bed = Bed::new("children").await;
@@ -67,7 +67,7 @@ async fn an_object_that_comes_and_goes_is_there_in_the_end() {
     for size in 1..=10 {
         bed.widget("one", sized(size)).await;
         bed.respec("one", json!({ "size": size + 100 })).await;
-        // With a finalizer on it the object leaves when the operator has let it go, and without one at once.
+        // With a finalizer the object is deleted when the operator releases it, and without one at once.
         let deleted = widgets.delete("one", &DeleteParams::default()).await.unwrap();
         if deleted.is_left() {
             operator.wait().gone(&widgets, "one").await;
@@ -90,7 +90,7 @@ async fn an_object_that_comes_and_goes_is_there_in_the_end() {
     );
 }
 
-/// The end of an owner's children is heard after the owner is gone. That must leave nothing behind.
+/// The deletion of an owner's children is reported after the owner is gone. That must leave nothing behind.
 #[tokio::test]
 async fn objects_that_are_gone_leave_nothing_in_the_queue_or_the_gauges() {
     let bed = Bed::new("children").await;

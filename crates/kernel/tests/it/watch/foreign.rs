@@ -1,4 +1,5 @@
-//! Kinds of others: they come after the operator, change their version, and go, and nothing is restarted.
+//! Third-party kinds: their CRDs appear after the operator has started, change their version, and disappear, without a
+//! restart.
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -24,7 +25,7 @@ static GIZMO: Foreign = Foreign {
 };
 const KEPT: &str = "kept";
 
-/// Says of each widget in which version its gizmo is, and what it says; and makes one that stays.
+/// Reports for each widget the version and the content of its gizmo, and creates one that outlives it.
 struct Follower;
 
 struct Seen {
@@ -180,7 +181,7 @@ async fn a_kind_of_others_may_come_change_and_go() {
     .await;
     bed.until(&operator, "one", |widget| widget.fails_with("NoGizmos"))
         .await;
-    // An operator is ready although something is not there that may never come.
+    // An operator is ready although a CRD is missing that may never be installed.
     operator.synced.wait().await;
 
     bed.cluster.install_crds([definition(&["v3"])]).await;

@@ -1,4 +1,4 @@
-//! One object that cannot be read must not stop the watch of its kind.
+//! A malformed object must not stop the watch of its kind.
 
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -23,7 +23,7 @@ async fn a_malformed_object_is_told_of_and_stops_nobody() {
 
     let operator = bed.operator().await;
     bed.settled(&operator, "good").await;
-    // Both ways to meet it: in the list, and in the watch.
+    // Both ways to receive it: in the list, and in the watch.
     malformed.metadata.name = Some("worse".into());
     dynamic.create(&PostParams::default(), &malformed).await.unwrap();
     bed.widget("better", sized(1)).await;
@@ -56,7 +56,7 @@ async fn a_malformed_object_is_told_of_and_stops_nobody() {
     assert_eq!(bed.world.thing("bad").unwrap().size, 3);
 }
 
-/// The object was good, so it has something outside that must go with it.
+/// The object was valid, so it has external state that must be cleaned up.
 #[tokio::test]
 async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
     let bed = Bed::new("malformed").await;
@@ -104,7 +104,7 @@ async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
     operator.wait().gone(&dynamic, "spoilt").await;
     assert_eq!(bed.world.thing("spoilt"), None);
 
-    // Spoilt after its deletion began, and met by an operator that never saw it whole.
+    // Malformed after its deletion began, and received by an operator that never saw it valid.
     drop(operator);
     dynamic
         .delete("spoilt-late", &DeleteParams::default())

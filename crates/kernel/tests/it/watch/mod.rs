@@ -1,5 +1,5 @@
-//! What wakes an object, on a real API server: traps 1 and 2 (kube's shared streams lose deletions and
-//! wake-ups), the index of what was read, and watches that meet malformed objects or missing rights.
+//! What wakes an object, on a real API server: traps 1 and 2 (kube's shared streams lose deletions and events), the
+//! index of what was read, and watches with malformed objects or missing permissions.
 
 mod children;
 mod foreign;

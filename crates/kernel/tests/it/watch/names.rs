@@ -1,10 +1,10 @@
-//! A name from a spec is a name, or it goes into no URL.
+//! A name from a spec must be valid before it is used in a URL.
 
 use kube::api::PostParams;
 
 use crate::toy::{Bed, Widget, WidgetSpec};
 
-/// Attacks a23 and a27: the client does not escape names, so these would ask for something else.
+/// Attacks a23 and a27: the client does not escape names, so these would request something else.
 #[tokio::test]
 async fn what_is_no_name_is_never_asked_for() {
     let bed = Bed::new("names").await;

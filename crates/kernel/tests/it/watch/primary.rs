@@ -1,4 +1,4 @@
-//! Which changes of an object are worth a pass.
+//! Which changes of an object cause a pass.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::watcher::Event;
@@ -44,7 +44,7 @@ impl Watch {
     fn list(&mut self, widgets: &[Widget]) -> Vec<News> {
         let mut news = self.primary.hear::<Widget>(&Event::Init);
         for widget in widgets {
-            // The cache does not have it yet, so a pass would read what was before.
+            // The cache does not contain it yet, so a pass would read the old state.
             assert_eq!(self.primary.hear(&Event::InitApply(widget.clone())), []);
         }
         news.extend(self.primary.hear::<Widget>(&Event::InitDone));
@@ -60,7 +60,7 @@ fn woken(name: &str) -> News {
     News::Changed(key(&widget(name, 0).metadata))
 }
 
-/// What changes, whether that wakes, and the change.
+/// The name of the change, whether it wakes the object, and the change.
 type Row = (&'static str, bool, fn(&mut Widget));
 
 fn epoch() -> Time {
@@ -116,7 +116,7 @@ fn the_echo_of_our_finalizer_wakes_nobody() {
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
-/// What we are about to write is expected of the version that we have, which the watch has told of.
+/// Our next write is expected with the current version, which the watch has reported.
 #[test]
 fn nor_does_an_echo_that_is_faster_than_the_answer() {
     let mut watch = Watch::new();
@@ -126,8 +126,8 @@ fn nor_does_an_echo_that_is_faster_than_the_answer() {
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
-/// The watch can be faster than the answer to our own write. What the write returned is then old, and must not
-/// make a later change look like no change.
+/// The watch can be faster than the response to our own write. The result of the write is then outdated, and must not
+/// hide a later change.
 #[test]
 fn an_answer_that_comes_late_hides_no_change() {
     let mut watch = Watch::new();
@@ -148,7 +148,7 @@ fn an_answer_that_comes_late_hides_no_change() {
     );
 }
 
-/// A list can be older than a write of ours that ended while it was under way.
+/// A list can be older than a write of ours that ended while it was running.
 #[test]
 fn a_list_that_our_own_write_outran_is_no_news() {
     let mut watch = Watch::new();
@@ -159,7 +159,7 @@ fn a_list_that_our_own_write_outran_is_no_news() {
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
-/// A list that breaks off is begun anew, and what it had told of counts for nothing.
+/// An interrupted list starts again, and its first part has no effect.
 #[test]
 fn a_list_that_broke_off_tells_nothing() {
     let mut watch = Watch::new();

@@ -1,4 +1,4 @@
-//! A watch without the right to it is visible, and starts by itself once the right is there.
+//! A watch without permission is visible, and starts by itself once the permission is granted.
 
 use serde_json::json;
 use stanchion_kernel::{driver, rbac};
@@ -16,7 +16,7 @@ async fn a_forbidden_watch_is_named_and_recovers_when_the_right_is_granted() {
         ..WidgetSpec::default()
     };
     bed.widget("one", spec).await;
-    // All that the toy needs, but nothing of Secrets.
+    // All permissions that the toy needs, except for Secrets.
     let mut rules = driver::rules::<Toy>();
     rules.retain(|rule| rule.resources != ["secrets"]);
     let grants = [Grant::In(bed.namespace.clone(), rbac::merge(&rules))];
@@ -60,6 +60,6 @@ async fn a_forbidden_watch_is_named_and_recovers_when_the_right_is_granted() {
         .wait()
         .eventually("the watch", async || operator.synced.missing().is_empty())
         .await;
-    // Nothing of the widget has changed, but the watch that now runs tells of the Secret that it could not read.
+    // The widget has not changed, but the watch that now runs reports the Secret that it could not read.
     bed.until(&operator, "one", Widget::is_ready).await;
 }

@@ -1,4 +1,4 @@
-//! What an object reads wakes it, and it alone.
+//! What an object reads wakes it, and only it.
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn a_missing_secret_wakes_exactly_who_waits_for_it() {
     let after = passes();
     assert!(after[0] > before[0]);
     assert_eq!(after[1..], before[1..], "zero passes for the others");
-    // It went well by the wake-up and not by the net below it.
+    // The event woke it, and not the periodic retry.
     assert!(!operator.log.text().contains("hunter2"));
 }
 
@@ -66,7 +66,7 @@ async fn a_secret_that_changes_or_goes_wakes_its_reader() {
         .await;
     bed.secret("mine", "three").await;
     has("three").await;
-    // What is no longer read no longer wakes.
+    // Objects that are no longer read no longer wake it.
     bed.respec("reads", json!({ "secretRef": null })).await;
     bed.settled(&operator, "reads").await;
     let before = bed.world.passes("reads");
@@ -104,7 +104,7 @@ fn has_read(faults: &stanchion_testkit::faults::Faults, secret: &str) -> bool {
         .any(|call| call.target.name == secret && call.served == Some(200))
 }
 
-/// Nothing that a pass does wakes the object again: what is converged is quiet.
+/// Nothing that a pass does wakes the object again: a converged object is idle.
 #[tokio::test]
 async fn our_own_writes_wake_nobody() {
     let bed = Bed::new("secrets").await;
@@ -112,7 +112,7 @@ async fn our_own_writes_wake_nobody() {
     bed.widget("one", with_secret("mine")).await;
     let operator = bed.operator().await;
     bed.settled(&operator, "one").await;
-    // One that worked, and at most one more for the child's echo where it came before the answer to the write.
+    // One pass that worked, and at most one more for the child's event if it came before the response to the write.
     let passes = bed.world.passes("one");
     assert!(passes <= 2, "{passes}");
     let before = operator.writes();
