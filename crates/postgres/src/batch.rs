@@ -1,12 +1,12 @@
-//! Many statements in one transaction and one round trip, with the failing one known.
+//! Runs many statements in one transaction and one round trip, and identifies the one that fails.
 //!
 //! The whole transaction is one message of the simple query protocol. The server runs it statement by statement and
-//! stops at the first that fails, so counting its answers tells which one that was, and nothing after it can have
-//! run: not even if BEGIN itself failed. Each [`Statement`] must therefore be exactly one statement.
+//! stops at the first failure, so the number of its answers identifies the failed statement, and nothing after it can
+//! have run: not even if BEGIN itself failed. Each [`Statement`] must therefore be exactly one statement.
 //!
-//! A batch with secrets takes a second round trip. What keeps its text out of the server's log must be in force
-//! before the text arrives and until it is done with, and any error undoes it. So it is waited for, and COMMIT is
-//! a message of its own: the time that a message took is logged, with its text, when the message ends.
+//! A batch with secrets takes a second round trip. The settings that keep its text out of the server's log must be in
+//! effect before the text arrives and until it is processed, and any error reverts them. So the batch waits for them,
+//! and COMMIT is a separate message: the server logs the duration of a message, with its text, when the message ends.
 
 mod begin;
 
@@ -21,7 +21,7 @@ use crate::sqlstate::Doing;
 use crate::statement::Statement;
 use crate::target::Target;
 
-/// Longer statements are cut in error messages, which end up in conditions and events.
+/// Longer statements are cut in error messages, which appear in conditions and events.
 const MAX_SHOWN: usize = 500;
 
 /// Statements that succeed or fail together.
@@ -42,7 +42,7 @@ impl Batch {
         }
     }
 
-    /// Takes the lock first.
+    /// Takes this lock first.
     #[must_use]
     pub fn locked(mut self, lock: AdvisoryKey) -> Self {
         self.begin.lock = Some(lock);
@@ -51,7 +51,7 @@ impl Batch {
 }
 
 impl Session {
-    /// Runs the batch. Returns how many rows each statement affected.
+    /// Runs the batch. Returns the number of affected rows of each statement.
     pub async fn apply(&mut self, batch: &Batch) -> Result<Vec<u64>, Error> {
         fence::check(self.target())?;
         let Batch { begin, statements } = batch;
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// The same without the lock, which somebody holds for longer than a moment.
+    /// The same beginning without the lock, which another session holds for too long.
     pub(crate) fn disregard(&self, begin: &Begin) -> Begin {
         tracing::info!(
             server = %self.target(),
@@ -88,7 +88,7 @@ impl Session {
         self.finish(&Prologue::default(), statements, true).await
     }
 
-    /// Sends what is left of a transaction in one message; rolls it back if that fails.
+    /// Sends the rest of a transaction in one message; rolls it back on failure.
     pub(crate) async fn finish(
         &self,
         prologue: &Prologue,
@@ -124,7 +124,7 @@ impl Session {
             None => self.not_begun(prologue, affected.len(), lost),
             Some(index) => blame(statements, index, lost, self.target()),
         };
-        // A COMMIT of its own has already ended the transaction: a failed one is rolled back by it.
+        // A separate COMMIT has already ended the transaction: if it failed, the transaction is rolled back.
         if !commit_apart {
             self.roll_back().await;
         }
@@ -135,9 +135,9 @@ impl Session {
         })
     }
 
-    /// Why a transaction did not begin, given how many statements of its prologue were completed.
+    /// Why a transaction did not begin, given the number of completed statements of its prologue.
     pub(crate) fn not_begun(&self, prologue: &Prologue, completed: usize, lost: Lost) -> Error {
-        // Between the two, the lock belongs to the session, and rolling back does not release it.
+        // Between the two, the lock belongs to the session, and a rollback does not release it.
         if let [first, last] = prologue.locks()[..]
             && (first + 1..=last + 1).contains(&completed)
         {
@@ -154,9 +154,9 @@ impl Session {
         }
     }
 
-    /// Leaves a failed transaction. A session that cannot is not used again.
+    /// Leaves a failed transaction. If that fails, the session is not used again.
     pub(crate) async fn roll_back(&self) {
-        // One that waits for an answer in vain would wait for this one, too.
+        // A session that does not answer would not answer this either.
         if self.is_reusable() && self.send(&["ROLLBACK"], 1).await.lost.is_some() {
             self.condemn();
         }
@@ -165,7 +165,7 @@ impl Session {
 
 /// The error of the statement at `index`, or of COMMIT after the last.
 fn blame(statements: &[Statement], index: usize, lost: Lost, target: &Target) -> Error {
-    // All secrets, not only those of the one: a server's message is not bound to the statement's limits.
+    // All secrets, not only those of the one statement: a server's message is not limited to that statement.
     let secrets = Secrets::new(statements.iter().flat_map(Statement::secrets));
     match statements.get(index) {
         None => lost.into_error(Doing::Committing, target, &secrets),
@@ -186,7 +186,7 @@ fn blame(statements: &[Statement], index: usize, lost: Lost, target: &Target) ->
     }
 }
 
-/// A line break after each semicolon, so that a comment at a statement's end cannot swallow the next one.
+/// A line break after each semicolon, so that a comment at the end of a statement does not include the next one.
 fn join<'a>(statements: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = String::new();
     for statement in statements {

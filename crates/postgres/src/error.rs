@@ -1,8 +1,8 @@
-//! The one error of this crate: what was done, where, what the server said; never a secret.
+//! The error type of this crate: what was done, where, what the server returned; never a secret.
 //!
-//! The driver's own errors are taken apart here and not kept. They would show the statement's text, which may
-//! contain a verifier, and servers repeat parts of a statement in their messages ("syntax error at or near …"), so
-//! a message about a statement with secrets is searched for them before it is kept.
+//! The driver's own errors are converted here and not kept. They would show the statement's text, which may contain a
+//! verifier, and servers repeat parts of a statement in their messages ("syntax error at or near …"), so a message
+//! about a statement with secrets is searched for them before it is kept.
 
 mod driver;
 mod plain;
@@ -16,16 +16,16 @@ pub(crate) use redact::Secrets;
 use crate::sqlstate::{Class, Doing, classify};
 use crate::target::Target;
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Nobody listens there.
+    /// No server listens at the address.
     Refused,
-    /// The name is unknown, the network is down, the connection broke.
+    /// The name is unknown, the network is down, or the connection broke.
     Unreachable,
     /// No answer in time.
     TimedOut,
-    /// TLS was asked for and the server does not offer it.
+    /// TLS is required and the server does not offer it.
     TlsRefused,
     /// The server's certificate is not signed by the CA, or has expired.
     CertificateUntrusted,
@@ -35,32 +35,32 @@ pub enum Kind {
     Tls,
     /// The server answered with an error; see [`Error::sqlstate`].
     Server,
-    /// Somebody else holds the lock.
+    /// Another session or task holds the lock.
     Contended,
     /// All connections to this server are in use.
     Exhausted,
-    /// The connection broke when COMMIT was under way: the work may be done or not. Look before doing it again.
+    /// The connection broke during COMMIT: the work may be done or not. Check before doing it again.
     CommitUnknown,
-    /// The request could not be sent or its answer not be understood.
+    /// The request could not be sent, or the answer could not be parsed.
     Protocol,
-    /// This process may not write any more: another replica leads.
+    /// This process may not write any more: another replica is the leader.
     NotLeading,
-    /// The server sent more than is accepted.
+    /// The server sent more than the limit.
     TooMuch,
-    /// The server asks for a password in clear, and is not known to be the right one.
+    /// The server asks for a cleartext password and is not verified.
     Unverified,
-    /// The address is one of those that the operator does not connect to.
+    /// The operator does not connect to this address.
     Forbidden,
 }
 
-/// What the server said.
+/// The server's error message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerMessage {
     /// The SQLSTATE.
     pub code: String,
     /// The message.
     pub message: String,
-    /// DETAIL, if any: for a DROP that fails, what depends on the object.
+    /// DETAIL, if any: for a failed DROP, the objects that depend on it.
     pub detail: Option<String>,
     /// HINT, if any.
     pub hint: Option<String>,
@@ -69,15 +69,15 @@ pub struct ServerMessage {
 /// The statement that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedStatement {
-    /// Its place in the batch, from 0.
+    /// Its index in the batch, from 0.
     pub index: usize,
-    /// How many there were.
+    /// The number of statements in the batch.
     pub of: usize,
     /// Its text without secrets.
     pub text: String,
 }
 
-/// Something went wrong with PostgreSQL.
+/// An error of PostgreSQL or of the connection to it.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -87,13 +87,13 @@ struct Inner {
     doing: Doing,
     server: String,
     database: String,
-    /// Our own words, or those of the network or TLS library.
+    /// Our own message, or that of the network or TLS library.
     cause: String,
     message: Option<ServerMessage>,
     statement: Option<FailedStatement>,
-    /// Whether the network led to somebody, whatever they then said; `None` where that was not found out.
+    /// Whether a server was reached, whatever it then answered; `None` if unknown.
     reached: Option<bool>,
-    /// The server's circuit breaker is open because of this failure.
+    /// This failure has opened the server's circuit breaker.
     left_alone: bool,
     /// It is the failure of an earlier attempt.
     not_tried: bool,
@@ -120,13 +120,13 @@ impl Error {
         self
     }
 
-    /// Whether somebody answered at the address before it failed, if that is known.
+    /// Whether a server answered at the address before the failure, if known.
     pub(crate) fn reached(&self) -> Option<bool> {
         self.0.reached
     }
 
-    /// It opened the server's circuit breaker. The text is the same for this failure and for those that follow from it
-    /// without an attempt: a condition that repeats it does not change.
+    /// Marks that it opened the server's circuit breaker. The text is the same for this failure and for those that
+    /// follow without an attempt, so a condition with this text does not change.
     pub(crate) fn left_alone(mut self) -> Self {
         self.0.left_alone = true;
         self
@@ -137,7 +137,7 @@ impl Error {
         self
     }
 
-    /// Whether this was not tried, because it failed a moment ago: the server's circuit breaker is open.
+    /// Whether nothing was tried, because it failed a moment ago: the server's circuit breaker is open.
     pub fn was_not_tried(&self) -> bool {
         self.0.not_tried
     }
@@ -148,18 +148,18 @@ impl Error {
     }
 
     pub(crate) fn with_statement(mut self, mut statement: FailedStatement) -> Self {
-        // Our own text, with names in it that are others'.
+        // Our own text, which contains names from outside.
         statement.text = plain(&statement.text.replace('\n', " "));
         self.0.statement = Some(statement);
         self
     }
 
-    /// What kind of thing went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// What was being done.
+    /// The action that failed.
     pub fn doing(&self) -> Doing {
         self.0.doing
     }
@@ -174,22 +174,22 @@ impl Error {
         &self.0.database
     }
 
-    /// The SQLSTATE, if the server gave one.
+    /// The SQLSTATE, if the server returned one.
     pub fn sqlstate(&self) -> Option<&str> {
         self.0.message.as_ref().map(|message| message.code.as_str())
     }
 
-    /// What the server said, if it said anything.
+    /// The server's message, if there is one.
     pub fn message(&self) -> Option<&ServerMessage> {
         self.0.message.as_ref()
     }
 
-    /// The statement that failed, if it is known.
+    /// The failed statement, if known.
     pub fn statement(&self) -> Option<&FailedStatement> {
         self.0.statement.as_ref()
     }
 
-    /// Is it about the way to the server, and not about what was asked of it?
+    /// Whether it is about the connection to the server, and not about a statement.
     pub fn is_connectivity(&self) -> bool {
         match self.0.kind {
             Kind::Server => self.0.doing == Doing::Connecting || self.code_starts(&["08", "57P0"]),
@@ -211,7 +211,7 @@ impl Error {
         }
     }
 
-    /// Who can do something about it, and when to try again.
+    /// What has to change, and when to retry.
     pub fn class(&self) -> Class {
         match self.0.kind {
             Kind::Server => classify(self.sqlstate().unwrap_or_default(), self.0.doing),

@@ -1,8 +1,8 @@
 //! Whether this process may still write.
 //!
-//! A replica that lost its lease must not change anything any more, not even one that was frozen in the middle and wakes
-//! up. So the fence is asked before each group of statements, and with it before its COMMIT. It belongs to the task that
-//! works, so nothing on the way to the session has to know it; without one everything is allowed.
+//! A replica that lost its Lease must not change anything any more, not even one that was frozen and resumes. So the
+//! fence is checked before each group of statements, and therefore before its COMMIT. It belongs to the task, so the
+//! code between the task and the session does not need to know it; without a fence everything is allowed.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ tokio::task_local! {
     static FENCE: Fence;
 }
 
-/// Says whether writes are allowed, now.
+/// Returns whether writes are allowed now.
 #[derive(Clone)]
 pub struct Fence(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Fence {
-    /// A fence that asks this.
+    /// A fence with this check.
     pub fn new(may_write: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(may_write))
     }
 
-    /// Runs work whose writes ask this fence. What the work spawns does not ask it.
+    /// Runs work whose writes check this fence. Spawned tasks do not check it.
     pub async fn around<F: Future>(self, work: F) -> F::Output {
         FENCE.scope(self, work).await
     }
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Fence {
     }
 }
 
-/// Asks the fence of this task.
+/// Checks the fence of this task.
 pub(crate) fn check(target: &Target) -> Result<(), Error> {
     let may_write = FENCE.try_with(|fence| (fence.0)()).unwrap_or(true);
     if may_write {

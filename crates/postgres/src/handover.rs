@@ -1,15 +1,16 @@
-//! Handing over what a role owned when the role goes, so that nothing of it runs with the rights of somebody stronger.
+//! Hands over the objects of a role that is dropped, so that none of them runs with the privileges of a more powerful
+//! role.
 //!
-//! A SECURITY DEFINER function runs as its owner, and so do views, rules, subscriptions and event triggers. Given to an
-//! administrator, a tenant's function would be the administrator's. Two things prevent that:
+//! A SECURITY DEFINER function runs as its owner, and so do views, rules, subscriptions and event triggers. If an
+//! administrator became the owner, a tenant's function would run as the administrator. Two things prevent that:
 //!
-//! - What runs with its owner's rights is **disarmed** in the same transaction, before it changes hands
-//!   ([`disarm`]): functions become SECURITY INVOKER and are no longer executable by PUBLIC, views become
-//!   `security_invoker` and are no longer readable by PUBLIC, rules, event triggers and subscriptions are disabled,
-//!   and a publication of whole schemas publishes nothing.
-//! - By default everything goes to a **keeper**, a role that cannot log in, has no attribute and belongs to no other
-//!   role ([`Keeper`]). There is one for each database and for each owner (a namespace), so that what one tenant
-//!   left behind never meets what another did.
+//! - Objects that run with their owner's privileges are **disarmed** in the same transaction, before they are
+//!   reassigned ([`disarm`]): functions become SECURITY INVOKER and are no longer executable by PUBLIC, views become
+//!   `security_invoker` and are no longer readable by PUBLIC, rules, event triggers and subscriptions are disabled, and
+//!   a publication of whole schemas publishes nothing.
+//! - By default everything goes to a **keeper**, a role that cannot log in, has no attributes and is a member of no
+//!   other role ([`Keeper`]). There is one for each database and for each owner (a namespace), so the objects of one
+//!   tenant are never mixed with those of another.
 //!
 //! ```text
 //! transaction in each database:
@@ -30,7 +31,7 @@ use crate::statement::Statement;
 
 const DISARM: &str = include_str!("handover/disarm.sql");
 const LISTING: &str = include_str!("handover/listing.sql");
-/// The names of keepers begin so.
+/// The prefix of the names of keepers.
 pub const PREFIX: &str = "stanchion_kept_";
 
 const KEEPER: &str = "\
@@ -39,23 +40,23 @@ SELECT coalesce(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), \
        AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid) \
 FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
 
-/// The role that keeps what others left behind in one database.
+/// The role that receives the objects of dropped roles in one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeper {
     name: String,
 }
 
-/// A keeper as it is on the server.
+/// A keeper as found on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeeperFacts {
-    /// Its comment, which the caller checks for its mark.
+    /// Its comment, whose mark the caller checks.
     pub comment: String,
-    /// It cannot log in, has no attribute, and belongs to no other role.
+    /// It cannot log in, has no attributes, and is a member of no other role.
     pub powerless: bool,
 }
 
 impl Keeper {
-    /// The keeper of the database with this oid for this owner.
+    /// The keeper of the database with this OID for this owner.
     pub fn of(database: u32, owner: &str) -> Self {
         let start = digest(&SHA256, owner.as_bytes())
             .as_ref()
@@ -72,12 +73,12 @@ impl Keeper {
         &self.name
     }
 
-    /// The question whether it is there. Give the answer's rows to [`Self::facts`].
+    /// The query for the keeper. Pass the rows of the result to [`Self::facts`].
     pub fn query(&self) -> Query {
         Query::new(KEEPER).text(&self.name)
     }
 
-    /// The answer to [`Self::query`]; `None` when it is not there.
+    /// The result of [`Self::query`]; `None` if the keeper does not exist.
     pub fn facts(rows: &[Row]) -> Result<Option<KeeperFacts>, tokio_postgres::Error> {
         let facts = |row: &Row| {
             Ok(KeeperFacts {
@@ -88,7 +89,7 @@ impl Keeper {
         rows.first().map(facts).transpose()
     }
 
-    /// Makes it, with this comment.
+    /// Creates the keeper with this comment.
     pub fn make(&self, comment: &str) -> Vec<Statement> {
         vec![
             Statement::new("CREATE ROLE ").ident(&self.name).sql(" NOLOGIN"),
@@ -100,8 +101,8 @@ impl Keeper {
     }
 }
 
-/// Takes the power out of everything that the role owns in the current database and that runs with its owner's rights.
-/// We must be a superuser or a member of the role.
+/// Disarms everything that the role owns in the current database and that runs with its owner's privileges. The current
+/// role must be a superuser or a member of the role.
 pub fn disarm(role: &str) -> Vec<Statement> {
     vec![
         Statement::new("SELECT pg_catalog.set_config('stanchion.handover', ")
@@ -111,22 +112,22 @@ pub fn disarm(role: &str) -> Vec<Statement> {
     ]
 }
 
-/// The question what [`disarm`] would change: some of it, and how much there is.
+/// The query for what [`disarm`] would change: some of the objects, and their number.
 pub fn armed(role: &str) -> Query {
     Query::new(LISTING).text(role)
 }
 
-/// What was disarmed, for people.
+/// The disarmed objects, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disarmed {
-    /// Some of the objects, in the server's words.
+    /// Some of the objects, as the server describes them.
     pub some: Vec<String>,
-    /// How many there were.
+    /// The number of objects.
     pub count: i64,
 }
 
 impl Disarmed {
-    /// The answer to [`armed`].
+    /// The result of [`armed`].
     pub fn of_rows(rows: &[Row]) -> Result<Self, tokio_postgres::Error> {
         let some = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
         let count = rows.first().map(|row| row.try_get(1)).transpose()?;
@@ -137,8 +138,8 @@ impl Disarmed {
     }
 }
 
-/// Gives everything that the role owns in the current database, and shared objects, to another role. Who is no
-/// superuser must be a member of both.
+/// Gives everything that the role owns in the current database, and shared objects, to another role. Without superuser,
+/// the current role must be a member of both.
 pub fn reassign(leaving: &str, heir: &str) -> Statement {
     Statement::new("REASSIGN OWNED BY ")
         .ident(leaving)
@@ -146,8 +147,8 @@ pub fn reassign(leaving: &str, heir: &str) -> Statement {
         .ident(heir)
 }
 
-/// The same to a keeper. Where we are no superuser, a new owner needs CREATE wherever the old one had it: the keeper has
-/// it as a member of the old one, until the end of the transaction.
+/// Gives everything to a keeper. Without superuser, a new owner needs CREATE wherever the old one had it: the keeper
+/// gets it as a member of the old owner, until the end of the transaction.
 pub fn keep(leaving: &str, keeper: &Keeper, server: &Server) -> Vec<Statement> {
     let reassign = reassign(leaving, keeper.name());
     if server.attributes.superuser {
@@ -164,7 +165,7 @@ pub fn keep(leaving: &str, keeper: &Keeper, server: &Server) -> Vec<Statement> {
     vec![lend, reassign, back]
 }
 
-/// Lets us act for a role that we made: who is no superuser gives things to it only as its member.
+/// Makes us a member of a role that we created: without superuser, only members can give objects to it.
 pub fn join(role: &str, server: &Server) -> Option<Statement> {
     (!server.attributes.superuser).then(|| {
         let options = if server.version >= BOUND_CREATEROLE {

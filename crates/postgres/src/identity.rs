@@ -1,19 +1,19 @@
-//! Which database this really is.
+//! The identity of a database.
 //!
-//! Two Secrets, a host name and an address, a Service and its pod: many roads lead to one database. It is known by
-//! what the server says of itself: the cluster's system identifier and the database's oid. A hostile server says what
-//! it likes, so nothing of somebody else's is decided by that alone: see [`Place`].
+//! Two Secrets, a host name and an address, a Service and its pod: many addresses can lead to one database. It is
+//! identified by what the server reports: the cluster's system identifier and the database's OID. A hostile server can
+//! report anything, so this alone never decides about other owners: see [`Place`].
 //!
-//! `pg_control_system()` may be called by everybody unless an administrator revoked that. Where it was, the address
-//! takes the place of the identifier: databases are then still told apart, but two addresses of one server are
-//! not recognised as one. A physical replica has its primary's identifier, as it should: it is the same data.
+//! Every role may call `pg_control_system()` unless an administrator revoked that. Then the address replaces the
+//! identifier: databases are still distinguished, but two addresses of one server are not recognised as one. A physical
+//! replica has its primary's identifier, as it should: it has the same data.
 
 use std::fmt;
 
 use crate::session::{Lost, Session};
 use crate::target::Target;
 
-/// The identity of a database, equal on every road to it.
+/// The identity of a database, equal for every address of it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     system: String,
@@ -27,11 +27,11 @@ impl Identity {
          pg_catalog.current_setting('server_version_num') \
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
-    /// The same for those who may not call `pg_control_system()`.
+    /// The query for roles that may not call `pg_control_system()`.
     pub(crate) const QUERY_WITHOUT_SYSTEM: &'static str = "SELECT NULL, oid, datname, pg_catalog.current_setting('server_version_num') \
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
-    /// Before the server was asked.
+    /// Before the server was queried.
     pub(crate) fn unknown(target: &Target) -> Self {
         Self {
             system: target.to_string(),
@@ -40,7 +40,7 @@ impl Identity {
         }
     }
 
-    /// What all databases of the server have in common.
+    /// The identity of the server, without the database.
     pub(crate) fn server(&self) -> Self {
         Self {
             system: self.system.clone(),
@@ -63,18 +63,18 @@ impl Identity {
         }
     }
 
-    /// Was the question for the system identifier what failed?
+    /// Whether the query for the system identifier failed.
     pub(crate) fn was_refused(lost: &Lost) -> bool {
-        // SET ROLE stands before it and fails with the same code, but is still there in the second try.
+        // SET ROLE precedes it and fails with the same code, but also fails in the second attempt.
         matches!(lost, Lost::Driver(error) if error.code().is_some_and(|code| code.code() == "42501"))
     }
 
-    /// The server: its system identifier, or `host:port` where that is not to be had.
+    /// The server: its system identifier, or `host:port` if that is not available.
     pub fn system(&self) -> &str {
         &self.system
     }
 
-    /// The database's oid. It stays when the database is renamed.
+    /// The database's OID. It stays when the database is renamed.
     pub fn database_oid(&self) -> u32 {
         self.database_oid
     }
@@ -84,26 +84,26 @@ impl Identity {
         &self.database
     }
 
-    /// Are both on one server? Roles are shared there.
+    /// Whether both are on one server, which shares its roles.
     pub fn same_server(&self, other: &Self) -> bool {
         self.system == other.system
     }
 }
 
-/// A database as somebody found it: what it says of itself, and the address that it said so at.
+/// A database with the identity that it reports, and its address.
 ///
-/// A server can say that it is another one. Whoever gives something for it, a turn or the right of way, asks for the
-/// address as well: only who logged in at the same one has met the same server.
+/// A server can report the identity of another one. Code that grants something based on the identity, such as a lock or
+/// precedence, also compares the address: only sessions at the same address have reached the same server.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Place {
     /// The address.
     pub peer: String,
-    /// What the server says.
+    /// The identity that the server reports.
     pub identity: Identity,
 }
 
 impl Place {
-    /// Where a session is.
+    /// The place of a session.
     pub fn of(session: &Session) -> Self {
         Self {
             peer: session.peer(),
@@ -111,7 +111,7 @@ impl Place {
         }
     }
 
-    /// What all databases of the server have in common.
+    /// The place of the server, without the database.
     pub(crate) fn server(&self) -> Self {
         Self {
             peer: self.peer.clone(),

@@ -1,21 +1,21 @@
-//! Everything that Stanchion knows about speaking to PostgreSQL, and nothing about Kubernetes.
+//! PostgreSQL for Stanchion: connections, statements, errors. This crate does not know Kubernetes.
 //!
 //! From the bottom up:
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`quote`], [`statement`] | SQL text that cannot be injected into, and whose secrets cannot be shown |
-//! | [`scram`] | password verifiers, so that no clear password travels |
-//! | [`sqlstate`], [`error`] | what went wrong, and who can do something about it |
-//! | [`target`], [`tls`], [`network`] | where to connect, as whom, and how far to trust the other side |
+//! | [`quote`], [`statement`] | SQL text without injection, whose secrets cannot be printed |
+//! | [`scram`] | password verifiers, so that no cleartext password is sent |
+//! | [`sqlstate`], [`error`] | errors and their classification |
+//! | [`target`], [`tls`], [`network`] | server, credentials, TLS and allowed addresses |
 //! | [`session`] | one connection with all its limits |
 //! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
-//! | [`identity`], [`server`] | which database this really is, and what we may do there |
-//! | [`handover`] | what becomes of what a role owned, when the role goes |
-//! | [`lock`], [`pool`] | one writer a database, few connections a server |
+//! | [`identity`], [`server`] | the identity of a database, and our privileges there |
+//! | [`handover`] | what happens to the objects of a role that is dropped |
+//! | [`lock`], [`pool`] | one writer per database, few connections per server |
 //!
-//! Sessions set parameters and take session locks, so they need a direct connection or a pooler in
-//! session mode; a pooler in transaction mode would hand our settings to somebody else.
+//! Sessions set parameters and take session locks, so they need a direct connection or a pooler in session mode; a
+//! pooler in transaction mode would pass our settings to other clients.
 
 pub mod batch;
 pub mod error;

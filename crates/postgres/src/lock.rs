@@ -1,13 +1,13 @@
-//! One writer a database at a time: first among ourselves, then among everybody.
+//! One writer per database at a time: first within this process, then against others.
 //!
-//! Without it, writers meet in the catalogs and lose their work ("tuple concurrently updated"). Among the tasks of
-//! this process a queue decides, first come first served, before any connection is taken; against other processes an
+//! Without it, concurrent writers conflict in the catalogs and fail ("tuple concurrently updated"). Within this process
+//! a queue orders the tasks, first come first served, before any connection is taken; against other processes an
 //! advisory lock in the database does, which PostgreSQL also grants in order.
 //!
-//! Neither decides whether a change is right: each transaction looks again at what it changes. The queue is left after
-//! a second in which nothing moved ([`Kind::Contended`]). The advisory lock can be taken by every login of the
-//! database, so it is waited for for a moment only, and then done without: nobody keeps a password from being changed
-//! or a login from being closed by holding it.
+//! Neither decides whether a change is correct: each transaction checks again what it changes. A task leaves the queue
+//! after a second without progress ([`Kind::Contended`]). Every login of the database can take the advisory lock, so a
+//! transaction waits for it only for a moment, and then continues without it: holding it does not prevent a password
+//! change or the end of a login.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,12 +24,12 @@ use crate::session::Session;
 use crate::sqlstate::Doing;
 use crate::target::Target;
 
-/// The number of an advisory lock. Such locks belong to one database each, so the number names the purpose only.
+/// The number of an advisory lock. Such locks belong to one database each, so the number identifies only the purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AdvisoryKey(i64);
 
 impl AdvisoryKey {
-    /// The lock of a purpose, the same in every version of this program (FNV-1a).
+    /// The lock for a purpose, the same in every version of this program (FNV-1a).
     pub const fn named(purpose: &str) -> Self {
         let bytes = purpose.as_bytes();
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -42,10 +42,10 @@ impl AdvisoryKey {
     }
 }
 
-/// How long the advisory lock is waited for before a transaction goes on without it.
+/// How long a transaction waits for the advisory lock before it continues without it.
 pub const MOMENT: Duration = Duration::from_millis(500);
 
-/// The lock for changing roles and privileges, which all of this program's writers take.
+/// The lock for changes of roles and privileges, which all writers of this program take.
 pub const ROLES: AdvisoryKey = AdvisoryKey::named("stanchion:roles");
 
 impl fmt::Display for AdvisoryKey {
@@ -54,12 +54,12 @@ impl fmt::Display for AdvisoryKey {
     }
 }
 
-/// Whoever has had the turn for so long is stuck, or busy for a while: the others do not stand and wait.
+/// A task that has held its turn for this long hangs, or is busy for a while: the others do not wait for it.
 const HURRY: Duration = Duration::from_secs(5);
 
 struct Queue {
     turn: Arc<AsyncMutex<()>>,
-    /// Since when the turn is somebody's.
+    /// Since when a task holds the turn.
     taken: Mutex<Instant>,
 }
 
@@ -72,23 +72,24 @@ impl Default for Queue {
     }
 }
 
-/// The queues of this process, one a database. Clones share them.
+/// The queues of this process, one for each database. Clones share them.
 #[derive(Clone, Default)]
 pub struct Locks {
     queues: Arc<Mutex<HashMap<Place, Weak<Queue>>>>,
 }
 
-/// It is our turn, until this is dropped.
+/// A task's turn, until this is dropped.
 #[must_use]
 pub struct Turn {
     _guard: OwnedMutexGuard<()>,
-    /// Kept for as long as somebody has the turn.
+    /// Kept while a task holds the turn.
     _queue: Arc<Queue>,
 }
 
 impl Locks {
-    /// Waits for our turn at a database. Not longer than `wait`, nor for somebody who has had it for longer than [`HURRY`]:
-    /// such a one waits for a lock or for a server that does not answer, and everybody behind would wait with them.
+    /// Waits for our turn at a database. It waits neither longer than `wait` nor for a task that has held its turn for
+    /// longer than [`HURRY`]: such a task waits for a lock or for a server that does not answer, and all others would
+    /// wait with it.
     pub async fn acquire(&self, place: &Place, target: &Target, wait: Duration) -> Result<Turn, Error> {
         let queue = self.queue(place);
         let begun = Instant::now();
@@ -105,7 +106,7 @@ impl Locks {
             }
             let now = Instant::now();
             if now >= begun + wait || taken() + HURRY <= now {
-                // Without a number that changes: a condition repeats this text.
+                // Without a changing number: a condition contains this text.
                 let cause = "others are busy with it";
                 return Err(Error::new(Kind::Contended, Doing::Locking, target, cause));
             }
@@ -124,8 +125,8 @@ impl Locks {
     }
 }
 
-/// An advisory lock that is held across transactions. Give it back with [`SessionLock::release`]; dropped
-/// otherwise, its session is not used again, and the lock goes with the connection.
+/// An advisory lock that is held across transactions. Release it with [`SessionLock::release`]; if it is dropped
+/// otherwise, its session is not used again, and the lock ends with the connection.
 #[must_use]
 pub struct SessionLock<'s> {
     session: &'s mut Session,
@@ -157,7 +158,7 @@ impl SessionLock<'_> {
         self.session
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     pub async fn release(mut self) {
         let unlock = format!("SELECT pg_catalog.pg_advisory_unlock({})", self.key);
         self.held = self.session.send(&[&unlock], 1).await.lost.is_some();
@@ -185,7 +186,7 @@ mod tests {
         (place, target)
     }
 
-    /// A stranger's server may say that it is ours: it is at another address.
+    /// An attacker's server may report our identity: it has another address.
     #[tokio::test(start_paused = true)]
     async fn a_forged_identity_takes_nobodys_turn() {
         let locks = Locks::default();
@@ -242,7 +243,7 @@ mod tests {
                 let _turn = locks.acquire(&database, &target, wait).await.unwrap();
                 sender.send(number).unwrap();
             });
-            // Each stands in the queue before the next comes.
+            // Each is in the queue before the next comes.
             tokio::task::yield_now().await;
         }
         drop((first, sender));

@@ -1,11 +1,11 @@
-//! Which addresses may be connected to because an object names them.
+//! The addresses that an object may make the operator connect to.
 //!
 //! An operator in a pod has a network of its own: sidecars on the loopback address, the node's metadata service on a
-//! link-local one, Unix sockets of its file system, the API server. Somebody who may write an object must not reach
-//! them with the operator's place in the network. So an address is checked after its name was resolved, and the
-//! connection is made to exactly the address that was checked. `--allow-network` opens more.
+//! link-local one, Unix sockets of its file system, the API server. The author of an object must not reach them through
+//! the operator. So the operator checks an address after name resolution, and connects to exactly the address that it
+//! checked. `--allow-network` allows more.
 //!
-//! Outside a pod, on a developer's machine and in the sandbox, everything is open.
+//! Outside of a pod, on a developer's machine and in the sandbox, all addresses are allowed.
 
 use std::fmt;
 use std::io;
@@ -15,34 +15,34 @@ use std::sync::Arc;
 
 use tokio::net::{TcpStream, lookup_host};
 
-/// The most addresses of one name that are tried.
+/// Maximum number of addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
-/// The addresses that may be connected to. Clones share it.
+/// The allowed addresses. Clones share them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowedNetworks(Option<Arc<Rules>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Rules {
     allowed: Vec<Network>,
-    /// The API server, which trusts the operator's place more than a tenant's.
+    /// The API server, which trusts the operator's network more than a tenant's.
     closed: Vec<IpAddr>,
 }
 
 impl AllowedNetworks {
-    /// Everything: the machine belongs to the person who runs the program.
+    /// All addresses: the machine belongs to the person who runs the program.
     pub const fn everything() -> Self {
         Self(None)
     }
 
-    /// What an operator in a pod may reach: everything but its own pod, its node and the API server at `closed`,
-    /// unless a network of `allowed` contains it.
+    /// The addresses that an operator in a pod may use: all except its own pod, its node and the API server at
+    /// `closed`, unless a network in `allowed` contains them.
     pub fn in_pod(allowed: Vec<Network>, closed: Vec<IpAddr>) -> Self {
         let closed = closed.into_iter().map(unmapped).collect();
         Self(Some(Arc::new(Rules { allowed, closed })))
     }
 
-    /// By the environment that Kubernetes gives each container: in a pod [`Self::in_pod`], elsewhere everything.
+    /// From the environment that Kubernetes sets in each container: in a pod [`Self::in_pod`], elsewhere all addresses.
     pub fn detect(allowed: Vec<Network>) -> Self {
         let api_server = std::env::var("KUBERNETES_SERVICE_HOST").ok();
         let account = std::path::Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token");
@@ -53,12 +53,12 @@ impl AllowedNetworks {
         Self::in_pod(allowed, closed.into_iter().collect())
     }
 
-    /// Whether sockets of the file system may be used.
+    /// Whether Unix sockets are allowed.
     pub fn allows_sockets(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether this address may be connected to.
+    /// Whether this address is allowed.
     pub fn allows(&self, address: IpAddr) -> bool {
         let Some(rules) = &self.0 else {
             return true;
@@ -68,8 +68,8 @@ impl AllowedNetworks {
             || !(is_own(address) || rules.closed.contains(&address))
     }
 
-    /// Resolves a name and connects to the first of its addresses that answers. Each is checked before anything is
-    /// sent to it.
+    /// Resolves a name and connects to the first of its addresses that answers. Each is checked before anything is sent
+    /// to it.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
         let addresses = self.resolve(host, port).await?;
         let mut last = None;
@@ -82,8 +82,8 @@ impl AllowedNetworks {
         Err(last.map_or_else(unknown, ConnectError::Io))
     }
 
-    /// The addresses of a name, if all of them may be connected to. One that may not closes the others, too: whose
-    /// name leads to both belongs to somebody who tries.
+    /// The addresses of a name, if all of them are allowed. One forbidden address forbids the others, too: a name with
+    /// both kinds is probably an attack.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
         let found = lookup_host((host, port)).await.map_err(ConnectError::Io)?;
         let addresses: Vec<_> = found.take(MAX_ADDRESSES).collect();
@@ -98,12 +98,12 @@ fn unknown() -> ConnectError {
     ConnectError::Io(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
 }
 
-/// An IPv4 address that is written as an IPv6 one is the IPv4 address.
+/// An IPv4 address in IPv6 notation is treated as the IPv4 address.
 fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => {
             let translated = match v6.segments() {
-                // NAT64's well-known prefix leads to the IPv4 address in its last 32 bits; 6to4 has it after its prefix.
+                // NAT64's well-known prefix has the IPv4 address in its last 32 bits; 6to4 has it after its prefix.
                 [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some((high, low)),
                 _ => None,
             };
@@ -119,7 +119,7 @@ fn unmapped(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The pod itself, its node, or nobody in particular.
+/// The pod itself, its node, or an unspecified address.
 fn is_own(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -131,7 +131,7 @@ fn is_own(address: IpAddr) -> bool {
                 || v4.octets().first() == Some(&0)
         }
         IpAddr::V6(v6) => {
-            // ::a.b.c.d is an old way to write an IPv4 address; :: and ::1 are among them.
+            // ::a.b.c.d is an old notation of an IPv4 address; it includes :: and ::1.
             let compatible = matches!(v6.segments(), [0, 0, 0, 0, 0, 0, ..]);
             compatible || v6.is_unicast_link_local() || v6.is_multicast()
         }
@@ -141,18 +141,18 @@ fn is_own(address: IpAddr) -> bool {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The address is one of the operator's own.
+    /// The address belongs to the operator's own network.
     #[error(
         "the host leads to an address that the operator does not connect to (its own pod, its node or the API \
          server); the operator's --allow-network opens it"
     )]
     Closed,
-    /// The network said no.
+    /// The network returned an error.
     #[error(transparent)]
     Io(io::Error),
 }
 
-/// Addresses with a common beginning: `10.0.0.0/8`, `fd00::/8`, `127.0.0.1`.
+/// Addresses with a common prefix: `10.0.0.0/8`, `fd00::/8`, `127.0.0.1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -160,7 +160,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether the address is in it.
+    /// Whether it contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, unmapped(address)) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -189,7 +189,7 @@ impl FromStr for Network {
             return Err(NetworkError);
         }
         let network = Self { address, bits };
-        // 10.0.0.7/8 is a mistake more often than a wish.
+        // 10.0.0.7/8 is more often a mistake than intended.
         let first = match address {
             IpAddr::V4(v4) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or_default();
@@ -214,7 +214,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Not a network.
+/// The text is not a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a network such as 10.0.0.0/8, fd00::/8 or 127.0.0.1, without bits after the prefix")]
 pub struct NetworkError;

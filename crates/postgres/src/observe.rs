@@ -1,31 +1,31 @@
-//! Counting statements, for metrics.
+//! Counts statements, for metrics.
 
 use std::time::Duration;
 
-/// What was sent to a server in one go.
+/// The statements of one round trip.
 #[derive(Debug, Clone, Copy)]
 pub struct Statements<'a> {
     /// `host:port`.
     pub server: &'a str,
     /// The database.
     pub database: &'a str,
-    /// Whether they only looked.
+    /// Whether they only read.
     pub reading: bool,
-    /// How many statements, the transaction's own (BEGIN, COMMIT, settings) included.
+    /// The number of statements, including the transaction's own (BEGIN, COMMIT, settings).
     pub count: usize,
-    /// From sending to the last answer.
+    /// The time from sending to the last answer.
     pub elapsed: Duration,
     /// Whether all of them succeeded.
     pub succeeded: bool,
 }
 
-/// Learns of every statement that a session sends.
+/// Observes every statement that a session sends.
 pub trait StatementObserver: Send + Sync {
-    /// Called once a round trip, after its answer or its failure.
+    /// Called once per round trip, after its answer or its failure.
     fn observe(&self, statements: &Statements<'_>);
 }
 
-/// Watches nothing.
+/// Ignores everything.
 impl StatementObserver for () {
     fn observe(&self, _: &Statements<'_>) {}
 }

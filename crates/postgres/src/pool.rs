@@ -1,16 +1,16 @@
-//! Few connections a server, shared by everybody who needs one.
+//! A connection pool with few connections per server.
 //!
-//! The limit is an account's, across its databases: what runs out on a server is `max_connections`, and it serves
-//! others than us. An account is an address and the credentials for it, so somebody who names the same server without
-//! being let in takes nothing from those who are. First come, first served. A connection is kept for a while after
-//! use, and given up at once when it is broken, when its credentials have changed, or when another database needs its
-//! place.
+//! The limit applies to an account, across its databases: `max_connections` of a server is limited, and the server has
+//! other clients. An account is an address with its credentials, so an object that names the same server with invalid
+//! credentials takes no connections from valid accounts. First come, first served. A connection is kept for a while
+//! after use, and closed at once when it is broken, when its credentials have changed, or when another database needs
+//! its place.
 //!
-//! A server that does not answer costs little: a [`breaker`] lets one attempt at a time through and pauses between
-//! them, and nobody waits for a connection on a server that has answered nobody for a second.
+//! A server that does not answer costs little: a [`breaker`] allows one attempt at a time and pauses between attempts,
+//! and no task waits for a connection to a server that has answered nothing for a second.
 //!
-//! Hold one connection at a time: tasks that each hold one and wait for a second can use up all of them and then
-//! wait for each other until [`PoolSettings::wait`] is over.
+//! Use one connection at a time: tasks that each hold one and wait for a second can use up all of them and then wait
+//! for each other until [`PoolSettings::wait`] ends.
 
 mod breaker;
 mod host;
@@ -32,22 +32,22 @@ use crate::target::{Fingerprint, Target};
 use breaker::Breaker;
 use host::Host;
 
-/// How connections are shared.
+/// Settings of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// Connections of one account, unless [`Pools::limit`] says otherwise.
+    /// Maximum number of connections of one account, unless [`Pools::limit`] sets it.
     pub max_per_server: usize,
-    /// How long one that nobody uses is kept.
+    /// How long an unused connection is kept.
     pub idle: Duration,
-    /// After this age one is not used again, so that a name that moved to another server is followed.
+    /// A connection of this age is not used again, so that a name that moved to another server is followed.
     pub max_age: Duration,
-    /// How long to wait for one.
+    /// How long to wait for a connection.
     pub wait: Duration,
-    /// How long each may take for what.
+    /// The timeouts of a connection.
     pub timeouts: Timeouts,
-    /// How much each may be answered.
+    /// The limits of a connection's answers.
     pub limits: Limits,
-    /// Where servers may be.
+    /// The allowed addresses.
     pub networks: AllowedNetworks,
 }
 
@@ -65,18 +65,18 @@ impl Default for PoolSettings {
     }
 }
 
-/// How many connections a server has from us, for metrics.
+/// The number of our connections to a server, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Open ones, in use or not.
+    /// Open connections, in use or not.
     pub open: usize,
-    /// Open ones that nobody uses.
+    /// Open connections that are not in use.
     pub idle: usize,
-    /// Tasks that wait for one.
+    /// Tasks that wait for a connection.
     pub waiting: usize,
-    /// The most there can be.
+    /// The maximum number of connections.
     pub limit: usize,
-    /// The server did not answer when it was asked last: its circuit breaker is open.
+    /// The server did not answer the last attempt: its circuit breaker is open.
     pub broken: bool,
 }
 
@@ -92,11 +92,11 @@ struct Inner {
     known: Mutex<Known>,
 }
 
-/// The servers, as far as somebody named them lately.
+/// The servers that were used recently.
 #[derive(Default)]
 struct Known {
     hosts: HashMap<Fingerprint, Arc<Host>>,
-    /// By `host:port`. An address that cannot be reached cannot be reached by anybody.
+    /// By `host:port`. An unreachable address is unreachable for every account.
     addresses: HashMap<String, Arc<Breaker>>,
 }
 
@@ -118,7 +118,7 @@ impl Pools {
         }))
     }
 
-    /// A connection to the target, as soon as there is one.
+    /// A connection to the target, as soon as one is available.
     pub async fn get(&self, target: &Target) -> Result<Pooled, Error> {
         let host = self.host(target);
         let (pooled, is_new) = Box::pin(Arc::clone(&host).get(target)).await?;
@@ -137,7 +137,7 @@ impl Pools {
         Ok((turn, self.get(target).await?))
     }
 
-    /// As [`Pools::exclusive`], for who changes what the databases of a server share: its roles.
+    /// As [`Pools::exclusive`], for changes of what the databases of a server share: its roles.
     pub async fn exclusive_on_server(
         &self,
         target: &Target,
@@ -149,12 +149,12 @@ impl Pools {
         Ok(([server, database], self.get(target).await?))
     }
 
-    /// Which database the target is; asked once and remembered until its credentials change.
+    /// The identity of the target's database; queried once and cached until its credentials change.
     pub async fn identity(&self, target: &Target) -> Result<Identity, Error> {
         Ok(self.place(target).await?.identity)
     }
 
-    /// The same, and at which address it was found.
+    /// The identity, and its address.
     pub async fn place(&self, target: &Target) -> Result<Place, Error> {
         match self.host(target).known_place(target) {
             Some(place) => Ok(place),
@@ -162,12 +162,12 @@ impl Pools {
         }
     }
 
-    /// The queues at the databases.
+    /// The queues of the databases.
     pub fn locks(&self) -> &Locks {
         &self.0.locks
     }
 
-    /// Limits the connections of the target's account. If several targets name it, the last word counts.
+    /// Limits the connections of the target's account. If several targets have the same account, the last call wins.
     pub fn limit(&self, target: &Target, max: usize) {
         self.host(target).set_limit(max);
     }
@@ -187,12 +187,12 @@ impl Pools {
         servers.into_iter().collect()
     }
 
-    /// Where this process may connect to.
+    /// The addresses that this process may connect to.
     pub fn networks(&self) -> &AllowedNetworks {
         &self.0.settings.networks
     }
 
-    /// Closes what nobody uses, and waits for it: the last thing before the program ends.
+    /// Closes unused connections, and waits for it: the last action before the program ends.
     pub async fn close_idle(&self) {
         let hosts: Vec<_> = self.known().hosts.values().cloned().collect();
         futures::future::join_all(hosts.iter().map(|host| host.close_idle())).await;
@@ -204,7 +204,7 @@ impl Pools {
         if let Some(host) = known.hosts.get(&account) {
             return Arc::clone(host);
         }
-        // Somebody may name a new one every second.
+        // An author may name a new server every second.
         known.hosts.retain(|_, host| host.is_needed());
         known
             .addresses

@@ -1,12 +1,12 @@
 //! Quoting of names and values.
 //!
-//! Names are always quoted, also those that need not be: an unquoted `CamelCase` silently becomes
-//! `camelcase`, and an unquoted `x SUPERUSER` is no name at all but an instruction.
+//! Names are always quoted, even if it is not necessary: an unquoted `CamelCase` silently becomes `camelcase`, and an
+//! unquoted `x SUPERUSER` is not a name but an instruction.
 
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-/// The longest name PostgreSQL keeps, in bytes. It cuts longer ones off with no more than a notice, so that two
-/// long names can become one.
+/// The maximum length of a name in PostgreSQL, in bytes. It truncates longer ones with only a notice, so two long names
+/// can become one.
 pub const MAX_IDENTIFIER_BYTES: usize = 63;
 
 /// A name, in double quotes.
@@ -14,13 +14,13 @@ pub fn identifier(name: &str) -> String {
     escape_identifier(name)
 }
 
-/// A value as a string literal; correct whatever `standard_conforming_strings` says. One with backslashes begins
-/// with a space, which keeps its `E` away from a word before it.
+/// A value as a string literal, correct for every `standard_conforming_strings`. A literal with backslashes begins with
+/// a space, which separates its `E` from a preceding word.
 pub fn literal(value: &str) -> String {
     escape_literal(value)
 }
 
-/// A name with the names that it is in, each quoted: `"schema"."table"`.
+/// A name with its parent names, each quoted: `"schema"."table"`.
 pub fn qualified<S: AsRef<str>>(path: &[S]) -> String {
     path.iter()
         .map(|part| identifier(part.as_ref()))
@@ -28,7 +28,7 @@ pub fn qualified<S: AsRef<str>>(path: &[S]) -> String {
         .join(".")
 }
 
-/// Can PostgreSQL hold this name as it is? Not if it is empty, too long or contains NUL.
+/// Whether PostgreSQL can store this name unchanged: not if it is empty, too long or contains NUL.
 pub fn is_valid_identifier(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_IDENTIFIER_BYTES && !name.contains('\0')
 }

@@ -14,14 +14,14 @@ use crate::session::{Answer, Session};
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
 
-/// A query and its values. The types are stated, which saves the round trip of asking for them.
+/// A query and its values. The types are given, which saves the round trip to look them up.
 pub struct Query {
     statement: Statement,
     values: Vec<(Box<dyn ToSql + Send + Sync>, Type)>,
 }
 
 impl Query {
-    /// A query of the program; values are `$1`, `$2`, …
+    /// A query with values `$1`, `$2`, …
     pub fn new(sql: &'static str) -> Self {
         Statement::new(sql).into()
     }
@@ -46,7 +46,7 @@ impl Query {
     }
 }
 
-/// A query whose text had to be built, with names in it.
+/// A query whose text was built, with names in it.
 impl From<Statement> for Query {
     fn from(statement: Statement) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl From<Statement> for Query {
 }
 
 impl Session {
-    /// One query, in a transaction of its own.
+    /// One query, in its own transaction.
     pub async fn query(&self, query: &Query) -> Result<Vec<Row>, Error> {
         let mut results = self
             .pipeline(&Prologue::default(), std::slice::from_ref(query), None)
@@ -65,7 +65,7 @@ impl Session {
         Ok(results.pop().unwrap_or_default())
     }
 
-    /// All queries in one round trip, all looking at the same moment of the database.
+    /// All queries in one round trip and one snapshot.
     pub async fn snapshot(&self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
         let begin = Begin {
             isolation: Isolation::RepeatableRead,
@@ -90,8 +90,8 @@ impl Session {
         let count = prologue.len() + queries.len() + usize::from(epilogue.is_some());
         let text = prologue.text();
         let asked = self.ask(queries.len() + 2);
-        // Each sends its message when it is first polled, and they are first polled in this order. The limit is
-        // one for all: the last one's answer waits for the others.
+        // Each sends its message when it is first polled, and they are first polled in this order. There is one limit
+        // for all: the last answer waits for the others.
         let before = OptionFuture::from((prologue.len() > 0).then(|| self.converse(&text, Duration::MAX)));
         let during = join_all(queries.iter().map(|query| self.run(query)));
         let after = OptionFuture::from(epilogue.map(|text| self.converse(text, Duration::MAX)));
@@ -111,7 +111,7 @@ impl Session {
                 }),
                 ..,
             )) => Err(self.not_begun(prologue, affected.len(), lost)),
-            // The first that failed in their order: those after it only say that the transaction is over.
+            // The first failure in their order: later ones only report that the transaction is aborted.
             Ok((_, results, after)) => results
                 .into_iter()
                 .enumerate()

@@ -1,8 +1,8 @@
-//! Password verifiers (SCRAM-SHA-256), made on our side.
+//! Password verifiers (SCRAM-SHA-256), computed by the client.
 //!
-//! `ALTER ROLE … PASSWORD 'clear'` leaves the password in the server's log, in `pg_stat_statements` and in every
-//! error message that quotes the statement. A verifier is what the server would compute and store anyway; it
-//! cannot be used to log in.
+//! `ALTER ROLE … PASSWORD 'clear'` leaves the password in the server's log, in `pg_stat_statements` and in every error
+//! message that quotes the statement. A verifier is what the server would compute and store anyway; it cannot be used
+//! to log in.
 
 use std::num::NonZeroU32;
 
@@ -14,12 +14,12 @@ use secrecy::{ExposeSecret, SecretString};
 const SCHEME: &str = "SCRAM-SHA-256";
 /// PostgreSQL's default `scram_iterations`.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
-/// More rounds than this are refused: a stored verifier decides how long a comparison takes.
+/// Higher iteration counts are rejected: a stored verifier determines how long a comparison takes.
 const MAX_ITERATIONS: u32 = 1_000_000;
 const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
-/// Nothing random could be had from the system, so no salt.
+/// The system returned no random bytes for a salt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random numbers, so no password verifier can be made")]
 pub struct NoRandomness;
@@ -31,11 +31,11 @@ pub enum Encoding {
     Scram,
     /// An `md5…` hash.
     Md5,
-    /// None: the password itself.
+    /// No encoding: the password itself.
     Clear,
 }
 
-/// Judges a password by the same rules as the server, which stores an encoded one as it is.
+/// Detects the encoding by the same rules as the server, which stores an encoded password unchanged.
 pub fn encoding(password: &SecretString) -> Encoding {
     let text = password.expose_secret();
     if Verifier::parse(text).is_some() {
@@ -50,14 +50,14 @@ pub fn encoding(password: &SecretString) -> Encoding {
     }
 }
 
-/// A new verifier for a clear password, with a salt of its own: two calls never give the same text.
+/// A new verifier for a cleartext password, with its own salt: two calls never return the same text.
 pub fn verifier(password: &SecretString) -> Result<SecretString, NoRandomness> {
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| NoRandomness)?;
     Ok(Verifier::derive(password, &salt, ITERATIONS).render().into())
 }
 
-/// Does the clear password belong to the stored SCRAM verifier? `None` if what is stored is none.
+/// Whether the cleartext password matches the stored SCRAM verifier; `None` if the stored text is not a verifier.
 pub fn matches(password: &SecretString, stored: &str) -> Option<bool> {
     let stored = Verifier::parse(stored)?;
     let derived = Verifier::derive(password, &stored.salt, stored.iterations);
@@ -120,10 +120,10 @@ impl Verifier {
     }
 }
 
-/// `SASLprep` as PostgreSQL does it: a password that it forbids is used as it is.
+/// `SASLprep` as PostgreSQL does it: a password with forbidden characters is used unchanged.
 fn prepare(password: &str) -> std::borrow::Cow<'_, str> {
-    // PostgreSQL judges the characters as they were typed, the library only after normalisation: a newer
-    // character that decomposes into old ones would be treated differently by the two.
+    // PostgreSQL checks the characters before normalisation, the library only after it: the two would treat a newer
+    // character that decomposes into old ones differently.
     let too_new = password.chars().any(stringprep::tables::unassigned_code_point);
     match stringprep::saslprep(password) {
         Ok(prepared) if !too_new && !prepared.is_empty() => prepared,
@@ -139,7 +139,7 @@ fn is_lower_hex(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// The server's own answer, PostgreSQL 15: `CREATE ROLE … PASSWORD 'pencil'`, read from `pg_authid`.
+    /// The server's own result, PostgreSQL 15: `CREATE ROLE … PASSWORD 'pencil'`, read from `pg_authid`.
     const PENCIL: &str = "SCRAM-SHA-256$4096:Gz8EonvGyHAYIy6Wq7PLpQ==$sukFvundaeoLohR6pGyZD8yYyiWVOCnRSqEUu4779Zc=:D5fC/jS+nu0TE+mL4XiM+WzHRmuCs3Io1/7PiNLkDGk=";
 
     #[test]

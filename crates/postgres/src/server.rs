@@ -1,10 +1,10 @@
-//! What the server is, and what we may do on it.
+//! Properties of the server, and our privileges on it.
 //!
-//! "Superuser or not" is not enough. Managed services give an administrator of their own instead; up to 15,
-//! CREATEROLE means power over every role that is not superuser; from 16 on it means power only over roles that one
-//! holds with ADMIN OPTION, which the creator of a role gets, without the right to act as it.
+//! "Superuser or not" is not enough. Managed services have an administrator role of their own instead. Up to version
+//! 15, CREATEROLE gives power over every role that is not a superuser; from 16 on it gives power only over roles that
+//! one has with ADMIN OPTION, which the creator of a role gets, without the privilege to act as it.
 //!
-//! Both questions are plain [`Query`]s, so that a caller can ask them in the same round trip as its own.
+//! Both queries are plain [`Query`]s, so a caller can run them in the same round trip as its own.
 
 mod powers;
 
@@ -18,7 +18,7 @@ use crate::read::Query;
 use crate::session::Session;
 use crate::sqlstate::Doing;
 
-/// The administrators of managed services, in place of a superuser.
+/// The administrator roles of managed services, instead of a superuser.
 const CLOUD_ADMINS: &[&str] = &[
     "rds_superuser",     // Amazon RDS, Aurora
     "cloudsqlsuperuser", // Google Cloud SQL
@@ -27,32 +27,33 @@ const CLOUD_ADMINS: &[&str] = &[
     "neon_superuser",    // Neon
 ];
 
-/// The version from which CREATEROLE is bound to ADMIN OPTION, and memberships have INHERIT and SET.
+/// The version from which CREATEROLE requires ADMIN OPTION, and memberships have INHERIT and SET.
 pub const BOUND_CREATEROLE: u32 = 160_000;
 
-/// The server, and the role that we are there.
+/// The server, and our role on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// 150004 is 15.4.
     pub version: u32,
-    /// A replica: it cannot be written to.
+    /// Whether it is a replica, which is read-only.
     pub in_recovery: bool,
-    /// The role in force; after SET ROLE not the one that logged in.
+    /// The current role; after SET ROLE not the login role.
     pub role: String,
     /// The role that logged in.
     pub login: String,
     /// Its attributes.
     pub attributes: Attributes,
-    /// The managed service's administrator roles that we belong to, directly or not.
+    /// The managed service's administrator roles that we are a direct or indirect member of.
     pub cloud_admin_of: Vec<String>,
-    /// Whether roles that we create are granted to us at once (16 and later), and how.
+    /// Whether and how roles that we create are granted to us automatically (16 and later).
     pub self_grant: SelfGrant,
-    /// Whether we can keep what we send out of the server's log. If not, statements with password verifiers (never with
-    /// passwords) may be in it, as far as the server logs statements or their errors; [`LOG_GRANTS`] helps.
+    /// Whether we can keep our statements out of the server's log. If not, the log may contain statements with password
+    /// verifiers (never with passwords), if the server logs statements or their errors; [`LOG_GRANTS`] fixes it.
     pub keeps_log_clean: bool,
 }
 
-/// What an administrator who is no superuser needs so that no verifier reaches the server's log (15 and later).
+/// The privileges that an administrator without superuser needs to keep verifiers out of the server's log (15 and
+/// later).
 pub const LOG_GRANTS: &str = "GRANT SET ON PARAMETER log_statement, log_min_messages, log_min_error_statement, \
                               log_min_duration_statement, log_min_duration_sample, log_transaction_sample_rate TO";
 
@@ -75,22 +76,22 @@ pub struct Attributes {
 /// `createrole_self_grant`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SelfGrant {
-    /// We inherit from what we create.
+    /// We inherit from roles that we create.
     pub inherit: bool,
-    /// We can SET ROLE to what we create.
+    /// We can SET ROLE to roles that we create.
     pub set: bool,
 }
 
-/// How much we may do in general.
+/// Our general privilege level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Level {
     /// Everything.
     Superuser,
-    /// What the managed service allows its administrator.
+    /// The privileges of the managed service's administrator.
     CloudAdmin(String),
-    /// Roles can be made.
+    /// We can create roles.
     CreateRole,
-    /// No roles can be made.
+    /// We cannot create roles.
     Plain,
 }
 
@@ -109,12 +110,12 @@ impl Server {
                    AS p (name)) \
         FROM pg_catalog.pg_roles r WHERE r.rolname = current_user";
 
-    /// The question, for a pipeline. Give the answer's only row to [`Server::of_row`].
+    /// The query, for a pipeline. Pass the only row of the result to [`Server::of_row`].
     pub fn query() -> Query {
         Query::new(Self::QUERY).texts(CLOUD_ADMINS.iter().map(ToString::to_string).collect())
     }
 
-    /// The answer to [`Server::query`].
+    /// The result of [`Server::query`].
     pub fn of_row(row: &Row) -> Result<Self, tokio_postgres::Error> {
         let self_grant: Option<String> = row.try_get(10)?;
         let version: i32 = row.try_get(0)?;
@@ -136,7 +137,7 @@ impl Server {
         })
     }
 
-    /// How much we may do in general.
+    /// Our general privilege level.
     pub fn level(&self) -> Level {
         match (self.attributes, self.cloud_admin_of.first()) {
             (Attributes { superuser: true, .. }, _) => Level::Superuser,
@@ -151,7 +152,7 @@ impl Server {
         }
     }
 
-    /// May we ALTER, GRANT and DROP this role?
+    /// Whether we may ALTER, GRANT and DROP this role.
     pub fn may_manage(&self, powers: Powers) -> bool {
         let Attributes {
             superuser,
@@ -162,8 +163,8 @@ impl Server {
             || (create_role && !powers.is_superuser && (self.version < BOUND_CREATEROLE || powers.admin))
     }
 
-    /// May we act for this role on what it owns (REASSIGN OWNED, DROP OWNED)? If not, but [`Self::may_manage`]
-    /// holds, `GRANT role TO current_user` helps.
+    /// Whether we may act for this role on what it owns (REASSIGN OWNED, DROP OWNED). If not, but [`Self::may_manage`]
+    /// holds, `GRANT role TO current_user` fixes it.
     pub fn may_act_as(&self, powers: Powers) -> bool {
         self.attributes.superuser || powers.inherit
     }
@@ -180,7 +181,7 @@ impl SelfGrant {
 }
 
 impl Session {
-    /// What the server is, and what we may do on it and with these roles, in one round trip.
+    /// The properties of the server, and our privileges on it and on these roles, in one round trip.
     pub async fn inspect(&self, roles: &[&str]) -> Result<(Server, BTreeMap<String, Powers>), Error> {
         let roles = roles.iter().map(ToString::to_string).collect();
         let answers = self.snapshot(&[Server::query(), Powers::query(roles)]).await?;
@@ -195,7 +196,7 @@ impl Session {
         ))
     }
 
-    /// Our own role is not in the catalog: it was dropped under us.
+    /// Our own role is not in the catalog: it was dropped in the meantime.
     fn no_answer(&self) -> Error {
         Error::new(
             Kind::Protocol,

@@ -1,7 +1,7 @@
-//! One connection, with a limit on everything that could take for ever.
+//! One connection, with a limit for everything that could take forever.
 //!
-//! A session that is dropped in the middle of something cancels it on the server; one that is given up half-way
-//! (a deadline cut its future off) says so through [`Session::is_reusable`] and is not used again.
+//! A session that is dropped during a statement cancels it on the server; one whose request was abandoned (a deadline
+//! cancelled its future) reports so through [`Session::is_reusable`] and is not used again.
 
 mod channel;
 mod connect;
@@ -35,19 +35,19 @@ pub(crate) use channel::{Meter, Road};
 pub(crate) use inspect::Refusal;
 pub(crate) use wire::{Answer, Lost};
 
-/// How long the server gets to stop a statement that nobody waits for any more.
+/// How long the server may take to stop a cancelled statement.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// The limits of a session.
+/// The timeouts of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the first packet until the session is set up. A target's own `connect_timeout` may be shorter.
+    /// From the first packet until the session is ready. A target's own `connect_timeout` may be shorter.
     pub connect: Duration,
-    /// For each statement.
+    /// Of each statement.
     pub statement: Duration,
-    /// For each lock that a statement waits for.
+    /// Of each lock that a statement waits for.
     pub lock: Duration,
-    /// For a transaction in which nothing happens: our own absence must not hold locks.
+    /// Of an idle transaction: it must not hold locks if we are gone.
     pub idle_in_transaction: Duration,
 }
 
@@ -62,17 +62,17 @@ impl Default for Timeouts {
     }
 }
 
-/// How far the other side is known, and how a stranger is kept out of what is said.
+/// The security of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Security {
-    /// Nobody on the way can read along.
+    /// The connection is encrypted.
     pub encrypted: bool,
-    /// The server has proven to be the one that is meant: by a certificate of the CA that was given, by one of the
-    /// machine's roots for its name, or by being a socket of this machine. To others no password is ever sent.
+    /// The server is verified: by a certificate of the given CA, by a certificate of the system's roots for its name,
+    /// or because it is a local socket. No password is sent to an unverified server.
     pub verified: bool,
 }
 
-/// A share of what all answers may need together; see [`Session::keep_answer`].
+/// The memory budget of a kept answer; see [`Session::keep_answer`].
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Answered(
@@ -92,9 +92,9 @@ pub struct Session {
     observer: Arc<dyn StatementObserver>,
     identity: Identity,
     version: u32,
-    /// Requests whose answer was not read to its end. Not zero after one was abandoned.
+    /// Number of requests whose answer was not read completely. Not zero after a request was abandoned.
     unanswered: AtomicUsize,
-    /// Drives the connection; ends by itself once `client` is gone and everything is answered.
+    /// Drives the connection; ends once `client` is dropped and everything is answered.
     driver: Option<JoinHandle<()>>,
 }
 
@@ -104,7 +104,7 @@ impl Session {
         &self.target
     }
 
-    /// Which database this is, whatever it is called on the way.
+    /// The identity of the database, whatever its address is.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -114,22 +114,22 @@ impl Session {
         self.version
     }
 
-    /// The address that this session is connected to: what a server cannot choose, unlike its [`Identity`].
+    /// The address that this session is connected to: unlike its [`Identity`], a server cannot choose it.
     pub fn peer(&self) -> String {
         self.road.to_string()
     }
 
-    /// Whether the server has proven to be the one that is meant; see [`Security::verified`].
+    /// Whether the server is verified; see [`Security::verified`].
     pub fn verified(&self) -> bool {
         self.security.verified
     }
 
-    /// How far the other side is known.
+    /// The security of this connection.
     pub fn security(&self) -> Security {
         self.security
     }
 
-    /// The limits of this session.
+    /// The timeouts of this session.
     pub fn timeouts(&self) -> &Timeouts {
         &self.timeouts
     }
@@ -139,13 +139,12 @@ impl Session {
         &self.client
     }
 
-    /// Makes an error of the driver one of ours.
+    /// Converts an error of the driver.
     pub fn error(&self, doing: Doing, error: &tokio_postgres::Error) -> Error {
         self.explain(doing, error, &crate::error::Secrets::default())
     }
 
-    /// The same for a statement with secrets. When we hung up on the server, the driver knows only that the
-    /// connection is gone.
+    /// The same for a statement with secrets. If we closed the connection, the driver only knows that it is gone.
     pub(crate) fn explain(
         &self,
         doing: Doing,
@@ -153,7 +152,7 @@ impl Session {
         secrets: &crate::error::Secrets,
     ) -> Error {
         if error.as_db_error().is_none() {
-            // The server and the driver do not agree on what is being said.
+            // The server and the driver are out of sync.
             self.condemn();
         }
         match self.meter.refusal() {
@@ -162,29 +161,29 @@ impl Session {
         }
     }
 
-    /// Can the session serve somebody else? Not if it is broken, or if an answer was never waited for.
+    /// Whether the session can be used again: not if it is broken, or if a request was abandoned.
     pub fn is_reusable(&self) -> bool {
         !self.client.is_closed() && self.unanswered.load(Ordering::Acquire) == 0
     }
 
-    /// What was made of the last answer stays in use after this session is given back: until this is dropped, the answer
-    /// counts as under way.
+    /// Keeps the memory budget of the last answer, because its result stays in use after the session is returned, until
+    /// this is dropped.
     pub fn keep_answer(&self) -> Answered {
         Answered(self.meter.take())
     }
 
-    /// What was answered is not needed any more.
+    /// The last answer is not needed any more.
     pub(crate) fn rest(&self) {
         self.meter.rest();
     }
 
-    /// Never to be used again, for a reason that the session cannot see itself.
+    /// Marks the session as unusable, for a reason that it cannot detect itself.
     pub(crate) fn condemn(&self) {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Runs one statement outside any transaction, for those that refuse to be in one (CREATE DATABASE). One with
-    /// a secret is run in a transaction all the same: only there can it be kept out of the server's log.
+    /// Runs one statement outside of a transaction, for statements that are not allowed in one (CREATE DATABASE). A
+    /// statement with a secret runs in a transaction in any case: only there can it be kept out of the server's log.
     pub async fn execute(&mut self, statement: &Statement) -> Result<u64, Error> {
         if statement.is_secret() {
             let applied = self.apply(&Batch::new(vec![statement.clone()])).await?;
@@ -201,7 +200,7 @@ impl Session {
         }
     }
 
-    /// Says goodbye and waits until the connection is gone, so that the server has room for another.
+    /// Closes the connection and waits until it is closed, so that the server has room for another.
     pub async fn close(mut self) {
         let driver = self.driver.take();
         let abandoned = self.abandon();
@@ -213,7 +212,7 @@ impl Session {
         }
     }
 
-    /// If something is still running on the server: what is needed to stop it.
+    /// If a statement is still running on the server: what is needed to cancel it.
     fn abandon(&self) -> Option<Cancellation> {
         let running = !self.client.is_closed() && self.unanswered.load(Ordering::Acquire) > 0;
         running.then(|| Cancellation {
@@ -238,7 +237,7 @@ impl Drop for Session {
             Ok(runtime) => {
                 runtime.spawn(async move {
                     let stop = async {
-                        // A cancellation that does not arrive is made up for by the server's own timeouts.
+                        // If a cancellation does not arrive, the server's own timeouts apply.
                         let _ = cancellation.send().await;
                         let _ = (&mut driver).await;
                     };

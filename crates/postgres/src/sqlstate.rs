@@ -1,22 +1,22 @@
-//! From SQLSTATE to reaction: one table, read from the top.
+//! Classifies SQLSTATEs: one table, read from the top.
 //!
-//! A wrong class costs: a permanent error that is taken for a transient one is retried for ever, a transient one
-//! that is taken for permanent leaves a user without a database until somebody edits the object.
+//! A wrong class is expensive: a permanent error that counts as transient is retried forever, and a transient one that
+//! counts as permanent leaves a user without a database until somebody edits the object.
 
-/// Who can do something about an error, and when to try again.
+/// What has to change before a retry can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Passes by itself: try again soon.
+    /// Passes by itself: retry soon.
     Transient,
     /// Something else must appear or change first: a Secret, a database, a role.
     Dependency,
     /// A person has to change something on the server.
     Human,
-    /// What was asked for is wrong and stays wrong until it is asked differently.
+    /// The request is invalid until it changes.
     Permanent,
 }
 
-/// What was being done when an error came. The same SQLSTATE means different things to a CREATE and to a DROP.
+/// The action that failed. The same SQLSTATE means different things for a CREATE and for a DROP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Doing {
     /// Opening a connection, up to and including its settings.
@@ -27,7 +27,7 @@ pub enum Doing {
     Reading,
     /// CREATE …
     Creating,
-    /// ALTER …, COMMENT, and statements that no other word covers.
+    /// ALTER …, COMMENT, and all other statements.
     Altering,
     /// ALTER … SET parameter, whose value comes from the specification.
     Configuring,
@@ -42,7 +42,7 @@ pub enum Doing {
 }
 
 impl Doing {
-    /// Judges by the statement's first word.
+    /// From the statement's first word.
     pub fn of_sql(sql: &str) -> Self {
         let word = sql.split_whitespace().next().unwrap_or_default();
         FIRST_WORDS
@@ -79,20 +79,20 @@ const FIRST_WORDS: &[(&str, Doing)] = &[
     ("REASSIGN", Doing::Dropping),
 ];
 
-/// A row of the table: a code or the beginning of one, when it holds (always, if empty), and the reaction.
+/// A row of the table: a code or its prefix, the actions (any, if empty), and the class.
 struct Rule(&'static str, &'static [Doing], Class);
 
 const ANY: &[Doing] = &[];
-/// What makes things that may already be there.
+/// Actions that may find an existing object.
 const MAKING: &[Doing] = &[Doing::Creating, Doing::Altering, Doing::Granting];
-/// What takes away things that may already be gone.
+/// Actions that may find that the object is already gone.
 const REMOVING: &[Doing] = &[Doing::Dropping, Doing::Revoking];
 
 use Class::{Dependency, Human, Permanent, Transient};
 
-/// The first row that fits decides, so exceptions stand above the rule.
+/// The first matching row applies, so exceptions precede their rule.
 const TABLE: &[Rule] = &[
-    // The server or the way to it.
+    // The server or the connection.
     Rule("08", ANY, Transient),    // connection exceptions
     Rule("57", ANY, Transient),    // cancelled, shutting down, starting up
     Rule("53", ANY, Transient),    // too many connections, out of memory, disk full
@@ -103,19 +103,19 @@ const TABLE: &[Rule] = &[
     Rule("25P", ANY, Transient),   // the transaction was ended for us
     Rule("26000", ANY, Transient), // a pooler lost our prepared statement
     Rule("72000", ANY, Transient), // snapshot too old
-    // "tuple concurrently updated", "cache lookup failed": two writers met. Not told apart by the text, which
-    // the server translates.
+    // "tuple concurrently updated", "cache lookup failed": two writers conflicted. The text does not help, because the
+    // server translates it.
     Rule("XX000", ANY, Transient),
     Rule("XX", ANY, Human),         // corrupted data
     Rule("F0", ANY, Human),         // the server's configuration file
     Rule("58P01", ANY, Dependency), // a library or control file that is not installed
     Rule("58", ANY, Transient),     // input/output errors of the server
-    // Who we are and where we want to go.
+    // Login and database.
     Rule("28", ANY, Dependency),    // 28000, 28P01: the credentials
     Rule("3D000", ANY, Dependency), // no such database
     Rule("42501", ANY, Human),      // insufficient privilege
     Rule("2BP01", ANY, Human),      // other objects depend on it
-    // Somebody was faster: look again.
+    // Another writer was faster: check again.
     Rule("42710", MAKING, Transient), // object exists
     Rule("42P04", MAKING, Transient), // database exists
     Rule("42P06", MAKING, Transient), // schema exists
@@ -126,20 +126,20 @@ const TABLE: &[Rule] = &[
     Rule("42P01", REMOVING, Transient),
     Rule("3F000", REMOVING, Transient),
     Rule("42883", REMOVING, Transient),
-    // Not there: a wrong parameter stays wrong, an object may still come.
+    // Missing objects: a wrong parameter stays wrong, an object may still be created.
     Rule("42704", &[Doing::Configuring], Permanent),
     Rule("42704", ANY, Dependency), // role, type, …
     Rule("42P01", ANY, Dependency), // table
     Rule("3F000", ANY, Dependency), // schema
     Rule("42883", ANY, Dependency), // function
     Rule("42703", ANY, Dependency), // column
-    // In the way.
+    // Objects in the way.
     Rule("42710", ANY, Human),
     Rule("42P04", ANY, Human),
     Rule("42P06", ANY, Human),
     Rule("42P07", ANY, Human),
     Rule("42723", ANY, Human),
-    // Code of the server's own: triggers, functions.
+    // Code in the database: triggers, functions.
     Rule("P0", ANY, Human),
     Rule("38", ANY, Human),
     Rule("39", ANY, Human),
@@ -153,7 +153,7 @@ const TABLE: &[Rule] = &[
     Rule("42", ANY, Permanent),    // syntax, 42602 bad name, 42939 reserved name, wrong object type
 ];
 
-/// The reaction to a SQLSTATE. A code that the table does not know is shown to a person and retried slowly.
+/// The class of an SQLSTATE. Unknown codes are reported to a person and retried slowly.
 pub fn classify(code: &str, doing: Doing) -> Class {
     TABLE
         .iter()

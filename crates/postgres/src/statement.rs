@@ -1,8 +1,8 @@
-//! One SQL statement, built so that text from outside can only enter it quoted.
+//! One SQL statement, into which text from outside can only be inserted quoted.
 //!
-//! Program text is `&'static str`: a `String` made at run time does not fit there, it must say whether it is a
-//! name, a value or a secret. A statement shows itself (`Display`, `Debug`) with its secrets blanked out; the text
-//! that goes to the server is reached only through [`Statement::expose_sql`].
+//! Program text is `&'static str`: a `String` created at run time cannot be used there, it must be added as a name, a
+//! value or a secret. `Display` and `Debug` print a statement without its secrets; only [`Statement::expose_sql`]
+//! returns the text for the server.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::quote;
 use crate::sqlstate::Doing;
 
-/// What stands in the place of a secret in everything that people read.
+/// The replacement of a secret in everything that people read.
 pub const REDACTED: &str = "'[redacted]'";
 
 /// A statement on its way to the server.
 #[derive(Clone)]
 pub struct Statement {
     sql: String,
-    /// The same text without secrets; kept only if there are any.
+    /// The text without secrets; only set if there are any.
     shown: Option<String>,
     secrets: Vec<SecretString>,
     doing: Doing,
 }
 
 impl Statement {
-    /// Starts a statement with text of the program.
+    /// Starts a statement with program text.
     pub fn new(text: &'static str) -> Self {
         Self {
             sql: text.to_owned(),
@@ -35,7 +35,7 @@ impl Statement {
         }
     }
 
-    /// A query that was put together from the texts of others, which are quoted already and hold no secrets.
+    /// A query that is built from the texts of others, which are already quoted and contain no secrets.
     pub(crate) fn of_parts(sql: String) -> Self {
         Self {
             doing: Doing::of_sql(&sql),
@@ -45,7 +45,7 @@ impl Statement {
         }
     }
 
-    /// Appends text of the program.
+    /// Appends program text.
     #[must_use]
     pub fn sql(mut self, text: &'static str) -> Self {
         self.push(text);
@@ -59,7 +59,7 @@ impl Statement {
         self
     }
 
-    /// Appends a quoted name with the names that it is in.
+    /// Appends a quoted name with its parent names.
     #[must_use]
     pub fn qualified<S: AsRef<str>>(mut self, path: &[S]) -> Self {
         self.push(&quote::qualified(path));
@@ -73,14 +73,14 @@ impl Statement {
         self
     }
 
-    /// Appends a whole number.
+    /// Appends an integer.
     #[must_use]
     pub fn number(mut self, value: i64) -> Self {
         self.push(&value.to_string());
         self
     }
 
-    /// Appends a secret as a string literal. It is sent, and shown nowhere.
+    /// Appends a secret as a string literal. It is sent, but never printed.
     #[must_use]
     pub fn secret(mut self, value: &SecretString) -> Self {
         let shown = self.shown.get_or_insert_with(|| self.sql.clone());
@@ -113,30 +113,30 @@ impl Statement {
         if condition { more(self) } else { self }
     }
 
-    /// Says what the statement does, where its first word does not tell: an unknown parameter of
-    /// `ALTER ROLE … SET` is a mistake of the writer, an unknown role may still come.
+    /// Sets the action, if the first word does not determine it: an unknown parameter in `ALTER ROLE … SET` is a
+    /// mistake of the author, an unknown role may still be created.
     #[must_use]
     pub fn doing(mut self, doing: Doing) -> Self {
         self.doing = doing;
         self
     }
 
-    /// What the statement does.
+    /// The action of the statement.
     pub fn what(&self) -> Doing {
         self.doing
     }
 
-    /// Does the text contain a secret?
+    /// Whether the text contains a secret.
     pub fn is_secret(&self) -> bool {
         !self.secrets.is_empty()
     }
 
-    /// The text for the server, secrets included. For sending, never for showing.
+    /// The text for the server, including secrets. For sending, never for printing.
     pub fn expose_sql(&self) -> &str {
         &self.sql
     }
 
-    /// The secrets in the text, for taking them out of what the server answers.
+    /// The secrets in the text, to remove them from the server's answers.
     pub(crate) fn secrets(&self) -> &[SecretString] {
         &self.secrets
     }
@@ -161,7 +161,7 @@ impl fmt::Debug for Statement {
     }
 }
 
-/// Equal if the server would get the same text. For tests and plans; not a comparison in constant time.
+/// Equal if the server would get the same text. For tests and plans; the comparison is not in constant time.
 impl PartialEq for Statement {
     fn eq(&self, other: &Self) -> bool {
         self.sql == other.sql

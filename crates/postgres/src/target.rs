@@ -1,7 +1,7 @@
-//! Where to connect, as whom, and how.
+//! A server, a database and the credentials.
 //!
-//! A target carries credentials, so it shows nothing but `host:port`, and the errors of reading one never repeat
-//! what they read: a URL with an unescaped `@` has half a password where a host is expected.
+//! A target contains credentials, so it prints only `host:port`, and parse errors never repeat the input: a URL with an
+//! unescaped `@` has half a password in place of the host.
 
 mod fingerprint;
 mod keywords;
@@ -20,7 +20,7 @@ use crate::tls::TlsMode;
 
 /// PostgreSQL's port.
 pub const DEFAULT_PORT: u16 = 5432;
-/// The name by which the server's administrators see our sessions.
+/// The application name of our sessions, for the server's administrators.
 pub const APPLICATION_NAME: &str = "stanchion";
 
 /// A database on a server, and the credentials for it.
@@ -38,26 +38,26 @@ pub struct Target {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) channel_binding: ChannelBinding,
     pub(crate) set_role: Option<String>,
-    /// The administrator of the operator named it, and not an object.
+    /// The operator's administrator named it, and not an object.
     pub(crate) of_administrator: bool,
 }
 
-/// Why something is not a target. Never repeats the input.
+/// Why a text is not a valid target. Never repeats the input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Neither `postgres://…`, `postgresql://…` nor `host=… user=…`.
     #[error("not a connection string: expected postgres://USER:PASSWORD@HOST:PORT/DATABASE or host=… user=…")]
     Form,
-    /// A part that cannot be used without.
+    /// A required part is missing.
     #[error("the {0} is missing")]
     Missing(&'static str),
-    /// A part that cannot be understood.
+    /// A part is invalid.
     #[error("the {0} is not valid: {1}")]
     Invalid(&'static str, &'static str),
     /// `%` without two hexadecimal digits, or bytes that are not UTF-8.
     #[error("the {0} is not percent-encoded correctly")]
     Encoding(&'static str),
-    /// The URL takes apart wrongly because user or password contain unescaped delimiters.
+    /// The URL is ambiguous because user or password contain unescaped delimiters.
     #[error(
         "user and password must be percent-encoded: write @ as %40, / as %2F, : as %3A, ? as %3F, % as %25"
     )]
@@ -68,7 +68,7 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// A target of the four things that every one has. TLS is used if the server offers it.
+    /// A target with the four required parts. TLS is used if the server offers it.
     pub fn new(host: &str, port: u16, database: &str, user: &str) -> Result<Self, TargetError> {
         let target = Self {
             host: host.to_owned(),
@@ -88,7 +88,7 @@ impl Target {
         target.checked()
     }
 
-    /// Reads a connection URL, or libpq's `keyword=value` form.
+    /// Parses a connection URL, or libpq's `keyword=value` format.
     pub fn parse(text: &SecretString) -> Result<Self, TargetError> {
         use secrecy::ExposeSecret;
         let text = text.expose_secret().trim();
@@ -99,7 +99,7 @@ impl Target {
         settings.into_target()?.checked()
     }
 
-    /// Whether there is a password already.
+    /// Whether it has a password.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
@@ -118,7 +118,7 @@ impl Target {
         self
     }
 
-    /// Chooses how far TLS is asked for and checked; `ca` is PEM text, without it the system's roots count.
+    /// Sets the TLS mode; `ca` is PEM text, without it the system's roots apply.
     #[must_use]
     pub fn with_tls(mut self, mode: TlsMode, ca: Option<String>) -> Self {
         self.tls = mode;
@@ -135,7 +135,7 @@ impl Target {
         .checked()
     }
 
-    /// The operator's own administrator names this server, in a flag and not in an object: it may also be one of the
+    /// The operator's own administrator names this server in a flag, and not in an object: it may also be one of the
     /// operator's own addresses, such as a proxy beside it.
     #[must_use]
     pub fn named_by_administrator(mut self) -> Self {
@@ -143,14 +143,14 @@ impl Target {
         self
     }
 
-    /// Does all work as another role: `SET ROLE` right after connecting.
+    /// Runs all statements as another role: `SET ROLE` right after connecting.
     #[must_use]
     pub fn with_set_role(mut self, role: Option<String>) -> Self {
         self.set_role = role;
         self
     }
 
-    /// The name under which the sessions show in `pg_stat_activity`.
+    /// The application name in `pg_stat_activity`.
     #[must_use]
     pub fn with_application_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.application_name);
@@ -177,17 +177,17 @@ impl Target {
         &self.user
     }
 
-    /// How long the one who named it wants to wait for a connection.
+    /// The connect timeout that the author of the target has set.
     pub fn connect_timeout(&self) -> Option<Duration> {
         self.connect_timeout
     }
 
-    /// How far TLS is asked for and checked.
+    /// The TLS mode.
     pub fn tls(&self) -> TlsMode {
         self.tls
     }
 
-    /// A socket of the machine's own, where TLS has no place.
+    /// Whether it is a local socket, which does not use TLS.
     pub(crate) fn is_local_socket(&self) -> bool {
         self.host.starts_with('/')
     }
@@ -225,7 +225,7 @@ impl Target {
     }
 }
 
-/// `host:port`, and no more.
+/// Prints only `host:port`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {

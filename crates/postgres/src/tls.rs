@@ -8,11 +8,11 @@
 //! | `verify-ca` | yes | yes | no |
 //! | `verify-full` | yes | yes | yes |
 //!
-//! Without a CA the two `verify` modes trust the roots of the machine. Two differences to libpq: `prefer` never
-//! checks a certificate (it would fall back to no encryption at all), and a name must be among the certificate's
-//! alternative names, the common name is not looked at.
+//! Without a CA the two `verify` modes trust the system's roots. Two differences from libpq: `prefer` never verifies a
+//! certificate (it would fall back to no encryption at all), and the name must be among the certificate's alternative
+//! names, the common name is ignored.
 //!
-//! The cryptography is named here and not taken from the process, so that a library's choice cannot change it.
+//! The crypto provider is set here and not taken from the process, so that another library cannot change it.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::target::{Target, TargetError};
 
-/// How far encryption is asked for and the server's certificate checked.
+/// The TLS mode, as in libpq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TlsMode {
     /// No encryption.
@@ -37,11 +37,11 @@ pub enum TlsMode {
     /// Encryption if the server offers it.
     #[default]
     Prefer,
-    /// Encryption, with anybody unless a CA is given.
+    /// Encryption; the certificate is verified only if a CA is given.
     Require,
     /// Encryption with a server whose certificate the CA signed.
     VerifyCa,
-    /// … and that has the name we called.
+    /// … and the certificate contains the server's name.
     VerifyFull,
 }
 
@@ -64,7 +64,7 @@ impl FromStr for TlsMode {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
             "disable" => Self::Disable,
-            // libpq's `allow` tries the other order; both mean "encryption if it works out".
+            // libpq's `allow` tries the other order; both mean "encryption if possible".
             "prefer" | "allow" => Self::Prefer,
             "require" => Self::Require,
             "verify-ca" => Self::VerifyCa,
@@ -77,27 +77,27 @@ impl FromStr for TlsMode {
     }
 }
 
-/// Why no TLS could be set up, before any byte was sent.
+/// Why TLS could not be set up, before any byte was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsSetupError {
-    /// The CA is not what it should be.
+    /// The CA certificate is invalid.
     #[error("the CA is not a certificate in PEM form")]
     BadCa,
-    /// No CA was given, and the machine has none either.
+    /// No CA was given, and the system has no roots.
     #[error("a certificate is to be checked, but no CA was given and this machine has no root certificates")]
     NoRoots,
-    /// The cryptography library offers none of the protocol versions.
+    /// The crypto library supports none of the protocol versions.
     #[error("TLS cannot be set up: {0}")]
     Provider(String),
 }
 
-/// What the driver needs to know: whether to ask for TLS, and how to do it.
+/// The TLS options for the driver: whether to request TLS, and how.
 #[derive(Clone)]
 pub(crate) struct Tls {
     pub(crate) mode: SslMode,
     pub(crate) connector: MakeRustlsConnect,
-    /// Whether a handshake that succeeds proves which server it is. A certificate for any name does so only under a
-    /// CA that was given for this purpose: everybody can have one from the machine's roots.
+    /// Whether a successful handshake verifies the server. A certificate for any name does so only with a CA that was
+    /// given for this purpose: everybody can get one from the system's roots.
     pub(crate) verifies: bool,
 }
 
@@ -137,7 +137,7 @@ fn client_config(mode: TlsMode, ca: Option<&str>) -> Result<ClientConfig, TlsSet
     Ok(config)
 }
 
-/// One verifier for all modes. That the server holds its certificate's key is checked in each of them.
+/// One verifier for all modes. Each of them checks that the server has the key of its certificate.
 #[derive(Debug)]
 struct Verifier {
     trust: Option<Trust>,
@@ -148,8 +148,8 @@ struct Verifier {
 #[derive(Debug)]
 struct Trust {
     roots: RootCertStore,
-    /// The given certificates themselves. A server often has a self-signed one that is its own CA, which a
-    /// strict chain check would refuse: a CA must not be a server.
+    /// The given certificates themselves. A server often has a self-signed certificate that is its own CA, which a
+    /// strict chain check would reject: a CA must not be a server.
     given: Vec<CertificateDer<'static>>,
 }
 
@@ -186,7 +186,7 @@ impl Trust {
 
     fn of_the_machine() -> Result<Self, TlsSetupError> {
         let mut roots = RootCertStore::empty();
-        // Some of a machine's certificates are usually unreadable or outdated; the rest is what counts.
+        // Some of a machine's certificates are usually unreadable or outdated; the others are enough.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             Err(TlsSetupError::NoRoots)
@@ -286,7 +286,7 @@ mod tests {
         assert!(client_config(TlsMode::Disable, Some("not looked at")).is_ok());
     }
 
-    /// What `openssl req -x509` makes, and most hand-made servers have: a CA that is itself the server.
+    /// The output of `openssl req -x509`, which most manually configured servers use: a CA that is itself the server.
     #[test]
     fn a_self_signed_server_is_its_own_ca() {
         let mut params = rcgen::CertificateParams::new(vec!["db.example".to_owned()]).unwrap();

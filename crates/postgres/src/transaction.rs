@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
 
-/// An open transaction. Dropped, it is rolled back.
+/// An open transaction. Dropping it rolls it back.
 pub struct Transaction<'s> {
     session: &'s mut Session,
     /// Secrets can be sent: the server does not log them.
@@ -21,7 +21,7 @@ pub struct Transaction<'s> {
 }
 
 impl Session {
-    /// Begins a transaction, and reads at once.
+    /// Begins a transaction, with the first reads.
     pub async fn begin(
         &mut self,
         begin: &Begin,
@@ -56,7 +56,7 @@ impl Session {
 }
 
 impl Transaction<'_> {
-    /// The session that the transaction is in.
+    /// The session of the transaction.
     pub fn session(&self) -> &Session {
         self.session
     }
@@ -66,7 +66,7 @@ impl Transaction<'_> {
         self.session.pipeline(&Prologue::default(), queries, None).await
     }
 
-    /// Runs the statements and goes on. A failure ends the transaction.
+    /// Runs the statements and continues. A failure ends the transaction.
     pub async fn apply(&mut self, statements: &[Statement]) -> Result<Vec<u64>, Error> {
         self.guard(statements).await?;
         let applied = self.session.finish(&Prologue::default(), statements, false).await;
@@ -74,7 +74,7 @@ impl Transaction<'_> {
         applied
     }
 
-    /// Runs the statements, reads what came of them, and goes on: one round trip. A failure ends the transaction.
+    /// Runs the statements, reads the result, and continues: one round trip. A failure ends the transaction.
     pub async fn apply_and_read(
         &mut self,
         statements: &[Statement],
@@ -87,7 +87,7 @@ impl Transaction<'_> {
         let read = self.session.pipeline(&prologue, queries, None);
         let (applied, rows) = futures::join!(applied, read);
         if applied.is_err() {
-            // While the read was still under way, nothing was said to the session, not even that.
+            // While the read was pending, nothing else could be sent to the session, not even ROLLBACK.
             self.open = false;
             self.session.roll_back().await;
         }
@@ -102,7 +102,7 @@ impl Transaction<'_> {
         self.session.finish(&Prologue::default(), statements, true).await
     }
 
-    /// Ends the transaction without a trace.
+    /// Rolls the transaction back.
     pub async fn roll_back(mut self) {
         self.open = false;
         self.session.roll_back().await;
@@ -124,7 +124,7 @@ impl Transaction<'_> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        // The message is on its way once the future has been polled; its answer interests nobody.
+        // The message is sent once the future has been polled; its answer is ignored.
         if self.open
             && self
                 .session

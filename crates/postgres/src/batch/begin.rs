@@ -1,4 +1,4 @@
-//! How a transaction begins: isolation, the lock, and what keeps secrets out of the server's log.
+//! The beginning of a transaction: isolation, the lock, and the settings that keep secrets out of the server's log.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use super::join;
 use crate::lock::{AdvisoryKey, MOMENT};
 use crate::session::Timeouts;
 
-/// Switches off everything that writes a statement's text somewhere, as far as the role may: a superuser, or one
-/// with `GRANT SET ON PARAMETER`. For others nothing happens, and the server's log may contain verifiers (never
-/// passwords). Holds until the end of the transaction.
+/// Turns off every setting that logs a statement's text, as far as the role may: a superuser, or a role with `GRANT SET
+/// ON PARAMETER`. For other roles it does nothing, and the server's log may contain verifiers (never passwords). It
+/// applies until the end of the transaction.
 pub(crate) const GUARDS: &str = "\
 SELECT pg_catalog.set_config(name, value, true) FROM (VALUES \
 ('log_statement', 'none'), ('log_min_messages', 'fatal'), ('log_min_error_statement', 'panic'), \
@@ -17,30 +17,30 @@ SELECT pg_catalog.set_config(name, value, true) FROM (VALUES \
 ('pg_stat_statements.track_utility', 'off')) AS guard (name, value) \
 WHERE pg_catalog.has_parameter_privilege(name, 'SET')";
 
-/// What a transaction sees of others.
+/// The isolation level of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
-    /// What was committed before each statement.
+    /// Sees what was committed before each statement.
     #[default]
     ReadCommitted,
-    /// What was committed before the first.
+    /// Sees what was committed before the first statement.
     RepeatableRead,
 }
 
 /// How a transaction begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Begin {
-    /// What it sees of others.
+    /// The isolation level.
     pub isolation: Isolation,
     /// Whether it only reads.
     pub read_only: bool,
-    /// A lock to take before anything else, and to hold until the end. It orders those who take it, and no more: every
-    /// login can take it, so whoever does not get it within [`crate::lock::MOMENT`] goes on without.
+    /// A lock to take before anything else, and to hold until the end. It only orders the sessions that take it: every
+    /// login can take it, so a transaction that does not get it within [`crate::lock::MOMENT`] continues without it.
     pub lock: Option<AdvisoryKey>,
-    /// How long to wait for that lock, if for less than that moment.
+    /// How long to wait for that lock, if shorter than that.
     pub lock_wait: Option<Duration>,
-    /// Whether secrets will be sent: what keeps them out of the server's log then begins with it, and takes no round
-    /// trip of its own.
+    /// Whether secrets will be sent: the settings that keep them out of the server's log are then part of the
+    /// beginning, without a separate round trip.
     pub guarded: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Begin {
 #[derive(Debug, Default)]
 pub(crate) struct Prologue {
     statements: Vec<Cow<'static, str>>,
-    /// Which of them wait for the lock.
+    /// The indexes of the statements that wait for the lock.
     locks: Vec<usize>,
 }
 
@@ -80,7 +80,7 @@ impl Prologue {
 }
 
 impl Begin {
-    /// Not the beginning of a transaction, but a whole one: the lock it takes outlives it.
+    /// Not the beginning of a transaction, but a complete one: its lock outlives it.
     pub(crate) fn session_lock(key: AdvisoryKey, wait: Duration) -> Prologue {
         let mut prologue = Prologue::default();
         prologue.push("BEGIN");
@@ -107,9 +107,9 @@ impl Begin {
                 prologue.push_lock(format!("SELECT pg_catalog.pg_advisory_xact_lock({key})"));
                 prologue.push(format!("SET LOCAL lock_timeout = {}", timeouts.lock.as_millis()));
             }
-            // The statement that waits for the lock would already fix what the transaction sees, and a
-            // predecessor's work would be missing from it. So the lock is taken before the transaction, and
-            // handed over to it.
+            // The statement that waits for the lock would already take the transaction's snapshot, which would not
+            // include the work of the previous holder. So the lock is taken before the transaction, and transferred to
+            // it.
             (Some(key), Isolation::RepeatableRead) => {
                 prologue = Self::session_lock(key, wait);
                 prologue.push(begin);

@@ -1,4 +1,4 @@
-//! Taking the driver's errors apart.
+//! Converts the driver's errors.
 
 use std::error::Error as StdError;
 use std::io;
@@ -13,7 +13,7 @@ use crate::sqlstate::Doing;
 use crate::target::Target;
 
 impl Error {
-    /// From the driver's error, without anything that it could know of our secrets.
+    /// From the driver's error, without anything that could contain our secrets.
     pub(crate) fn from_driver(
         error: &tokio_postgres::Error,
         doing: Doing,
@@ -27,7 +27,7 @@ impl Error {
         Self::new(kind, doing, target, plain(&secrets.cleaned(beginning(&cause))))
     }
 
-    /// The network or TLS failed before the driver had anything to do with it.
+    /// The network or TLS failed before the driver was involved.
     pub(crate) fn from_io(error: &io::Error, doing: Doing, target: &Target) -> Self {
         let (kind, cause) = diagnose_io(error);
         Self::new(kind, doing, target, plain(&cause))
@@ -39,7 +39,7 @@ impl Error {
         Self::new(Kind::TlsRefused, doing, target, cause)
     }
 
-    /// We hung up, for this reason.
+    /// We closed the connection for this reason.
     pub(crate) fn refused(refusal: Refusal, doing: Doing, target: &Target) -> Self {
         let kind = match refusal {
             Refusal::Password => Kind::Unverified,
@@ -55,11 +55,11 @@ impl Error {
     }
 
     fn from_server(db: &DbError, doing: Doing, target: &Target, secrets: &Secrets) -> Self {
-        // Together as long as one text may be.
+        // Both together have the limit of one text.
         let clean = |text: &str, most| plain_to(&secrets.cleaned(beginning(text)), most);
         let mut error = Self::new(Kind::Server, doing, target, "");
         let Inner { message, .. } = &mut *error.0;
-        // `where`, `query` and `position` are left out: they repeat statements, also of functions not ours.
+        // `where`, `query` and `position` are omitted: they repeat statements, also of functions that are not ours.
         *message = Some(ServerMessage {
             code: code(db.code().code()),
             message: clean(db.message(), 2048),
@@ -70,7 +70,7 @@ impl Error {
     }
 }
 
-/// An SQLSTATE, or nothing that could be one.
+/// An SQLSTATE, or an empty text if it is invalid.
 fn code(text: &str) -> String {
     if text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         text.to_owned()
@@ -79,7 +79,7 @@ fn code(text: &str) -> String {
     }
 }
 
-/// Looks through the chain of causes for one that explains.
+/// Searches the chain of causes for one that explains the error.
 fn diagnose(error: &tokio_postgres::Error) -> (Kind, String) {
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
     while let Some(inner) = cause {
@@ -102,7 +102,7 @@ fn diagnose(error: &tokio_postgres::Error) -> (Kind, String) {
 }
 
 fn diagnose_io(error: &io::Error) -> (Kind, String) {
-    // An io::Error hides what it wraps from `source`.
+    // `source` of an io::Error does not return the error that it wraps.
     if let Some(tls) = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<rustls::Error>())
@@ -112,7 +112,7 @@ fn diagnose_io(error: &io::Error) -> (Kind, String) {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => (Kind::Refused, "connection refused".to_owned()),
         io::ErrorKind::TimedOut => (Kind::TimedOut, "no answer in time".to_owned()),
-        // What the driver reports for a statement that cannot be sent at all.
+        // The driver's error for a statement that cannot be sent at all.
         io::ErrorKind::InvalidInput => (Kind::Protocol, error.to_string()),
         _ => (Kind::Unreachable, error.to_string()),
     }

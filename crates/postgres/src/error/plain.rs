@@ -1,20 +1,19 @@
-//! Text from outside, as it may stand in a condition, an event, a log line and on a terminal.
+//! Makes text from outside safe for conditions, events, log lines and terminals.
 //!
-//! A server says what it likes: megabytes, a line break and a forged line of a log after it, a terminal's escape
-//! sequences, letters that run backwards. What is kept of it is short and harmless, from the moment that an error is
-//! made of it.
+//! A server can send anything: megabytes, a line break followed by a forged log line, terminal escape sequences,
+//! right-to-left overrides. An error keeps only a short and harmless version of it.
 
-/// The most that is kept of one text.
+/// The maximum length of one text.
 const MAX: usize = 4096;
-/// More is not even looked at.
+/// The maximum length that is examined.
 const LOOKED_AT: usize = 2 * MAX;
 
-/// The beginning of a text, with everything that is no letter, sign or space written as an escape.
+/// The beginning of a text, in which everything except letters, signs and spaces is escaped.
 pub fn plain(text: &str) -> String {
     plain_to(text, MAX)
 }
 
-/// As [`plain`], of at most so many bytes.
+/// As [`plain`], with at most this many bytes.
 pub fn plain_to(text: &str, max: usize) -> String {
     let mut shown = String::with_capacity(text.len().min(max));
     for character in text.chars() {
@@ -33,7 +32,7 @@ pub fn plain_to(text: &str, max: usize) -> String {
     shown
 }
 
-/// The part of a text that is looked at at all.
+/// The part of a text that is examined.
 pub(super) fn beginning(text: &str) -> &str {
     match text.char_indices().find(|(index, _)| *index >= LOOKED_AT) {
         Some((end, _)) => text.get(..end).unwrap_or_default(),

@@ -1,14 +1,14 @@
-//! Taking secrets out of what a server says about a statement that contains them.
+//! Removes secrets from a server's message about a statement that contains them.
 
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::quote;
 
-/// So much of a secret in a row betrays it. Shorter secrets count only as a whole.
+/// This many consecutive bytes of a secret reveal it. Shorter secrets count only as a whole.
 const WINDOW: usize = 8;
 const WITHHELD: &str = "[message withheld: it repeats part of a secret]";
 
-/// The secrets that must not come back in a message.
+/// The secrets that must not appear in a message.
 #[derive(Default, Clone)]
 pub(crate) struct Secrets(Vec<SecretString>);
 
@@ -17,7 +17,7 @@ impl Secrets {
         Self(secrets.into_iter().cloned().collect())
     }
 
-    /// The text, or a remark in its place if it repeats any [`WINDOW`] bytes of a secret.
+    /// The text, or a replacement if it contains any [`WINDOW`] bytes of a secret.
     pub(crate) fn cleaned(&self, text: &str) -> String {
         if self
             .0
@@ -31,7 +31,7 @@ impl Secrets {
     }
 }
 
-/// Compared as it is and as it stands in the statement, where quotes and backslashes are doubled.
+/// Compares the secret itself and its form in the statement, in which quotes and backslashes are doubled.
 fn repeats(text: &[u8], secret: &str) -> bool {
     [secret, &quote::literal(secret)].iter().any(|form| {
         let window = WINDOW.min(form.len());

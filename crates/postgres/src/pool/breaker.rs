@@ -1,11 +1,11 @@
-//! A circuit breaker: a server that does not answer is left alone for a while, and tried by one at a time.
+//! A circuit breaker: a server that does not answer is left alone for a while, and only one task at a time tries it.
 //!
 //! | state | who may try |
 //! |---|---|
-//! | proven: somebody connected, and nobody failed since | everybody at once |
-//! | unproven: nobody has connected yet | one; the others wait for it, for a moment |
-//! | open: the last attempt failed | nobody, until a pause is over; it doubles with each failure |
-//! | half open: the pause is over | one, as when unproven |
+//! | proven: a task connected, and none has failed since | all tasks at once |
+//! | unproven: no task has connected yet | one task; the others wait for it, for a moment |
+//! | open: the last attempt failed | none, until a pause ends; it doubles with each failure |
+//! | half open: the pause has ended | one task, as when unproven |
 //!
 //! So forty objects on a dead server cost one attempt at a time, and not forty workers.
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Kind};
 use crate::sqlstate::Doing;
 use crate::target::Target;
 
-/// How long an attempt of somebody else is waited for.
+/// How long a task waits for the attempt of another one.
 pub(super) const HURRY: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -34,14 +34,14 @@ pub(super) struct Breaker {
 struct State {
     proven: bool,
     failures: u32,
-    /// Nobody tries before.
+    /// No attempt before this time.
     until: Option<Instant>,
     last: Option<Error>,
-    /// When the attempt under way began, if only one may be.
+    /// When the current attempt began, if only one is allowed.
     attempt: Option<Instant>,
 }
 
-/// The right to try. Dropped without a result (the one who tried was cut off), it changes nothing.
+/// The permission to try. If it is dropped without a result (the task was cancelled), it changes nothing.
 #[must_use]
 pub(super) struct Attempt<'b> {
     breaker: &'b Breaker,
@@ -49,10 +49,10 @@ pub(super) struct Attempt<'b> {
 }
 
 impl Breaker {
-    /// Waits until it is our turn to try, or says why there is no point.
+    /// Waits until this task may try, or returns why it should not.
     pub(super) async fn enter(&self, target: &Target) -> Result<Attempt<'_>, Error> {
         loop {
-            // Before looking, so that an end in between is not missed.
+            // Before the check, so that an end in between is not missed.
             let ended = self.ended.notified();
             let since = match self.look() {
                 Look::Try(alone) => return Ok(Attempt { breaker: self, alone }),
@@ -94,7 +94,7 @@ impl Breaker {
         self.lock().failures > 0
     }
 
-    /// A session that was open has shown that the server does not answer any more.
+    /// An open session has shown that the server does not answer any more.
     pub(super) fn trip(&self, error: &Error) {
         self.lock().fail(error);
     }
@@ -130,7 +130,7 @@ impl Attempt<'_> {
         (state.until, state.last) = (None, None);
     }
 
-    /// It did not.
+    /// The server did not answer.
     pub(super) fn failed(self, error: &Error) {
         self.breaker.lock().fail(error);
     }

@@ -1,4 +1,4 @@
-//! The connections of one account: an address, and credentials for it.
+//! The connections of one account: an address with its credentials.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,24 +19,24 @@ use crate::session::{Session, Terms};
 use crate::sqlstate::{Class, Doing};
 use crate::target::{Fingerprint, Target};
 
-/// How long an account is remembered that nobody names any more.
+/// How long an unused account is kept.
 const FORGOTTEN: Duration = Duration::from_mins(10);
 
-/// Who connects to what. Its fingerprint changes with its credentials.
+/// Role and database of a connection. The fingerprint changes with the credentials.
 type Login = (String, String);
 
 pub(super) struct Host {
     settings: PoolSettings,
     terms: Terms,
     observer: Arc<dyn StatementObserver>,
-    /// Some target of this account; its database does not count.
+    /// Any target of this account; its database does not matter.
     target: Target,
     /// `host:port`.
     address: String,
-    /// Whether the address can be reached, which all accounts share, and whether this one is let in.
+    /// Whether the address can be reached, which all accounts share, and whether this account can log in.
     network: Arc<Breaker>,
     login: Breaker,
-    /// A permit for each connection in use. Tokio grants them in the order they are asked for.
+    /// A permit for each connection in use. Tokio grants them in the order of the requests.
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
     state: Mutex<State>,
@@ -44,20 +44,20 @@ pub(super) struct Host {
 
 struct State {
     limit: usize,
-    /// Permits that are out and should not be, since the limit has shrunk.
+    /// Number of permits to withdraw, because the limit has decreased.
     surplus: usize,
     /// Connections in use and idle ones.
     open: usize,
     /// The longest unused first.
     idle: Vec<Idle>,
     identities: HashMap<Login, (Fingerprint, Place)>,
-    /// A task is there to close the idle ones.
+    /// A task exists that closes the idle ones.
     reaped: bool,
-    /// When the server answered somebody last.
+    /// When the server last answered.
     answered: Instant,
-    /// Somebody waited in vain, and nothing succeeded since: one connection in use is enough to find out more.
+    /// A task waited in vain, and nothing has succeeded since: one connection in use is enough to find out more.
     strained: bool,
-    /// When somebody named this account last.
+    /// When this account was last used.
     named: Instant,
 }
 
@@ -78,10 +78,10 @@ fn login(target: &Target) -> Login {
     (target.user().to_owned(), target.database().to_owned())
 }
 
-/// What a task that has a permit does next.
+/// The next action of a task with a permit.
 enum Next {
     Use(Box<Idle>),
-    /// Close these, then open a new one in their place.
+    /// Close these, then open a new connection in their place.
     Open(Vec<Idle>),
 }
 
@@ -127,12 +127,12 @@ impl Host {
         &self.address
     }
 
-    /// Whether only the password is another one.
+    /// Whether only the password differs.
     pub(super) fn is_same_role(&self, other: &Self) -> bool {
         self.target.without_password().account() == other.target.without_password().account()
     }
 
-    /// Whether somebody has a connection here, or named this account lately.
+    /// Whether the account has connections, or was used recently.
     pub(super) fn is_needed(self: &Arc<Self>) -> bool {
         let state = self.lock();
         state.open > 0 || state.named.elapsed() < FORGOTTEN || Arc::strong_count(self) > 1
@@ -147,7 +147,7 @@ impl Host {
         let idle = match next {
             Next::Use(idle) => *idle,
             Next::Open(replaced) => {
-                // Counts as open from here on, also if this future is dropped on the way.
+                // Counts as open from here on, even if this future is dropped.
                 let slot = Slot(&self);
                 join_all(replaced.into_iter().map(|idle| idle.session.close())).await;
                 let session = self.open(target).await?;
@@ -165,7 +165,7 @@ impl Host {
         Ok((Pooled::new(self, permit, idle), is_new))
     }
 
-    /// Connects, unless the breakers know better.
+    /// Connects, unless a breaker is open.
     async fn open(&self, target: &Target) -> Result<Session, Error> {
         let network = self.network.enter(target).await?;
         let login = self.login.enter(target).await?;
@@ -179,7 +179,7 @@ impl Host {
                 network.succeeded();
                 login.succeeded();
             }
-            // Only what passes by itself: a wrong password is looked at again soon enough by those who gave it.
+            // Only transient failures: a wrong password is retried soon enough by its own objects.
             Err(error) => {
                 let is_down = error.class() == Class::Transient;
                 match error.reached() {
@@ -226,7 +226,7 @@ impl Host {
         }
     }
 
-    /// The server answered, or did not for so long that it counts as gone.
+    /// The server answered, or has not for so long that it counts as gone.
     fn witness(&self, statements: &Statements<'_>) {
         if !statements.succeeded && statements.elapsed > self.settings.timeouts.statement {
             let cause = "the server stopped answering";
@@ -241,11 +241,11 @@ impl Host {
         }
     }
 
-    /// Finds one to use, or makes room for a new one.
+    /// Selects a connection, or makes room for a new one.
     fn next(&self, target: &Target, fingerprint: Fingerprint) -> Next {
         let login = login(target);
         let mut state = self.lock();
-        // Broken, too old, or with credentials that have changed since.
+        // Broken, too old, or with changed credentials.
         let max_age = self.settings.max_age;
         let useless = |idle: &mut Idle| {
             !idle.session.is_reusable()
@@ -254,7 +254,7 @@ impl Host {
         };
         let mut replaced: Vec<_> = state.idle.extract_if(.., useless).collect();
         state.open -= replaced.len();
-        // The one used last is the warmest.
+        // The most recently used one is the warmest.
         if let Some(index) = state
             .idle
             .iter()
@@ -262,7 +262,7 @@ impl Host {
         {
             return Next::Use(Box::new(state.idle.remove(index)));
         }
-        // Those in use are fewer than the limit, for we have a permit; so if all are open, some are idle.
+        // There are fewer in use than the limit, because we have a permit; so if all are open, some are idle.
         while state.open >= state.limit && !state.idle.is_empty() {
             replaced.push(state.idle.remove(0));
             state.open -= 1;
@@ -271,11 +271,11 @@ impl Host {
         Next::Open(replaced)
     }
 
-    /// Takes a connection back, before its permit.
+    /// Returns a connection, before its permit.
     pub(super) fn put(self: &Arc<Self>, idle: Idle) {
         idle.session.rest();
         let mut state = self.lock();
-        // The limit may have shrunk in the meantime.
+        // The limit may have decreased in the meantime.
         if !idle.session.is_reusable() || state.open > state.limit {
             state.open -= 1;
             return;
@@ -287,7 +287,7 @@ impl Host {
         }
     }
 
-    /// Removes those that were unused for too long; says when to look again, if there are others.
+    /// Removes connections that were unused for too long; returns when to check again, if there are others.
     fn expired(&self) -> (Vec<Idle>, Option<Instant>) {
         let idle = self.settings.idle;
         let mut state = self.lock();
@@ -323,7 +323,7 @@ impl Host {
         }
     }
 
-    /// Takes a permit back; it goes out of circulation if the limit has shrunk.
+    /// Returns a permit; it is withdrawn if the limit has decreased.
     pub(super) fn release(&self, permit: OwnedSemaphorePermit) {
         let mut state = self.lock();
         if state.surplus > 0 {
@@ -358,7 +358,7 @@ impl Host {
     }
 }
 
-/// Hears of every answer on behalf of the account.
+/// Observes every answer for the account.
 struct Witness {
     host: Weak<Host>,
     observer: Arc<dyn StatementObserver>,
@@ -373,7 +373,7 @@ impl StatementObserver for Witness {
     }
 }
 
-/// Closes idle connections until there are none; the next one that becomes idle starts it anew.
+/// Closes idle connections until there are none; the next idle connection starts it again.
 async fn reap(host: Weak<Host>) {
     loop {
         let Some(next) = host.upgrade().and_then(|host| host.expired().1) else {
@@ -383,7 +383,7 @@ async fn reap(host: Weak<Host>) {
     }
 }
 
-/// Room for a connection that is being opened; given back unless it is kept.
+/// The slot of a connection that is being opened; released unless it is kept.
 struct Slot<'h>(&'h Host);
 
 impl Slot<'_> {
@@ -398,7 +398,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Counts a waiting task for as long as it waits.
+/// Counts a waiting task while it waits.
 struct Waiting<'h>(&'h AtomicUsize);
 
 impl<'h> Waiting<'h> {

@@ -1,4 +1,4 @@
-//! A connection on loan.
+//! A connection that is borrowed from the pool.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::host::{Host, Idle};
 use crate::session::Session;
 
-/// A session that goes back to its pool when it is dropped.
+/// A session that returns to its pool when it is dropped.
 pub struct Pooled {
     host: Arc<Host>,
     /// Empty only while it is dropped.
@@ -48,7 +48,7 @@ impl DerefMut for Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         if let Some((loan, permit)) = self.loan.take() {
-            // In this order: whoever gets the permit finds the session.
+            // In this order: the task that gets the permit finds the session.
             self.host.put(Idle {
                 since: Instant::now(),
                 ..loan

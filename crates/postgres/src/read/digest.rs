@@ -1,4 +1,4 @@
-//! Many answers as one short text, for those who only want to know whether anything has changed.
+//! The digest of many query results, to find out whether anything has changed.
 //!
 //! The rows stay on the server, and all queries are one statement: one round trip, one snapshot. Two sums of hashes
 //! with different seeds do not depend on the order of the rows, so nothing is sorted.
@@ -7,7 +7,7 @@ use super::Query;
 use crate::statement::Statement;
 
 impl Query {
-    /// One query with one row and one text, which changes when the answer of any of these does.
+    /// A query with one row and one text, which changes when the result of any of these queries does.
     #[must_use]
     pub fn digest(queries: Vec<Self>) -> Self {
         let mut parts = Vec::new();
@@ -28,7 +28,7 @@ impl Query {
     }
 }
 
-/// The text with `$1` and so on moved up by so many.
+/// The text with the numbers of `$1` and so on increased.
 fn renumbered(sql: &str, by: usize) -> String {
     let mut pieces = sql.split('$');
     let mut text = pieces.next().unwrap_or_default().to_owned();

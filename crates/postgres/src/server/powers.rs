@@ -1,4 +1,4 @@
-//! What we may do with single roles.
+//! Our privileges on single roles.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use tokio_postgres::Row;
 
 use crate::read::Query;
 
-/// What we may do with one role.
+/// Our privileges on one role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub struct Powers {
-    /// It is a superuser: only superusers may touch it.
+    /// It is a superuser: only superusers may change it.
     pub is_superuser: bool,
-    /// We hold it with ADMIN OPTION.
+    /// We have it with ADMIN OPTION.
     pub admin: bool,
-    /// Its privileges count as ours.
+    /// We inherit its privileges.
     pub inherit: bool,
     /// We can SET ROLE to it.
     pub set: bool,
 }
 
 impl Powers {
-    // The server asks itself who is a member of what by walking through all that we belong to, which may be thousands of
-    // roles, and for ADMIN OPTION it does so anew each time. So memberships are looked up, and the server is asked only
-    // about those that are not direct. Before 16 they have no options of their own (a member inherits if it is one who
-    // inherits, and can SET ROLE), and there is no privilege type SET.
+    // The server checks membership by walking through all roles that we belong to, which may be thousands, and for
+    // ADMIN OPTION it does so again each time. So this query looks memberships up, and asks the server only about
+    // indirect ones. Before 16, memberships have no options (a member inherits if it has INHERIT, and can SET ROLE),
+    // and there is no privilege type SET.
     const QUERY: &'static str = "\
         SELECT r.rolname::pg_catalog.text, r.rolsuper, \
                me.rolsuper OR EXISTS (SELECT FROM pg_catalog.pg_auth_members m WHERE m.roleid = r.oid AND m.admin_option \
@@ -42,12 +42,12 @@ impl Powers {
             WHERE m.roleid = r.oid AND m.member = me.oid) held ON true \
         WHERE r.rolname = ANY ($1)";
 
-    /// The question about some roles, for a pipeline. Give all rows of the answer to [`Powers::of_rows`].
+    /// The query for some roles, for a pipeline. Pass all rows of the result to [`Powers::of_rows`].
     pub fn query(roles: Vec<String>) -> Query {
         Query::new(Self::QUERY).texts(roles)
     }
 
-    /// The answer to [`Powers::query`]: a role that does not exist is not in it.
+    /// The result of [`Powers::query`], without roles that do not exist.
     pub fn of_rows(rows: &[Row]) -> Result<BTreeMap<String, Self>, tokio_postgres::Error> {
         let powers = |row: &Row| {
             Ok((

@@ -1,7 +1,7 @@
-//! The way to a server: a socket, TLS over it, and an [`Inspector`] of everything that comes back.
+//! The connection to a server: a socket, TLS over it, and an [`Inspector`] of everything that the server sends.
 //!
-//! All of it is done here and not by the driver, so that the address is the one that was checked, and nothing that a
-//! server sends reaches the driver unseen. The driver gets a stream that is ready.
+//! This code sets it up and not the driver, so that the address is the one that was checked, and the driver gets no
+//! data that was not inspected. The driver gets a stream that is ready.
 
 use std::fmt;
 use std::future::Ready;
@@ -28,17 +28,17 @@ use crate::network::{AllowedNetworks, ConnectError};
 use crate::target::Target;
 use crate::tls::Tls;
 
-/// `SSLRequest`: its length, and a version that no protocol has.
+/// `SSLRequest`: its length, and a version number that no protocol uses.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// Where a target leads, checked.
+/// The checked addresses of a target.
 #[derive(Debug, Clone)]
 pub(crate) enum Road {
     Tcp(Vec<SocketAddr>),
     Socket(PathBuf),
 }
 
-/// The one address that was connected to, or all that were found.
+/// The one connected address, or all that were found.
 impl fmt::Display for Road {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,7 +52,7 @@ impl fmt::Display for Road {
 }
 
 impl Road {
-    /// Looks the target's host up.
+    /// Resolves the target's host.
     pub(crate) async fn to(target: &Target, networks: &AllowedNetworks) -> Result<Self, ConnectError> {
         if !target.is_local_socket() {
             return networks
@@ -67,7 +67,7 @@ impl Road {
         Ok(Self::Socket(PathBuf::from(target.host()).join(file)))
     }
 
-    /// Connects to the first address that answers; also says which one that was.
+    /// Connects to the first address that answers, and returns which one that was.
     pub(crate) async fn travel(&self) -> io::Result<(Box<dyn Stream>, Self)> {
         match self {
             Self::Socket(path) => {
@@ -92,18 +92,18 @@ impl Road {
     }
 }
 
-/// A peer that went without a word is noticed.
+/// Detects a peer that disappeared silently.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     let probes = socket2::TcpKeepalive::new().with_time(Duration::from_secs(30));
     socket2::SockRef::from(stream).set_tcp_keepalive(&probes)
 }
 
-/// A stream that knows what it could be bound to.
+/// A stream that supports channel binding.
 pub(crate) trait Stream: TlsStream + Send + Unpin {}
 
 impl<S: TlsStream + Send + Unpin> Stream for S {}
 
-/// Without TLS there is nothing to be bound to.
+/// Without TLS there is no channel binding.
 struct Plain<S>(S);
 
 impl<S: AsyncRead + Unpin> AsyncRead for Plain<S> {
@@ -132,7 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Plain<S> {
     }
 }
 
-/// Why TLS did not come about.
+/// Why TLS failed.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The server does not offer it, and it is required.
@@ -141,7 +141,7 @@ pub(crate) enum Failed {
     Io(io::Error),
 }
 
-/// Asks for TLS as far as `mode` says. Returns the stream, and whether it is encrypted.
+/// Requests TLS as `mode` defines. Returns the stream, and whether it is encrypted.
 pub(crate) async fn encrypt(
     mut stream: Box<dyn Stream>,
     mode: SslMode,
@@ -152,7 +152,7 @@ pub(crate) async fn encrypt(
         return Ok((stream, false));
     }
     stream.write_all(&SSL_REQUEST).await.map_err(Failed::Io)?;
-    // Exactly one byte: what somebody in between puts after it must not count as said by the server.
+    // Exactly one byte: data that an attacker in between appends must not count as sent by the server.
     let offered = stream.read_u8().await.map_err(Failed::Io)? == b'S';
     if !offered {
         return if mode == SslMode::Require {
@@ -168,19 +168,19 @@ pub(crate) async fn encrypt(
     Ok((Box::new(encrypted), true))
 }
 
-/// What a session and its channel know of each other.
+/// The shared state of a session and its channel.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Requests whose answers are counted together, and how many groups of them there were.
+    /// Requests whose answers are counted together, and the number of such groups.
     asked: AtomicUsize,
     turn: AtomicUsize,
-    /// What the answers under way have taken of the budget.
+    /// The part of the budget that the current answers have taken.
     held: Mutex<Option<OwnedSemaphorePermit>>,
     refusal: OnceLock<Refusal>,
 }
 
 impl Meter {
-    /// So many requests are sent; `first` after all earlier ones were answered.
+    /// This many requests are sent; `first` if all earlier ones were answered.
     pub(crate) fn ask(&self, requests: usize, first: bool) {
         if first {
             self.rest();
@@ -191,12 +191,12 @@ impl Meter {
         }
     }
 
-    /// What was answered is not needed any more.
+    /// The last answer is not needed any more.
     pub(crate) fn rest(&self) {
         drop(self.take());
     }
 
-    /// The part of the budget that the last answer has taken, to be kept for as long as what was made of it.
+    /// The part of the budget that the last answer has taken, to be kept as long as its result.
     pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -223,11 +223,11 @@ impl Meter {
 type Permit = Result<OwnedSemaphorePermit, AcquireError>;
 type Waiting = Pin<Box<dyn Future<Output = Result<Permit, Elapsed>> + Send>>;
 
-/// How long an answer waits for its share of the budget. Answers that wait for each other's shares, each with one of
-/// its own, would wait for ever.
+/// How long an answer waits for its share of the budget. Answers that each have a share and wait for more could
+/// otherwise wait for each other forever.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A stream whose every message is looked at.
+/// A stream whose messages are inspected.
 pub(crate) struct Channel {
     stream: Box<dyn Stream>,
     inspector: Inspector,
@@ -255,7 +255,7 @@ impl Channel {
         }
     }
 
-    /// Takes from the budget what the answer needs by now.
+    /// Takes from the budget what the answer needs so far.
     fn poll_budget(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let needed = self.inspector.weight().saturating_sub(FREE).div_ceil(STEP);
@@ -322,7 +322,7 @@ impl TlsStream for Channel {
     }
 }
 
-/// To the driver: TLS is done, or is not wanted.
+/// For the driver: TLS is done, or is not used.
 pub(crate) struct Done;
 
 impl TlsConnect<Channel> for Done {

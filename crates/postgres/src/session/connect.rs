@@ -1,4 +1,4 @@
-//! Opening a session: the network, TLS, the login, and one round trip that sets limits and asks where we are.
+//! Opens a session: the network, TLS, the login, and one round trip that sets limits and queries the identity.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,10 +23,10 @@ use crate::sqlstate::Doing;
 use crate::target::Target;
 use crate::tls::Tls;
 
-/// What each session sets for itself.
+/// The settings of each session.
 ///
-/// The search path holds nothing that others can write to: a function `public.lower` made by a user of the
-/// database would otherwise run with our rights. The rest makes what the server prints the same everywhere.
+/// The search path contains no schema that others can write to: a function `public.lower` of a database user would
+/// otherwise run with our privileges. The other settings make the server's output the same everywhere.
 const SETTINGS: &[(&str, &str)] = &[
     ("search_path", "pg_catalog, pg_temp"),
     ("client_min_messages", "warning"),
@@ -36,21 +36,21 @@ const SETTINGS: &[(&str, &str)] = &[
     ("TimeZone", "UTC"),
 ];
 
-/// On what terms a server is spoken to.
+/// Options and limits of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
-    /// How long everything may take.
+    /// All timeouts.
     pub timeouts: Timeouts,
-    /// How much it may answer.
+    /// The limits of answers.
     pub limits: Limits,
-    /// What all servers may answer together.
+    /// The memory budget that all servers share.
     pub budget: Budget,
-    /// Where it may be.
+    /// The allowed addresses.
     pub networks: AllowedNetworks,
 }
 
 impl Session {
-    /// Connects on the usual terms, to any address.
+    /// Connects with the default options, to any address.
     pub async fn connect(
         target: &Target,
         timeouts: &Timeouts,
@@ -69,7 +69,7 @@ impl Session {
         terms: &Terms,
         observer: Arc<dyn StatementObserver>,
     ) -> Result<Self, Error> {
-        // Who names the server may wait for a shorter time than we would, and not for a longer one.
+        // The author of an object may set a shorter timeout than ours, but not a longer one.
         let most = terms.timeouts.connect;
         let limit = target.connect_timeout.map_or(most, |wish| wish.min(most));
         let reached = AtomicBool::new(false);
@@ -80,7 +80,7 @@ impl Session {
         });
         opened.map_err(|error| {
             let reached = reached.load(Ordering::Relaxed);
-            // One that gave up before its time has learnt nothing about the network.
+            // An attempt with a shorter timeout proves nothing about the network.
             let early = !reached && limit < most && error.kind() == Kind::TimedOut;
             error.with_reached((!early).then_some(reached))
         })
@@ -144,8 +144,8 @@ struct LoggedIn {
     meter: Arc<Meter>,
 }
 
-/// With `prefer`, a server that offers TLS and then fails at it, or that lets us in without it only, gets a
-/// second try without.
+/// With `prefer`, a server that offers TLS but fails, or that allows the login only without it, gets a second attempt
+/// without TLS.
 async fn log_in(
     target: &Target,
     terms: &Terms,
@@ -160,7 +160,7 @@ async fn log_in(
     };
     match first {
         Err(error) if tls.mode == SslMode::Prefer && worth_another(&error) => {
-            // The first failure says more if both fail.
+            // If both fail, the first error is more useful.
             try_log_in(target, terms, SslMode::Disable, tls, road, reached)
                 .await
                 .map_err(|_| error)
@@ -205,7 +205,7 @@ async fn try_log_in(
         .user(&target.user)
         .application_name(&target.application_name)
         .channel_binding(target.channel_binding)
-        // To the driver the channel is TLS that needs no word before it; see `Done`.
+        // For the driver the channel is TLS without a negotiation; see `Done`.
         .ssl_mode(SslMode::Require)
         .ssl_negotiation(SslNegotiation::Direct);
     if let Some(password) = &target.password {
@@ -228,11 +228,11 @@ async fn try_log_in(
     })
 }
 
-/// Moves bytes until the session is dropped or the connection breaks; whoever waits for an answer then learns of it.
+/// Moves data until the session is dropped or the connection breaks; pending requests then fail.
 async fn drive(mut connection: tokio_postgres::Connection<Channel, Channel>, server: String) {
     while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
         match message {
-            // The code only: a notice can repeat the statement that it is about.
+            // Only the code: a notice can repeat its statement.
             Ok(AsyncMessage::Notice(notice)) => {
                 tracing::debug!(server, code = notice.code().code(), "notice");
             }
@@ -242,7 +242,7 @@ async fn drive(mut connection: tokio_postgres::Connection<Channel, Channel>, ser
     }
 }
 
-/// What is needed to stop a statement: the server is told on a connection of its own.
+/// What is needed to cancel a statement: the request uses a separate connection.
 pub(super) struct Cancellation {
     pub(super) token: CancelToken,
     pub(super) road: Road,
@@ -294,7 +294,7 @@ async fn set_up(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// All settings as one text, a statement a line.
+/// All settings as one text, one statement per line.
 fn settings(target: &Target, timeouts: &Timeouts) -> String {
     let limits = [
         ("statement_timeout", timeouts.statement),

@@ -1,31 +1,31 @@
-//! Looking at what a server sends, before the driver does.
+//! Inspects everything that a server sends, before the driver processes it.
 //!
-//! The protocol's messages are told apart by their headers only: a tag, and a length. Of the requests for a password
-//! the whole message is looked at, since what we answer depends on it.
+//! It reads only the headers of messages: a tag, and a length. It reads a request for a password completely, because
+//! our answer depends on it.
 
 use super::limits::Limits;
 
-/// Before the login is complete, nothing long is expected.
+/// Before the login is complete, messages are short.
 const LOGIN_MESSAGE: usize = 64 * 1024;
 const LOGIN_TOTAL: usize = 256 * 1024;
-/// A message that is no row: an error, a notice, the names of columns.
+/// A message other than a row: an error, a notice, the names of columns.
 const OTHER_MESSAGE: usize = 1024 * 1024;
-/// What a server may tell about its parameters; the driver keeps all of it for as long as the session lives.
+/// Maximum size of the server's parameters; the driver keeps all of them for the life of the session.
 const PARAMETERS: usize = 64 * 1024;
-/// The longest request for a password that we understand.
+/// The longest authentication request that we accept.
 const AUTHENTICATION: usize = 4096;
-/// What a row needs here beside its bytes.
+/// Memory that a row needs in addition to its bytes.
 const ROW: usize = 192;
 const VALUE: usize = 24;
 /// The same for any other message.
 const MESSAGE: usize = 64;
-/// PostgreSQL's own is 4,096. Each takes time of ours, before anybody has proven anything.
+/// PostgreSQL's default is 4,096. Each iteration costs us time, before the server has proven anything.
 const MAX_ITERATIONS: u32 = 1_000_000;
-/// The driver asks for types that it does not know, and a type can be made of others. So many questions of its own
-/// are its share.
+/// The driver queries types that it does not know, and a type can consist of others. It may send this many queries of
+/// its own.
 const UNASKED: usize = 64;
 
-/// Why no more is read from a server.
+/// Why reading from a server was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("the server sent a message of {0} bytes, where at most {1} are accepted")]
@@ -53,23 +53,23 @@ pub(crate) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Inspector {
     limits: Limits,
-    /// Whether the other side has proven to be the server that is meant.
+    /// Whether the server is verified.
     verified: bool,
     logged_in: bool,
     header: [u8; 5],
-    /// Bytes of the header that are there.
+    /// Number of received header bytes.
     begun: usize,
-    /// Bytes of the body that are missing.
+    /// Number of missing body bytes.
     missing: usize,
-    /// The beginning of the body, as far as it is looked at.
+    /// The beginning of the body, as far as it is inspected.
     body: Vec<u8>,
-    /// Bytes of the body to look at.
+    /// Number of body bytes to inspect.
     wanted: usize,
-    /// The estimate for the answer under way.
+    /// The estimated memory of the current answer.
     weight: usize,
     rows: usize,
     parameters: usize,
-    /// Answers that were complete, and requests.
+    /// The number of complete answers, and of requests.
     answers: usize,
 }
 
@@ -91,19 +91,19 @@ impl Inspector {
         }
     }
 
-    /// What the answer under way needs.
+    /// The estimated memory of the current answer.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 
-    /// A new request: what was answered before is not counted any more.
+    /// A new request: earlier answers do not count any more.
     pub(crate) fn begin(&mut self) {
         self.weight = 0;
         self.rows = 0;
         self.answers = 0;
     }
 
-    /// Looks at the next bytes. An error means that none of them may be used.
+    /// Inspects the next bytes. After an error none of them may be used.
     pub(crate) fn look(&mut self, mut bytes: &[u8], asked: usize) -> Result<(), Refusal> {
         while let Some((first, rest)) = bytes.split_first() {
             if self.missing == 0 {
@@ -132,7 +132,7 @@ impl Inspector {
 
     fn headed(&mut self) -> Result<(), Refusal> {
         let [tag, a, b, c, d] = self.header;
-        // The length counts itself.
+        // The length includes itself.
         let length = usize::try_from(i32::from_be_bytes([a, b, c, d])).map_err(|_| Refusal::Protocol)?;
         let body = length.checked_sub(4).ok_or(Refusal::Protocol)?;
         let most = match tag {
@@ -178,7 +178,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// A whole message is there: after this, the driver acts on it.
+    /// A message is complete: after this, the driver processes it.
     fn complete(&mut self, asked: usize) -> Result<(), Refusal> {
         self.begun = 0;
         let [tag, ..] = self.header;
@@ -208,9 +208,9 @@ impl Inspector {
     fn authentication(&self, body: &[u8]) -> Result<(), Refusal> {
         let (code, rest) = body.split_first_chunk().ok_or(Refusal::Protocol)?;
         match u32::from_be_bytes(*code) {
-            // In clear, and as md5.
+            // Cleartext and md5.
             3 | 5 if !self.verified => Err(Refusal::Password),
-            // SCRAM's second message names the rounds: `r=…,s=…,i=4096`.
+            // SCRAM's second message contains the iteration count: `r=…,s=…,i=4096`.
             11 => {
                 let rounds = rest
                     .split(|byte| *byte == b',')
@@ -218,7 +218,7 @@ impl Inspector {
                 let rounds = rounds.and_then(|digits| std::str::from_utf8(digits).ok());
                 match rounds.and_then(|digits| digits.parse().ok()) {
                     Some(rounds) if rounds > MAX_ITERATIONS => Err(Refusal::Iterations(rounds)),
-                    // What is no number is the driver's to refuse.
+                    // The driver rejects an invalid number.
                     _ => Ok(()),
                 }
             }

@@ -1,9 +1,9 @@
-//! How much a server may answer.
+//! Limits for the answers of a server.
 //!
-//! A server that somebody names may be anybody's. What it sends is measured where it arrives, message by message,
-//! and refused before it is kept: one row of two gigabytes by its header, a million rows when they have become too
-//! many, a flood of notices like rows. What is measured is an estimate of the memory that an answer needs here, and
-//! not its bytes: a row of seven bytes needs a hundred.
+//! A server that an object names may be hostile. Its data is measured on arrival, message by message, and refused
+//! before it is kept: one row of two gigabytes by its header, a million rows at the limit, a flood of notices like
+//! rows. The measure is an estimate of the memory that an answer needs here, not its bytes: a row of seven bytes needs
+//! a hundred.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// How much one server may answer.
+/// Limits for the answers of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message, and so of one row.
+    /// Bytes of one message, and therefore of one row.
     pub message: usize,
-    /// Memory for the answer to one request, estimated.
+    /// Estimated memory of the answer to one request.
     pub answer: usize,
     /// Rows in the answer to one request.
     pub rows: usize,
@@ -31,7 +31,7 @@ impl Limits {
         rows: 200_000,
     };
 
-    /// For a person's own command, which looks at one server and ends.
+    /// For a command of a person, which uses one server and ends.
     pub const ALONE: Self = Self {
         message: 256 * MIB,
         answer: 2048 * MIB,
@@ -45,15 +45,15 @@ impl Default for Limits {
     }
 }
 
-/// What all answers under way may need together. Clones share it.
+/// The memory budget of all current answers together. Clones share it.
 ///
-/// Small answers need nothing of it, so that a flood from one server does not hold up the questions to others. A
-/// larger one that finds too little left waits for a moment, and is then given up: it is asked for again later.
+/// Small answers do not need it, so a flood from one server does not delay queries to others. A larger answer that
+/// exceeds the rest of the budget waits for a moment, and is then given up: the query is retried later.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Semaphore>);
 
 impl Budget {
-    /// Answers of together so many bytes.
+    /// A budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes / STEP)))
     }
@@ -69,7 +69,7 @@ impl Default for Budget {
     }
 }
 
-/// So much of an answer is free.
+/// The part of an answer that does not count.
 pub(super) const FREE: usize = 256 * KIB;
-/// So much is taken from the budget at a time.
+/// The budget is taken in steps of this size.
 pub(super) const STEP: usize = 256 * KIB;

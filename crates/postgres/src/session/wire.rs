@@ -1,4 +1,4 @@
-//! Sending text with many statements, and reading how far the server got.
+//! Sends text with many statements, and reads how far the server got.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,35 +12,35 @@ use crate::session::{Refusal, Session};
 use crate::sqlstate::Doing;
 use crate::target::Target;
 
-/// The most that the network may add to the server's own limit for a statement, however long that is.
+/// The maximum network time in addition to the server's own statement timeout.
 const NETWORK_GRACE: Duration = Duration::from_secs(10);
 
 /// The server's answer.
 #[derive(Default)]
 pub(crate) struct Answer {
-    /// Rows that each completed statement affected or returned; as many as were completed.
+    /// The affected or returned rows of each completed statement.
     pub(crate) affected: Vec<u64>,
-    /// All rows, of whichever statement.
+    /// All rows, of all statements.
     pub(crate) rows: Vec<SimpleQueryRow>,
-    /// Why there is no more.
+    /// Why the answer is incomplete.
     pub(crate) lost: Option<Lost>,
 }
 
 /// Why an answer ended early.
 pub(crate) enum Lost {
-    /// The message could not even be sent.
+    /// The message could not be sent.
     Unsent(tokio_postgres::Error),
-    /// The server said no, or the connection broke.
+    /// The server returned an error, or the connection broke.
     Driver(tokio_postgres::Error),
-    /// Nothing came for longer than any statement may take.
+    /// Nothing arrived for longer than any statement may take.
     Silence(Duration),
-    /// The server sent what is not accepted, and we hung up.
+    /// The server sent something that is not accepted, and we closed the connection.
     Refused(Refusal),
 }
 
 impl Lost {
-    /// Is it possible that the server ran it all? Not if it was never sent, nor if the server itself reports an
-    /// error: it has then undone the transaction.
+    /// Whether the server may have run everything. Not if the message was never sent, nor if the server itself reports
+    /// an error: then it has rolled back the transaction.
     pub(crate) fn may_have_run(&self) -> bool {
         match self {
             Self::Unsent(_) => false,
@@ -64,7 +64,7 @@ impl Lost {
     }
 }
 
-/// A request on its way. Unless it is `answered`, the session is not used again: the one who waited was cut off.
+/// A pending request. Unless it is `answered`, the session is not used again: the waiting task was cancelled.
 #[must_use]
 pub(crate) struct Asked<'s>(&'s AtomicUsize);
 
@@ -75,29 +75,29 @@ impl Asked<'_> {
 }
 
 impl Session {
-    /// So many messages are about to be sent.
+    /// This many messages are about to be sent.
     pub(crate) fn ask(&self, messages: usize) -> Asked<'_> {
         let first = self.unanswered.fetch_add(1, Ordering::AcqRel) == 0;
         self.meter.ask(messages, first);
         Asked(&self.unanswered)
     }
 
-    /// Sends all messages, then reads their answers as one. The server stops at the first of their `count`
-    /// statements that fails and goes on with the next message, whose answer is then of no interest.
+    /// Sends all messages, then reads their answers as one. The server stops at the first of their `count` statements
+    /// that fails and continues with the next message, whose answer is then ignored.
     pub(crate) async fn send(&self, messages: &[&str], count: usize) -> Answer {
         let begun = Instant::now();
         let asked = self.ask(messages.len());
         let mut answer = Answer::default();
         let mut posted = Vec::with_capacity(messages.len());
         for message in messages {
-            // This waits for nothing: it hands the message to the task that writes.
+            // This does not wait: it passes the message to the task that writes.
             match self.client.simple_query_raw(message).await {
                 Ok(stream) => posted.push(stream),
                 Err(error) => answer.lost = Some(Lost::Unsent(error)),
             }
         }
         for stream in posted {
-            // Renewed by every piece of the answer: a long batch may take its time, a single statement may not.
+            // Restarted by every part of the answer: a long batch may take long, a single statement may not.
             self.listen(stream, self.patience(1), &mut answer).await;
             if answer.lost.is_some() {
                 break;
@@ -110,7 +110,7 @@ impl Session {
         answer
     }
 
-    /// Sends one message when first polled, and reads its answer. `patience` is for each piece of the answer.
+    /// Sends one message when first polled, and reads its answer. `patience` is the timeout of each part of the answer.
     pub(crate) async fn converse(&self, message: &str, patience: Duration) -> Answer {
         let mut answer = Answer::default();
         match self.client.simple_query_raw(message).await {
@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    /// The longest that `count` statements may take, the network included.
+    /// The maximum duration of `count` statements, including the network.
     pub(crate) fn patience(&self, count: usize) -> Duration {
         let statement = self.timeouts.statement;
         statement * u32::try_from(count).unwrap_or(u32::MAX) + statement.min(NETWORK_GRACE)

@@ -1,4 +1,4 @@
-//! Whether two targets are the same, credentials included, without keeping or showing the credentials.
+//! Compares two targets including their credentials, without keeping or printing the credentials.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use secrecy::ExposeSecret;
 
 use crate::target::Target;
 
-/// Drawn anew by every process, so that a fingerprint that gets out cannot be used to test guesses.
+/// Random for every process, so that a leaked fingerprint cannot be used to test guesses.
 static KEY: LazyLock<hmac::Key> = LazyLock::new(|| {
     let mut key = [0; 32];
-    // Without randomness the key stays zero: comparisons still hold, and a fingerprint cannot be printed anyway.
+    // Without random bytes the key is zero: comparisons still work, and a fingerprint cannot be printed anyway.
     let _ = rand::fill(&mut key);
     hmac::Key::new(hmac::HMAC_SHA256, &key)
 });
@@ -27,7 +27,7 @@ impl fmt::Debug for Fingerprint {
 }
 
 impl Target {
-    /// The fingerprint of the account: the server, and who logs in there with what. The same for all databases.
+    /// The fingerprint of the account: the server and the credentials. The same for all databases.
     pub fn account(&self) -> Fingerprint {
         Self {
             database: String::new(),
@@ -40,7 +40,7 @@ impl Target {
         .fingerprint()
     }
 
-    /// The fingerprint of everything that makes a connection what it is.
+    /// The fingerprint of everything that defines a connection.
     pub fn fingerprint(&self) -> Fingerprint {
         // Destructured without `..`: a new field cannot be forgotten here.
         let Self {
@@ -60,7 +60,7 @@ impl Target {
         } = self;
         let mut context = hmac::Context::with_key(&KEY);
         let mut add = |part: Option<&str>| {
-            // The length in front keeps ("ab", "c") apart from ("a", "bc"), and None apart from "".
+            // The length in front distinguishes ("ab", "c") from ("a", "bc"), and None from "".
             let length = part.map_or(u64::MAX, |text| text.len() as u64);
             context.update(&length.to_le_bytes());
             context.update(part.unwrap_or_default().as_bytes());

@@ -1,4 +1,4 @@
-//! libpq's other form: `host=db user=admin password='it''s'`.
+//! libpq's `keyword=value` format: `host=db user=admin password='it''s'`.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -41,7 +41,7 @@ fn keyword(chars: &mut Peekable<Chars<'_>>) -> Result<String, TargetError> {
     }
 }
 
-/// Up to a space, or between single quotes; a backslash takes the next character as it is.
+/// Up to a space, or between single quotes; a backslash escapes the next character.
 fn value(chars: &mut Peekable<Chars<'_>>) -> Result<String, TargetError> {
     let quoted = chars.next_if_eq(&'\'').is_some();
     let mut value = String::new();

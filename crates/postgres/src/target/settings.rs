@@ -1,4 +1,4 @@
-//! Connection parameters by name, as libpq names them; both text forms fill the same table.
+//! Connection parameters with libpq's names; both text formats fill the same table.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio_postgres::config::ChannelBinding;
 use crate::target::{DEFAULT_PORT, Target, TargetError};
 use crate::tls::TlsMode;
 
-/// The parameters that are understood. One that is not is refused: ignoring `sslcert` would be a surprise.
+/// The supported parameters. Others are rejected: ignoring `sslcert` would be a surprise.
 const KNOWN: &[&str] = &[
     "host",
     "port",
@@ -33,7 +33,7 @@ pub(super) struct Settings(BTreeMap<&'static str, String>);
 
 impl Settings {
     pub(super) fn set(&mut self, name: &str, value: String) -> Result<(), TargetError> {
-        // What JDBC users write; libpq knows it too.
+        // What JDBC users write; libpq accepts it too.
         if (name, value.as_str()) == ("ssl", "true") {
             return self.set("sslmode", "require".to_owned());
         }
@@ -89,12 +89,12 @@ fn number<T: std::str::FromStr>(name: &'static str, text: &str) -> Result<T, Tar
         .map_err(|_| TargetError::Invalid(name, "it is not a number in range"))
 }
 
-/// libpq waits without limit for 0; we then take the caller's limit.
+/// For 0 libpq waits without limit; we then use the caller's limit.
 fn seconds(count: u32) -> Option<Duration> {
     (count > 0).then(|| Duration::from_secs(count.into()))
 }
 
-/// PEM text, or `system` for the roots of the machine, which then must also be checked.
+/// PEM text, or `system` for the system's roots, which then must also be verified.
 fn root_certificate(text: String, tls: &mut TlsMode) -> Result<Option<String>, TargetError> {
     if text == "system" {
         *tls = TlsMode::VerifyFull;

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use crate::target::TargetError;
 use crate::target::settings::Settings;
 
-/// What follows the scheme, if there is one.
+/// The text after the scheme, if there is one.
 pub(super) fn strip_scheme(text: &str) -> Option<&str> {
     ["postgres://", "postgresql://"]
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn parse(rest: &str) -> Result<Settings, TargetError> {
         Some((credentials, address)) => (Some(credentials), address),
         None => (None, authority),
     };
-    // An @ that is left over belongs to a password with an unescaped delimiter: `u:p@ss@host`, `u:p/ss@host`.
+    // A remaining @ belongs to a password with an unescaped delimiter: `u:p@ss@host`, `u:p/ss@host`.
     if address.contains('@') || database.contains(['@', '/']) {
         return Err(TargetError::Unescaped);
     }

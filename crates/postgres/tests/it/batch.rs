@@ -1,4 +1,4 @@
-//! All or nothing, and which one failed.
+//! Transactions are all or nothing, and report the failed statement.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -136,7 +136,7 @@ async fn a_lost_answer_to_commit_is_its_own_error() {
         assert_eq!(count(&database).await, done);
         assert!(!session.is_reusable());
     }
-    // Not even sent: then it is certain.
+    // Not even sent: then the result is certain.
     let mut session = connect(&target(&url)).await.unwrap();
     proxy.cut(stanchion_testkit::proxy::Cut::Close).await;
     while !session.client().is_closed() {
@@ -169,7 +169,7 @@ async fn reading_and_writing_in_one_transaction() {
     transaction.commit(&[insert(2)]).await.unwrap();
     assert_eq!(count(&database).await, "2");
 
-    // Dropped, it never was.
+    // After a drop, nothing has happened.
     let (mut transaction, _) = session.begin(&Begin::default(), &[]).await.unwrap();
     transaction.apply(&[insert(3)]).await.unwrap();
     drop(transaction);
@@ -178,7 +178,7 @@ async fn reading_and_writing_in_one_transaction() {
     assert_eq!(rows[0].get::<_, i64>(0), 2);
 }
 
-/// What was done is seen in the same round trip; what fails is blamed, and leaves a session that can be used.
+/// The effects are visible in the same round trip; a failure is attributed, and leaves a usable session.
 #[tokio::test]
 async fn writing_and_reading_in_one_round_trip() {
     let database = with_table().await;
@@ -292,7 +292,7 @@ async fn many_writers_under_the_lock_lose_nothing() {
     assert_eq!(granted.as_deref(), Some("20"));
 }
 
-/// Every login can take the lock: it orders those who take it, and keeps nobody from anything.
+/// Every login can take the lock: it only orders the sessions that take it, and blocks none.
 #[tokio::test]
 async fn a_lock_that_somebody_keeps_is_done_without() {
     let database = with_table().await;

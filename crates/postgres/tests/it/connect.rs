@@ -138,7 +138,7 @@ async fn statements_and_locks_have_limits() {
     assert!(session.is_reusable());
 }
 
-/// What our sessions run in this database now.
+/// What our sessions currently run in this database.
 async fn running(database: &Database<'_>) -> String {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stanchion' \
                AND datname = current_database() AND state <> 'idle'";

@@ -1,4 +1,4 @@
-//! Whoever lost the lease changes nothing, wherever its work stands.
+//! A replica that lost the Lease changes nothing, at any point of its work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ async fn a_lost_leader_sends_no_statement_and_no_commit() {
         let (mut transaction, _) = work.begin(&Begin::default(), &[]).await.unwrap();
         transaction.apply(&[insert(2)]).await.unwrap();
 
-        // The lease is lost in the middle of a transaction: neither more statements nor its end.
+        // The Lease is lost during a transaction: neither more statements nor its COMMIT are sent.
         leads.store(false, Ordering::SeqCst);
         let refused = transaction.commit(&[]).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::NotLeading, "{refused}");
@@ -36,7 +36,7 @@ async fn a_lost_leader_sends_no_statement_and_no_commit() {
         let alone = Statement::new("CREATE TABLE public.u (x int)");
         let refused = other.execute(&alone).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::NotLeading, "{refused}");
-        // Looking is still allowed, and the sessions are not in a transaction any more.
+        // Reads are still allowed, and the sessions are not in a transaction any more.
         for session in [&mut work, &mut other] {
             let rows = session
                 .snapshot(&[Query::new("SELECT count(*) FROM public.t")])

@@ -1,4 +1,4 @@
-//! What a role leaves behind runs with nobody's rights afterwards, on each version, with each kind of administrator.
+//! The objects of a dropped role run with nobody else's privileges, on each version, with each kind of administrator.
 
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::{Begin, Query, Session, Statement};
@@ -7,7 +7,7 @@ use stanchion_testkit::unique;
 
 use crate::support::{connect, session, target};
 
-/// A server, an administrator, a role that goes, one that stays, and a table that only the administrator may read.
+/// A server, an administrator, a role to drop, one that stays, and a table that only the administrator may read.
 struct Scene {
     database: Database<'static>,
     admin: String,
@@ -78,7 +78,7 @@ impl Scene {
         (keeper, disarmed)
     }
 
-    /// What the caller gets for a query; nothing when it is refused.
+    /// The caller's result of a query; `None` if it is refused.
     async fn caller_gets(&self, sql: &str) -> Option<String> {
         let client = self.database.connect(&self.caller, "p").await.unwrap();
         let rows = client.query(sql, &[]).await.ok()?;
@@ -94,7 +94,7 @@ async fn on_every_server(test: impl AsyncFn(Scene)) {
     }
 }
 
-/// F2: the function, the views and the rule of a role that went read nothing that their caller could not.
+/// F2: the function, the views and the rule of a dropped role read nothing that their caller could not.
 #[tokio::test]
 async fn nothing_that_was_left_behind_runs_as_somebody_else() {
     on_every_server(async |mut scene| {
@@ -148,8 +148,8 @@ async fn nothing_that_was_left_behind_runs_as_somebody_else() {
     .await;
 }
 
-/// What is dangerous already in the keeper's hands, because a session of a member made it meanwhile, is disarmed with
-/// the next one.
+/// A dangerous object that already belongs to the keeper, because a session of a member created it in the meantime, is
+/// disarmed with the next handover.
 #[tokio::test]
 async fn what_reaches_the_keeper_is_disarmed_there() {
     let mut scene = Scene::new(stanchion_testkit::postgres::any(), true).await;

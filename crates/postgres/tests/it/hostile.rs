@@ -1,4 +1,4 @@
-//! Servers that mean harm, played by the test: what they send is measured, and refused before it is kept.
+//! Hostile servers, simulated by the test: their data is measured, and refused before it is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,18 +46,18 @@ fn ready() -> Vec<u8> {
     message(b'Z', b"I")
 }
 
-/// What a hostile server does.
+/// The behaviour of a hostile server.
 #[derive(Clone)]
 enum Malice {
-    /// These bytes in answer to the startup message, again and again.
+    /// Sends these bytes in answer to the startup message, repeatedly.
     AtLogin(Vec<u8>),
-    /// The first bytes once, and then the second ones again and again, in answer to the first question after the login.
+    /// Sends the first bytes once, and then the second ones repeatedly, in answer to the first query after the login.
     AtQuestion(Vec<u8>, Vec<u8>),
-    /// A login without a password, and a system identifier of its choice.
+    /// Accepts a login without a password, and reports a system identifier of its choice.
     Says(&'static str),
 }
 
-/// Serves one kind of malice to everybody. Returns the target, and the bytes that were sent.
+/// Serves one kind of behaviour to all clients. Returns the target, and the number of sent bytes.
 async fn serve(malice: Malice) -> (Target, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -111,7 +111,7 @@ async fn attack(mut stream: TcpStream, malice: Malice, sent: Arc<AtomicUsize>) -
             flood
         }
     };
-    // Many at a time: it is the other side that is to be measured.
+    // Many at a time: the test measures the client, not this server.
     let piece = flood.repeat((65536 / flood.len()).max(1));
     loop {
         stream.write_all(&piece).await.ok()?;
@@ -132,7 +132,7 @@ async fn ask_after(first: Vec<u8>, flood: Vec<u8>) -> (Error, usize) {
     (error, sent.load(Ordering::Relaxed))
 }
 
-/// What the sockets between us may hold, beside what was accepted.
+/// What the sockets between both sides may hold, in addition to what was accepted.
 const SOCKETS: usize = 16 << 20;
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn rows_without_end() {
     }
 }
 
-/// Many servers at once flood: what is kept of all their answers together has a bound.
+/// Many servers flood at once: the memory for all their answers together is bounded.
 #[tokio::test]
 async fn floods_from_many_servers_share_one_budget() {
     const SERVERS: usize = 12;
@@ -166,7 +166,7 @@ async fn floods_from_many_servers_share_one_budget() {
         let (target, sent) = serve(Malice::AtQuestion(columns(1), row(&[&"x".repeat(1000)]))).await;
         let session = pools.get(&target).await.unwrap();
         let error = session.query(&Query::new("SELECT 1")).await.unwrap_err();
-        // Either it was too much for one, or too much for all of them together.
+        // It was either too much for one, or too much for all of them together.
         assert!(
             matches!(error.kind(), Kind::TooMuch | Kind::Exhausted),
             "{number}: {error}"
@@ -195,17 +195,17 @@ async fn floods_beside_the_answer() {
         let (error, bytes) = ask(flood.clone()).await;
         assert_eq!(error.kind(), Kind::TooMuch, "{error}");
         assert!(bytes < Limits::SHARED.answer + SOCKETS, "{bytes}");
-        // And before anybody has logged in.
+        // And before the login.
         let (target, sent) = serve(Malice::AtLogin(flood)).await;
         assert!(connect(&target).await.is_err());
         assert!(sent.load(Ordering::Relaxed) < SOCKETS);
     }
 }
 
-/// Types are looked up by the driver, and a type can be made of other types, without end.
+/// The driver looks types up, and a type can consist of other types, without end.
 #[tokio::test]
 async fn types_without_end() {
-    // A column of a type that nobody knows, and in answer to every question about it another one.
+    // A column of an unknown type, and in answer to every query about it another one.
     let mut unknown = columns(1);
     let place = unknown.len() - 9;
     unknown[place] = 0x7f;
@@ -234,7 +234,7 @@ async fn errors_are_short_and_on_one_line() {
         shown.contains("a\\\\nforged line") || shown.contains("a\\nforged line"),
         "{shown}"
     );
-    // A code that is none, and an error that is larger than any.
+    // An invalid code, and an error above the limit.
     let odd = [
         b"SERROR\0C".as_slice(),
         "x\n".repeat(500).as_bytes(),
@@ -253,7 +253,7 @@ async fn errors_are_short_and_on_one_line() {
     assert_eq!(error.kind(), Kind::TooMuch, "{error}");
 }
 
-/// A server that may be anybody asks for the password: in clear, as md5, or with rounds of SCRAM that take hours.
+/// An unverified server asks for the password: in cleartext, as md5, or with SCRAM iterations that take hours.
 #[tokio::test]
 async fn a_server_that_may_be_anybody_gets_no_password() {
     for (request, kind) in [
@@ -273,7 +273,7 @@ async fn a_server_that_may_be_anybody_gets_no_password() {
     }
 }
 
-/// With a server that has proven itself, everything that PostgreSQL offers works; with others, SCRAM only.
+/// With a verified server, every method of PostgreSQL works; with others, only SCRAM.
 #[tokio::test]
 async fn old_passwords_need_a_verified_server() {
     let hba = std::env::temp_dir().join(format!("{}.conf", unique::name("hba")));

@@ -1,4 +1,4 @@
-//! Many roads, one database.
+//! Many addresses, one database.
 
 use stanchion_postgres::Target;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Database, Postgres, versions};

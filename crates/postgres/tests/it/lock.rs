@@ -1,4 +1,4 @@
-//! Advisory locks between sessions that know nothing of each other.
+//! Advisory locks between independent sessions.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn a_session_lock_lasts_over_transactions() {
     two.lock(ROLES, SHORT).await.unwrap().release().await;
     assert!(one.is_reusable());
 
-    // Not given back: the session is not used again, and the lock goes with it.
+    // Not released: the session is not used again, and the lock ends with it.
     drop(one.lock(ROLES, SHORT).await.unwrap());
     assert!(!one.is_reusable());
     drop(one);
@@ -75,7 +75,7 @@ async fn waiters_are_served_in_order() {
     assert_eq!(served, [0, 1, 2, 3, 4]);
 }
 
-/// A transaction that has the lock gives it back with its end, also where it was handed over from the session.
+/// A transaction's lock ends with it, also if it was transferred from the session.
 #[tokio::test]
 async fn a_transactions_lock_ends_with_it() {
     let database = Database::of(Version::V15).await;

@@ -1,4 +1,4 @@
-//! The crate against real servers of every version.
+//! Tests against real servers of every version.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The pool: its bound, its order, and what it does not keep.
+//! The pool: its limit, its order, and what it does not keep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn pid(session: &Pooled) -> i32 {
         .get(0)
 }
 
-/// Sixty tasks at once; returns the most connections that the pool had at any of them.
+/// Sixty tasks at once; returns the maximum number of connections of the pool.
 async fn crowd(pools: &Pools, targets: &[Target]) -> usize {
     let work = (0..60).map(|index| {
         let (pools, target) = (pools.clone(), targets[index % targets.len()].clone());
@@ -180,7 +180,7 @@ async fn what_is_broken_or_abandoned_is_not_kept() {
     drop(session);
     assert_eq!(counts(&pools).open, 0);
 
-    // Terminated while nobody used it.
+    // Terminated while it was idle.
     let second = pid(&pools.get(&target).await.unwrap()).await;
     database
         .execute(&format!("SELECT pg_terminate_backend({second}, 30000)"))
@@ -193,7 +193,7 @@ async fn what_is_broken_or_abandoned_is_not_kept() {
     .await;
     assert_ne!(third, second);
 
-    // Cut off in the middle of something.
+    // Cancelled during a statement.
     let session = pools.get(&target).await.unwrap();
     let query = Query::new("SELECT pg_sleep(3600)");
     assert!(futures::FutureExt::now_or_never(session.query(&query)).is_none());
@@ -211,7 +211,7 @@ async fn the_unused_are_closed_after_a_while() {
         pools.get(&target).await.unwrap(),
     ));
     wait::eventually(PATIENCE, "the end of both", || async { counts(&pools).open == 0 }).await;
-    // And again: the one who closes them has not gone for good.
+    // And again: the closing task is still there.
     drop(pools.get(&target).await.unwrap());
     wait::eventually(PATIENCE, "the end of the third", || async {
         counts(&pools).open == 0
@@ -294,7 +294,7 @@ async fn one_writer_a_database_whatever_the_road() {
     );
 }
 
-/// Somebody who names the same server, and is not let in, has no word in how many connections others may have.
+/// An object that names the same server and cannot log in does not change the limits of others.
 #[tokio::test]
 async fn a_stranger_lowers_nobodys_limit() {
     let database = Database::of(Version::V15).await;
@@ -357,7 +357,7 @@ async fn a_server_that_never_answers_is_tried_by_one() {
     pools.get(&healthy).await.unwrap();
 }
 
-/// A frozen server: connections that were opened before it froze answer nobody.
+/// A frozen server: connections from before do not answer.
 #[tokio::test]
 async fn a_frozen_server_does_not_collect_those_who_wait() {
     let database = Database::of(Version::V15).await;

@@ -1,4 +1,4 @@
-//! Verifiers against the server that will judge them.
+//! Verifiers against the server that checks them.
 
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_postgres::scram::{self, Encoding};
@@ -49,7 +49,7 @@ async fn our_verifier_logs_in_and_the_servers_own_matches() {
                 (Some("28P01"), Class::Dependency)
             );
 
-            // What the server makes of the clear password is what we would have made of it.
+            // The server computes the same from the cleartext password.
             database
                 .execute(&format!(
                     "ALTER ROLE {role} PASSWORD {}",

@@ -1,4 +1,4 @@
-//! What must not get out: of errors, of the server's log, of statements.
+//! Secrets must not appear in errors, in the server's log, or in printed statements.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use stanchion_testkit::unique;
 
 use crate::support::{connect, session, target};
 
-/// Everything that can be seen of an error.
+/// Everything that is visible of an error.
 fn shown(error: &Error) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let mut source = std::error::Error::source(error);
@@ -143,7 +143,7 @@ async fn passwords_are_not_in_errors_of_connecting() {
     }
 }
 
-/// Values that have broken somebody's quoting before, and random ones.
+/// Values that often break quoting, and random ones.
 fn hostile(runner: &mut TestRunner) -> String {
     let strategy = proptest::prop_oneof![
         proptest::sample::select(vec![
@@ -244,7 +244,7 @@ async fn hostile_secrets_are_in_no_error() {
     }
 }
 
-/// Errors in which a server likes to repeat what it was given.
+/// Errors in which a server usually repeats its input.
 async fn failures(session: &mut Session, secret: &SecretString) -> Vec<Error> {
     let statements = [
         Statement::new("SELECT ").secret(secret).sql("::int"),

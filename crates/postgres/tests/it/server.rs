@@ -1,4 +1,4 @@
-//! What we are told about ourselves, on each version.
+//! Our privileges on each version.
 
 use stanchion_postgres::server::{Attributes, LOG_GRANTS, SelfGrant};
 use stanchion_postgres::{Batch, Level, Query, Statement};
@@ -56,7 +56,7 @@ async fn an_administrator_that_is_not_superuser() {
             "nobody inherits from what it creates"
         );
 
-        // What we say matches what the server does.
+        // Our result matches what the server does.
         let comment =
             |role: &str| Batch::new(vec![Statement::new("ALTER ROLE ").ident(role).sql(" NOLOGIN")]);
         let old_rules = version.major() < 16;
@@ -78,7 +78,7 @@ async fn an_administrator_that_is_not_superuser() {
     }
 }
 
-/// Memberships are looked up because the server's own functions are slow with many of them. They must agree.
+/// Memberships are looked up because the server's own functions are slow with many of them. Both must agree.
 #[tokio::test]
 async fn powers_are_what_the_server_says() {
     const ROLES: [&str; 7] = ["postgres", "stranger", "direct", "led", "group_of", "far", "kept"];
@@ -168,7 +168,7 @@ async fn self_grants_and_cloud_administrators() {
     }
 }
 
-/// An administrator who is no superuser may be given the right to keep verifiers out of the server's log.
+/// An administrator without superuser may get the privilege to keep verifiers out of the server's log.
 #[tokio::test]
 async fn whether_the_log_can_be_kept_clean_is_known() {
     for version in versions() {

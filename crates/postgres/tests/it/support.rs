@@ -1,4 +1,4 @@
-//! What every test needs: a session on a database of its own.
+//! Common helpers: a session on a separate database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use stanchion_postgres::{Error, Session, StatementObserver, Statements, Target, 
 use stanchion_testkit::postgres::Database;
 use stanchion_testkit::proxy::Proxy;
 
-/// Long enough for a busy machine; a test that needs it all has failed.
+/// Enough for a busy machine; a test that reaches it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The database's URL, by way of the proxy.
+/// The database's URL through the proxy.
 pub(crate) fn through(database: &Database<'_>, proxy: &Proxy) -> String {
     let port = |port: u16| format!(":{port}/");
     database

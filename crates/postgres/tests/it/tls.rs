@@ -45,7 +45,7 @@ async fn with_a_certificate_of_our_ca() {
     let ours = server.authority().unwrap().pem();
     let other = Authority::new();
     let theirs = other.pem();
-    // The certificate knows `localhost` and not the address.
+    // The certificate contains `localhost` and not the address.
     let cases = [
         (
             "localhost",
