@@ -1,7 +1,7 @@
 //! Reads of other objects in a webhook: only what the author of the request may read, in the request's namespace.
 //!
 //! The answer of a webhook reveals something about the objects that it read. So it reads only what the author could
-//! read with `kubectl get`: it asks the API server first, with a SubjectAccessReview. The results are cached for a
+//! read with `kubectl get`: it asks the API server first, with a `SubjectAccessReview`. The results are cached for a
 //! moment, concurrent requests share their lists, and only a few requests run at the same time, so that reviews do not
 //! overload the API server. The permission for these reviews is that of [`crate::telemetry::guard`].
 
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::Request;
 use crate::lenient::Lenient;
 
-/// How long the result of a SubjectAccessReview is cached.
+/// How long the result of a `SubjectAccessReview` is cached.
 const RIGHTS: Duration = Duration::from_secs(30);
 /// How long a list is kept for requests that wait for it.
 const LISTS: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Autoscalers, PodDisruptionBudgets and claims.
+//! Autoscalers, `PodDisruptionBudgets` and claims.
 
 use serde_json::{Value, json};
 
