@@ -1,13 +1,13 @@
-//! `SupabaseProject`: a whole Supabase on a PostgreSQL and an S3 that somebody else runs.
+//! `SupabaseProject`: a complete Supabase on a PostgreSQL and an S3 that somebody else runs.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`database`] | what the services need in the database, made once and recorded there |
-//! | [`dependencies`] | whether PostgreSQL and S3 answer, and if not, why not |
+//! | [`database`] | what the services need in the database, created once and recorded there |
+//! | [`dependencies`] | whether PostgreSQL and S3 answer, and if not, why |
 //! | [`keys`] | the project's keys and passwords, in one Secret |
 //! | [`components`] | the components, each from one row of a table |
-//! | [`network`] | how a project is reached, and by whom |
-//! | [`webhook`] | what is told when somebody applies a project |
+//! | [`network`] | access to a project, and scaling |
+//! | [`webhook`] | validation when somebody applies a project |
 //! | [`project`] | the controller: validate, observe, plan, apply, report |
 
 pub mod components;

@@ -1,17 +1,17 @@
-//! What the controller of this crate needs of its process.
+//! State that the controller shares with its process.
 
 use std::sync::Arc;
 
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::Pools;
 
-/// What the controller needs. Clones share it.
+/// State that the controller needs. Clones share it.
 #[derive(Clone)]
 pub struct Setup {
     /// The connections of this process.
     pub pools: Pools,
-    /// Seals what is written into a server and read again: the marks of ownership.
+    /// Seals ownership marks, which are stored in a server and read again.
     pub fingerprints: Arc<FingerprintKey>,
-    /// What the images of components may begin with; empty for any.
+    /// The allowed prefixes of images; empty means any.
     pub allowed_images: Vec<String>,
 }

@@ -1,8 +1,8 @@
-//! What is told when somebody applies a `SupabaseProject`: the controller's own rules, and what its Secrets lack.
+//! Validates a `SupabaseProject` when it is applied: the controller's own rules, and the contents of its Secrets.
 //!
-//! A Secret that is there and lacks a key is refused, as people know it. One that is not there is only warned about: a
-//! folder that holds both may be applied in any order, and the project waits for it. Nothing depends on the webhook,
-//! and an object that is being deleted is not asked: neither can ever hold up its end.
+//! A Secret that lacks a key is refused, as in the original. A missing Secret only causes a warning: a folder with both
+//! may be applied in any order, and the project waits for it. Nothing depends on the webhook, and an object that is
+//! being deleted is not checked, so the webhook can never block a deletion.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ async fn review(secrets: Lookup<Secret>, request: Arc<Request>) -> Result<Vec<St
     ];
     for (what, reference, keys) in rows {
         let Some(secret) = name(reference) else { continue };
-        // A Secret that the author may not read is not looked at: the answer would tell what is in it. That is no
-        // reason to stop anybody; the controller looks, too.
+        // A Secret that the author may not read is not checked, because the answer would reveal its contents. The
+        // request is not refused; the controller checks, too.
         match secrets.get(&request, &secret).await {
             Ok(Some(found)) => {
                 if let Some(key) = lacking(keys, |key| has(&found, key)) {
@@ -61,12 +61,12 @@ fn has(secret: &Secret, key: &str) -> bool {
     data.is_some_and(|value| !value.0.trim_ascii().is_empty())
 }
 
-/// What can be said about one object alone.
+/// The result for one object alone.
 #[derive(Debug)]
 enum Judged {
-    /// It may pass.
+    /// Accepted, with warnings.
     Passed(Vec<String>),
-    /// It may pass if its Secrets are in order.
+    /// Accepted if its Secrets are valid.
     Ask(Box<SupabaseProject>),
 }
 
@@ -79,7 +79,7 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     };
     let mut project = match read(object) {
         Ok(project) => project,
-        // The schema took it, so it belongs to a newer version of the operator than this replica.
+        // The schema accepted it, so it belongs to a newer version of the operator than this replica.
         Err(error) => {
             let warning = format!("this version of the operator cannot read the object: {error}");
             return Ok(Judged::Passed(vec![warning]));
@@ -92,7 +92,7 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     if old.as_ref().is_some_and(|old| old.spec == project.spec) {
         return Ok(Judged::Passed(Vec::new()));
     }
-    // An object that was let in while nobody looked stays changeable, and is told what is wrong with it.
+    // An object that was accepted without the webhook stays changeable, with a warning.
     match (rules(&project), old.map(|old| rules(&old))) {
         (Err(now), Some(Err(before))) if now == before => Ok(Judged::Passed(vec![now.message])),
         (Err(denial), _) => Err(denial),
@@ -100,7 +100,7 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     }
 }
 
-/// The controller's rules. A suspended object is checked like any other: one day it is not.
+/// The controller's rules. A suspended object is checked like any other, because it may be resumed.
 fn rules(project: &SupabaseProject) -> Result<(), Denial> {
     match check(project) {
         Err(problem) if problem.class == Class::Permanent => Err(Denial::new(problem.message)),
@@ -151,7 +151,7 @@ mod tests {
         assert!(matches!(judged(None, &spec("kong:1")), Ok(Judged::Ask(_))));
     }
 
-    /// Whoever only removes a finalizer, or an annotation, is not asked anything: also not about Secrets.
+    /// An update that only removes a finalizer or an annotation is not checked, also not for Secrets.
     #[test]
     fn what_was_let_in_stays_changeable() {
         let (bad, good) = (spec("kong"), spec("kong:1"));

@@ -1,5 +1,4 @@
-//! Logflare: logs, kept in the internal database and shown by the dashboard. Whatever collects them sends them to its
-//! Service.
+//! Logflare: stores logs in the internal database, for the dashboard. A log collector sends them to its Service.
 
 use serde_json::json;
 use stanchion_api::SupabaseProjectSpec;
@@ -12,9 +11,9 @@ use crate::keys::{Form, Generated, names as key};
 
 /// Its schema in the internal database.
 const SCHEMA: &str = "_analytics";
-/// Where it is started, and looks for certificates under names of its own.
+/// Its working directory, where it expects certificates under fixed names.
 const HOME: &str = "/opt/app/rel/logflare/bin";
-/// Where it may write.
+/// Its writable directory.
 const SCRATCH: &str = "/tmp";
 
 pub(super) const COMPONENT: Component = Component {
@@ -51,7 +50,7 @@ pub(super) const COMPONENT: Component = Component {
             form: Form::Hex(32),
         },
     ],
-    // Upstream has taken its routes away: who reads and writes logs is inside.
+    // Upstream has removed its routes: only pods of the project read and write logs.
     routes: &[],
     needs: |spec| Needs {
         secrets: certificate(spec).into_iter().collect(),
@@ -61,7 +60,7 @@ pub(super) const COMPONENT: Component = Component {
     extras,
 };
 
-/// The certificate that it shows, where it has one.
+/// The client certificate, if it has one.
 fn certificate(spec: &SupabaseProjectSpec) -> Option<Needed> {
     let analytics = spec.analytics.as_ref()?;
     let name = analytics.client_certificate_secret_ref.as_ref()?.name.clone();
@@ -99,7 +98,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.set("POSTGRES_BACKEND_SCHEMA", SCHEMA);
 }
 
-/// The certificates, under the names that it looks for: without all three it speaks no TLS.
+/// The certificates, under the names that it expects: without all three it does not use TLS.
 fn extras(project: &Project<'_>) -> Extras {
     let shown = certificate(project.spec).filter(|_| project.encrypts());
     let mut mounts = Vec::new();

@@ -1,4 +1,4 @@
-//! Auth: sign-up, log-in and tokens. It migrates inside its own schema, as its own role.
+//! Auth: sign-up, login and tokens. It migrates its own schema, as its own role.
 
 use stanchion_api::supabase::{Auth, SecretReference, image};
 
@@ -7,7 +7,7 @@ use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resour
 use crate::database::Login;
 use crate::keys::names as key;
 
-/// Where the links in mails lead. Auth resolves it against `API_EXTERNAL_URL`, whose own path it replaces.
+/// The path of links in mails. Auth resolves it against `API_EXTERNAL_URL`, whose own path it replaces.
 const VERIFY: &str = "/auth/v1/verify";
 
 pub(super) const COMPONENT: Component = Component {
@@ -121,7 +121,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     providers(auth, project, env, &public);
 }
 
-/// Without a mail server nobody can confirm an address, so addresses are taken as confirmed.
+/// Without a mail server nobody can confirm an address, so addresses count as confirmed.
 fn mail(auth: &Auth, project: &Project<'_>, env: &mut Environment) {
     let Some(secret) = name(auth.smtp_secret_ref.as_ref()) else {
         env.set("GOTRUE_MAILER_AUTOCONFIRM", "true");
@@ -142,12 +142,12 @@ fn mail(auth: &Auth, project: &Project<'_>, env: &mut Environment) {
     }
 }
 
-/// How the keys of a provider end, behind its name.
+/// The suffix of a provider's client id.
 pub(crate) const CLIENT_ID: &str = "-client-id";
-/// See [`CLIENT_ID`].
+/// The suffix of a provider's client secret.
 pub(crate) const CLIENT_SECRET: &str = "-secret";
 
-/// A provider is whatever has a client id in the Secret.
+/// Every provider that has a client id in the Secret.
 fn providers(auth: &Auth, project: &Project<'_>, env: &mut Environment, public: &str) {
     let Some(secret) = name(auth.oauth_secret_ref.as_ref()) else {
         return;

@@ -1,7 +1,7 @@
-//! The Deployment of a component: everything that does not depend on which component it is.
+//! The Deployment of a component: everything that is independent of the component.
 //!
-//! Pods are restricted as the Pod Security Standard of that name wants it, carry no token, and are replaced when a
-//! file or a value of a Secret changes that they would otherwise not notice.
+//! Pods satisfy the Pod Security Standard `restricted`, mount no token, and are replaced when a file or a value of a
+//! Secret changes that they would not notice otherwise.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
     (annotations, pod)
 }
 
-/// What a pod takes from elsewhere, by name and key.
+/// The Secret and `ConfigMap` keys that a pod uses.
 struct Taken {
     /// From Secrets.
     used: Vec<(String, String)>,
@@ -112,7 +112,8 @@ fn each_key(needed: &Needed) -> impl Iterator<Item = (String, String)> {
         .map(move |key| (name.clone(), (*key).to_owned()))
 }
 
-/// Where the pods run, and as whom. What is not stated is not written, so that it can be somebody else's.
+/// The placement of the pods, and their ServiceAccount. Unset fields are not written, so that another field manager can
+/// own them.
 fn schedule(pod: &mut Value, options: &Options, component: &Component, project: &Project<'_>) {
     let mut spread: Vec<Value> = options.topology_spread_constraints.iter().map(plain).collect();
     for constraint in &mut spread {
@@ -128,7 +129,7 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
         ("topologySpreadConstraints", spread.into()),
         ("imagePullSecrets", plain(&options.image_pull_secrets)),
         ("serviceAccountName", plain(&options.service_account_name)),
-        // The deprecated alias, which the API server fills in: taken out without it, the name would come back by it.
+        // The deprecated alias, which the API server fills in: otherwise it would restore a removed name.
         ("serviceAccount", plain(&options.service_account_name)),
     ];
     for (name, value) in fields {
@@ -171,7 +172,7 @@ fn annotations(options: &Options, project: &Project<'_>, extras: &Extras, taken:
     all.into()
 }
 
-/// The files, the directories to write to, the database's authority, and what else is seen.
+/// The files, the writable directories, the database's authority, and other mounts.
 fn volumes(
     project: &Project<'_>,
     extras: &Extras,
@@ -188,7 +189,7 @@ fn volumes(
         volumes.push(json!({ "name": name, "emptyDir": {} }));
         mounts.push(json!({ "name": name, "mountPath": path }));
     }
-    // Only who speaks to the database has a password for it.
+    // Only a component that connects to the database has a password for it.
     let speaks = used.iter().any(|(_, key)| key.starts_with("database-password-"));
     if let Some(ca) = project.spec.database.ca_secret_ref.as_ref().filter(|_| speaks) {
         let item = json!({ "key": ca.key, "path": ca.key });
@@ -214,7 +215,7 @@ fn resources(resources: &Resources) -> Value {
     json!({ "requests": pair(resources.requests), "limits": pair(resources.limits) })
 }
 
-/// What the user says, over what we would say.
+/// Merges the user's value over the default.
 fn over(mut ours: Value, theirs: Option<Value>) -> Value {
     if let (Some(ours), Some(Value::Object(theirs))) = (ours.as_object_mut(), theirs) {
         ours.extend(theirs);

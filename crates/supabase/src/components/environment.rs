@@ -1,4 +1,4 @@
-//! The environment of a container, in order, and without a name twice: Kubernetes merges it by name.
+//! The environment of a container, in order, without duplicate names: Kubernetes merges it by name.
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 
@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Secr
 pub struct Environment(Vec<EnvVar>);
 
 impl Environment {
-    /// A value that may be shown, to the letter.
+    /// A literal value that is not secret.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.expanded(name, value.into().replace("$(", "$$("));
     }
 
-    /// A value in which Kubernetes writes the values of earlier variables where it says `$(NAME)`.
+    /// A value in which Kubernetes expands `$(NAME)` to the values of earlier variables.
     pub fn expanded(&mut self, name: &str, value: impl Into<String>) {
         self.put(EnvVar {
             name: name.into(),
@@ -21,14 +21,14 @@ impl Environment {
         });
     }
 
-    /// Several values that may be shown.
+    /// Several literal values that are not secret.
     pub fn set_all(&mut self, values: &[(&str, &str)]) {
         for (name, value) in values {
             self.set(name, *value);
         }
     }
 
-    /// A value of a Secret.
+    /// A value from a Secret.
     pub fn secret(&mut self, name: &str, secret: &str, key: &str) {
         self.put(EnvVar {
             name: name.into(),
@@ -44,14 +44,14 @@ impl Environment {
         });
     }
 
-    /// A value that is known only where the pod runs.
+    /// A value from a field of the pod.
     pub fn field(&mut self, name: &str, path: &str) {
         self.put(EnvVar {
             name: name.into(),
             value: None,
             value_from: Some(EnvVarSource {
                 field_ref: Some(ObjectFieldSelector {
-                    // As the server would complete it: what is stored is then what was written.
+                    // With the server's default, so that the stored object equals the written one.
                     api_version: Some("v1".into()),
                     field_path: path.into(),
                 }),
@@ -60,7 +60,7 @@ impl Environment {
         });
     }
 
-    /// A variable of the user's. It takes the place of one of ours, so that what refers to it still follows it.
+    /// A variable of the user. It replaces one of the same name in place, so that references to it still work.
     pub fn put(&mut self, variable: EnvVar) {
         match self.0.iter_mut().find(|known| known.name == variable.name) {
             Some(known) => *known = variable,
@@ -73,18 +73,18 @@ impl Environment {
         &self.0
     }
 
-    /// The Secrets' names and keys that values are taken from.
+    /// The names and keys of Secrets that values come from.
     pub fn secrets(&self) -> Vec<(String, String)> {
         secrets(&self.0).collect()
     }
 
-    /// The same of `ConfigMaps`.
+    /// The names and keys of `ConfigMaps` that values come from.
     pub fn config_maps(&self) -> Vec<(String, String)> {
         config_maps(&self.0).collect()
     }
 }
 
-/// Names and keys of the Secrets that variables take values from.
+/// Names and keys of the Secrets that variables refer to.
 pub fn secrets(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
     let selectors = variables
         .iter()
@@ -92,7 +92,7 @@ pub fn secrets(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
     selectors.map(|selector| (selector.name.clone(), selector.key.clone()))
 }
 
-/// Names and keys of the `ConfigMaps` that variables take values from.
+/// Names and keys of the `ConfigMaps` that variables refer to.
 pub fn config_maps(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
     let selectors = variables
         .iter()

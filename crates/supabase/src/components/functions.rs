@@ -1,6 +1,6 @@
-//! Edge functions: the user's own code, which answers requests. It comes from a `ConfigMap` or from a volume.
+//! Edge functions: the user's own code, which serves requests. It comes from a `ConfigMap` or from a volume.
 //!
-//! What the runtime starts first is ours: it checks tokens with the project's keys, and needs no download for it.
+//! The runtime's entry is ours: it verifies tokens with the project's keys, and downloads nothing for that.
 
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProjectSpec;
@@ -11,15 +11,15 @@ use super::{Component, Environment, Extras, Files, Mount, Needed, Needs, Port, P
 use crate::database::Login;
 use crate::keys::names as key;
 
-/// Where the runtime's own entry is.
+/// The path of the runtime's entry.
 const MAIN: &str = "/home/deno/main";
-/// Where the functions are, a folder each.
+/// The path of the functions, one folder for each.
 const FOLDER: &str = "/home/deno/functions";
-/// What the runtime downloads and compiles.
+/// The cache of downloads and compiled code.
 const CACHE: &str = "/var/cache/deno";
-/// What a function's file may end in, as the runtime knows them.
+/// File extensions of functions that the runtime supports.
 const ENDINGS: &[&str] = &["ts", "tsx", "js", "mjs", "jsx"];
-/// How long a function may take to answer, in milliseconds: the same for the gateway and the runtime.
+/// Timeout of a function in milliseconds, for the gateway and the runtime.
 const PATIENCE: u32 = 150_000;
 
 pub(super) const COMPONENT: Component = Component {
@@ -55,7 +55,7 @@ pub(super) const COMPONENT: Component = Component {
     extras,
 };
 
-/// The `ConfigMap` with the code, where it is in one.
+/// The `ConfigMap` with the code, if the code is in one.
 fn code_map(spec: &SupabaseProjectSpec) -> Option<Needed> {
     let map = spec.functions.as_ref()?.source.config_map.as_ref()?;
     Some(Needed {
@@ -147,7 +147,7 @@ fn code(functions: &Functions, project: &Project<'_>) -> Mount {
     }
 }
 
-/// A folder for each file of the `ConfigMap` that is a function.
+/// A folder for each key of the `ConfigMap` that is a function.
 fn items(map: &str, project: &Project<'_>) -> Vec<Value> {
     let keys = project.config.get(map).into_iter().flatten().map(|(key, _)| key);
     let item = |key: &String| {

@@ -1,4 +1,4 @@
-//! imgproxy: images in other sizes, for Storage.
+//! imgproxy: resizes images, for Storage.
 
 use stanchion_api::supabase::image;
 

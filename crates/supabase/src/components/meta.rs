@@ -1,4 +1,4 @@
-//! postgres-meta: the database's structure, for the dashboard.
+//! postgres-meta: reads the database's structure, for the dashboard.
 
 use stanchion_api::supabase::image;
 
@@ -26,7 +26,7 @@ pub(super) const COMPONENT: Component = Component {
     },
     user: 1000,
     probes: |_| Probes::http("http", "/health", 120),
-    // Studio reads as the second, by way of this one.
+    // Studio reads with the second login, through this component.
     logins: &[Login::Meta, Login::ReadOnly],
     keys: &[],
     routes: &[route("meta", "/", "/pg/", Guard::AdminOnly)],
@@ -40,11 +40,11 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.set("PG_META_PORT", "8080");
     env.set("PG_META_DB_HOST", database.host.clone());
     env.set("PG_META_DB_PORT", database.port.to_string());
-    // It escapes the name by itself.
+    // It escapes the name itself.
     env.set("PG_META_DB_NAME", database.name.clone());
     env.set("PG_META_DB_USER", project.logins.of(Login::Meta));
     env.secret("PG_META_DB_PASSWORD", &keys, key::password(Login::Meta));
-    // It checks a certificate in one mode only, and knows no way back from one that asks for encryption.
+    // It verifies a certificate in one mode only, and cannot fall back to an unencrypted connection.
     env.set("PG_META_DB_SSL_MODE", project.node_ssl_mode("require"));
     let ca = project.spec.database.ca_secret_ref.as_ref();
     if let Some(ca) = ca.filter(|_| project.encrypts()) {

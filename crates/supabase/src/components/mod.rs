@@ -1,8 +1,8 @@
-//! The components of a project: each a pure function from the [`Project`] to the objects that it consists of.
+//! The components of a project: each is a pure function from the [`Project`] to its objects.
 //!
 //! [`ALL`] is the table. A component is one file, which fills in a [`Component`], and one line here: the Deployment,
-//! the Service, probes, scheduling, security, hashes, its login to the database, its keys, the way through the gateway,
-//! the condition and the status all follow from the row.
+//! the Service, probes, scheduling, security, hashes, its database login, its keys, its gateway routes, the condition
+//! and the status follow from the row.
 
 mod analytics;
 mod auth;
@@ -40,7 +40,7 @@ pub use project::{Address, Bucket, ConfigMaps, Project};
 pub use seals::{Sealer, Seals};
 pub use service::service;
 
-/// In the order in which they are deployed: whoever is asked comes after whoever leads there, as people expect it.
+/// In deployment order: the gateway first, then the services behind it.
 pub const ALL: &[Component] = &[
     kong::COMPONENT,
     auth::COMPONENT,
@@ -55,41 +55,41 @@ pub const ALL: &[Component] = &[
     analytics::COMPONENT,
 ];
 
-/// One row.
+/// One row of the table.
 pub struct Component {
-    /// The name of the container, and what follows the project's name in the names of children.
+    /// The name of the container, and the suffix of its children's names.
     pub name: &'static str,
     /// Its field in the spec and in the status.
     pub field: &'static str,
-    /// The label `app.kubernetes.io/component`, which a Deployment's selector has for ever.
+    /// The label `app.kubernetes.io/component`, which is part of a Deployment's immutable selector.
     pub label: &'static str,
     /// Its condition in the status.
     pub condition: &'static str,
-    /// What the spec says about it; `None` when the project does without it.
+    /// Its options in the spec; `None` if the project does not use it.
     pub options: fn(&SupabaseProjectSpec) -> Option<&Options>,
-    /// The image that it runs unless the spec names another.
+    /// The default image.
     pub image: &'static str,
-    /// Where it listens.
+    /// Its ports.
     pub ports: &'static [Port],
-    /// Whether it is reached from outside the project, and not through the gateway only.
+    /// Whether clients outside of the project reach it directly, not only through the gateway.
     pub open: bool,
-    /// What it gets unless the spec says otherwise.
+    /// The default resources.
     pub resources: Resources,
-    /// The user that its image is made for: a restricted pod must name one.
+    /// The user of its image: a restricted pod must set one.
     pub user: i64,
-    /// How it is asked whether it lives.
+    /// Its probes.
     pub probes: fn(&Project<'_>) -> Probes,
-    /// Who it logs in to the database as. What a login needs there is made with the first component that has it.
+    /// Its database logins. The first component that has a login brings what the login needs in the database.
     pub logins: &'static [Login],
-    /// What is generated for it, beside the passwords of its logins.
+    /// Values that are generated for it, besides the passwords of its logins.
     pub keys: &'static [Generated],
-    /// What leads to it through the gateway.
+    /// Its routes through the gateway.
     pub routes: &'static [Route],
-    /// What must be there of the user's, beside what every project names.
+    /// Objects of the user that it needs, besides those of every project.
     pub needs: fn(&SupabaseProjectSpec) -> Needs,
-    /// Its configuration.
+    /// Its environment.
     pub environment: fn(&Project<'_>, &mut Environment),
-    /// What else its pod has.
+    /// Additional settings of its pod.
     pub extras: fn(&Project<'_>) -> Extras,
 }
 
@@ -105,22 +105,22 @@ pub struct Port {
 
 /// Requests and limits.
 pub struct Resources {
-    /// Memory and CPU to reserve.
+    /// Requested memory and CPU.
     pub requests: (&'static str, &'static str),
-    /// Memory and CPU to stay below.
+    /// Limits of memory and CPU.
     pub limits: (&'static str, &'static str),
 }
 
-/// What only some pods have.
+/// Additional settings of a pod.
 #[derive(Default)]
 pub struct Extras {
-    /// Instead of the image's own command.
+    /// Replaces the image's command.
     pub command: Vec<String>,
-    /// Files, as a `ConfigMap` with this suffix, and where they are mounted.
+    /// Files in a `ConfigMap`, and their mount path.
     pub files: Option<Files>,
-    /// Directories that the container may write to.
+    /// Writable directories.
     pub scratch: Vec<&'static str>,
-    /// What else it sees, to be read.
+    /// Additional read-only mounts.
     pub mounts: Vec<Mount>,
 }
 
@@ -128,15 +128,15 @@ pub struct Extras {
 pub struct Mount {
     /// The volume's name.
     pub name: &'static str,
-    /// The volume, as in a pod; `None` where another mount has it.
+    /// The volume, as in a pod; `None` if another mount defines it.
     pub volume: Option<Value>,
-    /// Where it is seen.
+    /// The mount path.
     pub path: String,
-    /// The one file that is seen there.
+    /// The single file to mount.
     pub file: Option<String>,
 }
 
-/// What must be there of the user's. Whatever is in it replaces the pods when it changes.
+/// Objects of the user that must exist. The pods are replaced when their contents change.
 #[derive(Default)]
 pub struct Needs {
     /// Secrets.
@@ -145,9 +145,9 @@ pub struct Needs {
     pub config_maps: Vec<Needed>,
 }
 
-/// A Secret or a `ConfigMap` that must be there.
+/// A Secret or a `ConfigMap` that must exist.
 pub struct Needed {
-    /// What people call it.
+    /// Its name in messages.
     pub what: &'static str,
     /// Its name.
     pub name: String,
@@ -157,21 +157,21 @@ pub struct Needed {
 
 /// Files of a component.
 pub struct Files {
-    /// What follows the project's name in the name of the `ConfigMap`.
+    /// The suffix of the `ConfigMap`'s name.
     pub suffix: &'static str,
-    /// Where they are mounted.
+    /// The mount path.
     pub path: &'static str,
     /// File names and contents.
     pub data: Vec<(&'static str, String)>,
 }
 
-/// The components that the spec wants, in order.
+/// The components of a project, in order.
 pub fn wanted(spec: &SupabaseProjectSpec) -> impl Iterator<Item = (&'static Component, &Options)> {
     ALL.iter()
         .filter_map(move |component| Some((component, (component.options)(spec)?)))
 }
 
-/// Who logs in to the database, in order and each once.
+/// The database logins of a project, in order, without duplicates.
 pub fn logins(spec: &SupabaseProjectSpec) -> Vec<Login> {
     let logins: BTreeSet<Login> = wanted(spec)
         .flat_map(|(component, _)| component.logins.iter().copied())
@@ -179,7 +179,7 @@ pub fn logins(spec: &SupabaseProjectSpec) -> Vec<Login> {
     logins.into_iter().collect()
 }
 
-/// What is generated for the components, beside the passwords.
+/// The values that are generated for the components, besides the passwords.
 pub fn generated(spec: &SupabaseProjectSpec) -> Vec<&'static Generated> {
     wanted(spec).flat_map(|(component, _)| component.keys).collect()
 }
@@ -190,8 +190,8 @@ impl Component {
         format!("{project}-{}", self.name)
     }
 
-    /// The labels of its children, and the selector of its pods: the same five that a predecessor gave them, since a
-    /// Deployment's selector cannot be changed.
+    /// The labels of its children, and the selector of its pods: the same five as the predecessor's, because a
+    /// Deployment's selector is immutable.
     pub fn labels(&self, project: &str) -> Value {
         json!({
             "app.kubernetes.io/name": self.name,
@@ -219,7 +219,7 @@ impl Component {
     }
 }
 
-/// The value of the label by which everything of a project is known.
+/// The value of the label that all objects of a project have.
 pub const MANAGED_BY: &str = "supabase-operator";
 
 #[cfg(test)]

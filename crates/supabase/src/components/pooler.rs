@@ -1,5 +1,5 @@
-//! Supavisor: connections to the database for programs that open many. It keeps its own books in the internal database,
-//! and asks the project's for the verifiers of those who log in through it.
+//! Supavisor: pools database connections for clients that open many. It keeps its own tables in the internal database,
+//! and reads the verifiers of its clients from the project's database.
 
 use stanchion_api::supabase::image;
 
@@ -7,7 +7,7 @@ use super::{Component, Environment, Extras, Files, Needs, Port, Probe, Probes, P
 use crate::database::Login;
 use crate::keys::{Form, Generated, names as key};
 
-/// Migrates, writes the tenant down, and becomes the server.
+/// Migrates, registers the tenant, and starts the server.
 const START: &str =
     r#"/app/bin/migrate && /app/bin/supavisor eval "$(cat /etc/pooler/tenant.exs)" && exec /app/bin/server"#;
 
@@ -85,7 +85,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("DB_PASSWORD", &keys, key::password(Login::Pooler));
     env.expanded("DATABASE_URL", project.internal_url("ecto", Login::Pooler));
     env.set("CLUSTER_POSTGRES", "true");
-    // Pods find each other by their addresses, and trust whoever knows the word.
+    // Pods find each other by address, and trust every node with the cookie.
     env.field("NODE_IP", "status.podIP");
     env.secret("RELEASE_COOKIE", &keys, key::POOLER_COOKIE);
     env.secret("SECRET_KEY_BASE", &keys, key::SECRET_KEY_BASE);

@@ -1,4 +1,4 @@
-//! `PostgREST`: the database as a REST API. It logs in as a role that may become the role of each request.
+//! `PostgREST`: the database as a REST API. Its login may become the role of each request.
 
 use stanchion_api::supabase::image;
 
@@ -7,11 +7,11 @@ use super::{Component, Environment, Extras, Needs, Port, Probe, Probes, Project,
 use crate::database::Login;
 use crate::keys::names as key;
 
-/// The schemas that requests may name.
+/// The schemas that requests may use.
 pub(super) const SCHEMAS: &str = "public,graphql_public";
-/// How many rows an answer has at most.
+/// The most rows in an answer.
 pub(super) const MAX_ROWS: &str = "1000";
-/// Where functions are looked for, beside the schema of the request.
+/// Additional schemas of the search path.
 pub(super) const SEARCH_PATH: &str = "public,extensions";
 
 pub(super) const COMPONENT: Component = Component {
@@ -32,7 +32,7 @@ pub(super) const COMPONENT: Component = Component {
         limits: ("256Mi", "200m"),
     },
     user: 1000,
-    // Its admin server tells the whole configuration, password included: it listens in the pod only.
+    // Its admin server shows the whole configuration, including the password: it listens in the pod only.
     probes: |_| Probes {
         readiness: Probe::Exec(&["postgrest", "--ready"]),
         liveness: Probe::Tcp("http"),
@@ -41,7 +41,7 @@ pub(super) const COMPONENT: Component = Component {
     logins: &[Login::Rest],
     keys: &[],
     routes: &[
-        // The description of the whole API, and nothing below it.
+        // The description of the API, and nothing below this path.
         route("rest-v1-openapi", "/", "~/rest/v1/$", Guard::Admin),
         route("rest-v1", "/", "/rest/v1/", Guard::Key),
         route("graphql-v1", "/rpc/graphql", "/graphql/v1", Guard::Graphql),
@@ -57,7 +57,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let ca = project.ca_file();
     let parameters = match &ca {
         Some(file) => vec![("sslmode", project.ssl_mode()), ("sslrootcert", file)],
-        // libpq looks for a file of its own unless it is told otherwise, and then takes nothing weaker.
+        // By default libpq looks for its own file; with `system` it accepts nothing weaker than verify-full.
         None if project.trusts_its_image() => vec![("sslmode", "verify-full"), ("sslrootcert", "system")],
         None => vec![("sslmode", project.ssl_mode())],
     };

@@ -1,10 +1,10 @@
-//! How a component is asked whether it has started, lives, and wants requests.
+//! The probes of a component: startup, liveness and readiness.
 
 use serde_json::{Value, json};
 
 use crate::json::put;
 
-/// One question.
+/// One probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// A request to a port by name.
@@ -20,20 +20,20 @@ pub enum Probe {
     Exec(&'static [&'static str]),
 }
 
-/// The three questions. A component that cannot reach its database wants no requests, and is not restarted for it:
-/// that would help nobody.
+/// The three probes. A component that cannot reach its database is not ready, but is not restarted: that would not
+/// help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probes {
-    /// Whether it wants requests.
+    /// Whether it can serve requests.
     pub readiness: Probe,
     /// Whether it must be restarted.
     pub liveness: Probe,
-    /// For how many seconds a start may take before it counts as failed.
+    /// Timeout of a start, in seconds.
     pub start: u16,
 }
 
 impl Probes {
-    /// One request answers all.
+    /// The same HTTP request for all probes.
     pub fn http(port: &'static str, path: &'static str, start: u16) -> Self {
         let probe = Probe::Http { port, path };
         Self {

@@ -1,4 +1,4 @@
-//! A project as its components see it: the spec, and everything that was found out or made for it.
+//! The input of the components: the spec, and everything that was read or generated for the project.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,35 @@ use stanchion_api::instance::TlsMode;
 use super::Seals;
 use crate::database::{Login, Names};
 
-/// Where the certificate of the database's authority is mounted.
+/// The mount path of the database's authority.
 pub(super) const CA_FOLDER: &str = "/etc/stanchion/database";
-/// The volume that it is mounted from.
+/// The volume of the database's authority.
 pub(super) const CA_VOLUME: &str = "database-ca";
-/// What need not be escaped anywhere.
+/// Characters that need no escaping anywhere.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
 
 /// A project, resolved.
 pub struct Project<'a> {
-    /// Its name, with which the names of all children begin.
+    /// Its name, the prefix of its children's names.
     pub name: &'a str,
-    /// What the user asks for.
+    /// The user's spec.
     pub spec: &'a SupabaseProjectSpec,
-    /// Where the database is.
+    /// The address of the database.
     pub database: &'a Address,
-    /// Who logs in there.
+    /// The names of its logins.
     pub logins: &'a Names,
-    /// Where the files are.
+    /// The bucket.
     pub bucket: &'a Bucket,
-    /// The Secrets that pods take values from.
+    /// Digests of the Secrets that pods use.
     pub secrets: &'a Seals,
-    /// What the user's `ConfigMaps` hold that pods take values from.
+    /// Values of the user's `ConfigMaps` that pods use.
     pub config: &'a ConfigMaps,
 }
 
 /// `ConfigMaps` by name, with their values.
 pub type ConfigMaps = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Where the database is.
+/// The address of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Host name or address.
@@ -49,7 +49,7 @@ pub struct Address {
     pub name: String,
 }
 
-/// Where the files are.
+/// The bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The Secret with the credentials.
@@ -73,13 +73,13 @@ impl Project<'_> {
         format!("{}-{component}", self.name)
     }
 
-    /// The URL by which people and browsers reach the project; without a stated one, the gateway's in the cluster.
+    /// The public URL of the project; if the spec has none, the gateway's URL in the cluster.
     pub fn public_url(&self) -> String {
         self.stated_url()
             .unwrap_or_else(|| format!("http://{}:8000", self.host("kong")))
     }
 
-    /// The URL by which people and browsers reach the project, if the spec states one or it follows from the spec.
+    /// The public URL of the project, if the spec sets it or implies it.
     pub fn stated_url(&self) -> Option<String> {
         let stated = self
             .spec
@@ -105,7 +105,7 @@ impl Project<'_> {
             .or_else(by_gateway)
     }
 
-    /// A connection URL for a login. The password is `$(DB_PASSWORD)`, which Kubernetes fills in; everything else is
+    /// A connection URL for a login. The password is `$(DB_PASSWORD)`, which Kubernetes expands; everything else is
     /// escaped, so a database may have any name.
     pub fn database_url(&self, login: Login, parameters: &[(&str, &str)]) -> String {
         let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -124,7 +124,7 @@ impl Project<'_> {
         )
     }
 
-    /// The same for the database of analytics and pooler, for drivers of Elixir's: they encrypt or do not.
+    /// The same for the internal database, for Elixir drivers, which either encrypt or do not.
     pub fn internal_url(&self, scheme: &str, login: Login) -> String {
         let plain = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
         format!(
@@ -145,12 +145,12 @@ impl Project<'_> {
         }
     }
 
-    /// The database's name for a component that puts it into a URL as it is.
+    /// The database's name for a component that inserts it into a URL unchanged.
     pub fn database_in_url(&self) -> String {
         utf8_percent_encode(&self.database.name, PLAIN).to_string()
     }
 
-    /// How long a user's token is good for.
+    /// The lifetime of a user's token.
     pub fn token_seconds(&self) -> u64 {
         duration::parse(&self.spec.jwt.expiry).map_or(3600, |expiry| expiry.as_secs())
     }
@@ -171,21 +171,21 @@ impl Project<'_> {
         }
     }
 
-    /// The same for a driver that knows only whether to encrypt, and whom to trust: `prefer` may be served without.
+    /// The same for a driver that only distinguishes encrypted and unencrypted: `prefer` allows unencrypted.
     pub fn encrypts(&self) -> bool {
         !matches!(self.spec.database.ssl_mode, TlsMode::Disable | TlsMode::Prefer)
     }
 
-    /// Whether the server's certificate is checked, and by authorities that nobody names: those that the component's
-    /// image knows.
+    /// Whether the server's certificate is verified with the authorities of the component's image, because the spec
+    /// names none.
     pub fn trusts_its_image(&self) -> bool {
         let database = &self.spec.database;
         database.ca_secret_ref.is_none()
             && matches!(database.ssl_mode, TlsMode::VerifyCa | TlsMode::VerifyFull)
     }
 
-    /// `sslmode` of node-postgres, in whose world there are three: without encryption, with anybody, and with whose
-    /// name and authority are right.
+    /// `sslmode` of node-postgres, which has three: unencrypted, encrypted, and encrypted with a verified name and
+    /// authority.
     pub fn node_ssl_mode(&self, with_anybody: &'static str) -> &'static str {
         let checked = self.spec.database.ca_secret_ref.is_some() || self.trusts_its_image();
         match (self.encrypts(), checked) {

@@ -1,7 +1,6 @@
-//! Realtime: changes of the database, presence and messages, over web sockets.
+//! Realtime: database changes, presence and messages over web sockets.
 //!
-//! Its image starts by a script that calls `sudo`, which no pod may that cannot gain privileges; what the script does is
-//! therefore done by a line of ours.
+//! Its image starts with a script that calls `sudo`, which a restricted pod cannot; our command does the same steps.
 
 use stanchion_api::supabase::image;
 
@@ -10,13 +9,13 @@ use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resour
 use crate::database::Login;
 use crate::keys::{Form, Generated, names as key};
 
-/// The authorities that Debian, which its image is made of, knows.
+/// The certificate authorities of Debian, on which its image is based.
 const DEBIAN_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Migrates, and writes the tenant down as upstream does.
+/// Migrates, and registers the tenant as upstream does.
 const PREPARE: &str = r#"ulimit -S -n "$RLIMIT_NOFILE"; /app/bin/migrate && /app/bin/realtime eval 'Realtime.Release.seeds(Realtime.Repo)'"#;
-/// Upstream's tenant talks to the database without encryption. The script is the shell's first argument: this way it
-/// needs no file.
+/// Upstream's tenant connects to the database unencrypted. The script is the shell's first argument, so that it needs
+/// no file.
 const ENCRYPT: &str = r#"/app/bin/realtime eval "$1""#;
 const SCRIPT: &str = include_str!("realtime/tenant.exs");
 const SERVE: &str = "exec /app/bin/server";
@@ -101,13 +100,13 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("DB_PASSWORD", &keys, key::password(Login::Realtime));
     env.set("DB_POOL_SIZE", project.spec.database.max_connections.to_string());
     env.set("DB_SSL", project.encrypts().to_string());
-    // Without a file it would check nothing.
+    // Without a file it would verify nothing.
     let known = project.trusts_its_image().then(|| DEBIAN_AUTHORITIES.to_owned());
     if let Some(file) = project.ca_file().or(known) {
         env.set("DB_SSL_CA_CERT", file);
     }
     env.set("DB_AFTER_CONNECT_QUERY", "SET search_path TO _realtime");
-    // The first reads what older versions wrote; with the second, what is written is also authenticated.
+    // The first decrypts values of older versions; the second also authenticates new values.
     env.secret("DB_ENC_KEY", &keys, key::REALTIME_ENCRYPTION);
     env.secret("DB_ENC_KEY_GCM", &keys, key::REALTIME_ENCRYPTION_GCM);
     env.set("DB_ENC_WRITE_GCM", "true");
@@ -115,14 +114,14 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("API_JWT_JWKS", &keys, key::JWKS);
     env.secret("METRICS_JWT_SECRET", &keys, key::JWT_SECRET);
     env.secret("SECRET_KEY_BASE", &keys, key::SECRET_KEY_BASE);
-    // Pods find each other by their addresses, and trust whoever knows the word.
+    // Pods find each other by address, and trust every node with the cookie.
     env.field("POD_IP", "status.podIP");
     env.secret("RELEASE_COOKIE", &keys, key::REALTIME_COOKIE);
-    // Replication slots are the server's: a second project on it needs names of its own.
+    // Replication slots belong to the server: a second project on it needs its own names.
     if let Some(suffix) = project.logins.slot_suffix() {
         env.set("SLOT_NAME_SUFFIX", suffix);
     }
-    // A tenant is known by the first label of the host name that the gateway asks for.
+    // The first label of the gateway's host name identifies the tenant.
     env.set("SELF_HOST_TENANT_NAME", project.host("realtime"));
     env.set_all(&[
         ("APP_NAME", "realtime"),

@@ -1,5 +1,5 @@
-//! What pods take from Secrets, sealed. To render a project it must be known which values there are and whether one has
-//! changed, and never what they are: a seal may be kept from pass to pass, a value may not.
+//! Digests of Secrets. To render a project, the controller must know which values exist and whether one has changed,
+//! but never the values: a digest may be kept between reconciles, a value may not.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
-/// What stands for a value: half an HMAC.
+/// The digest of a value: half an HMAC.
 type Seal = [u8; 16];
-/// The values of one Secret, by key.
+/// The digests of one Secret, by key.
 type Values = Box<[(Box<str>, Seal)]>;
 
-/// The Secrets that pods take values from, by name: a changed value makes another pod.
+/// The Secrets that pods use, by name: a changed value changes the pod.
 #[derive(Debug, Default)]
 pub struct Seals(BTreeMap<Box<str>, Values>);
 
-/// Seals values.
+/// Computes digests.
 pub struct Sealer {
     key: hmac::Key,
     seals: Seals,
 }
 
 impl Sealer {
-    /// With a key that is itself in a Secret: whoever reads a seal learns nothing.
+    /// With a key that is itself in a Secret, so that a digest reveals nothing.
     pub fn new(key: Option<&SecretString>) -> Self {
         let key = key.map_or(&[][..], |key| key.expose_secret().as_bytes());
         Self {
@@ -34,7 +34,7 @@ impl Sealer {
         }
     }
 
-    /// Seals a Secret. The first one of a name counts.
+    /// Adds a Secret. The first one of a name counts.
     pub fn add<'a>(&mut self, secret: &str, values: impl IntoIterator<Item = (&'a str, &'a SecretString)>) {
         let key = &self.key;
         let seal = |(name, value): (&str, &SecretString)| {
@@ -49,7 +49,7 @@ impl Sealer {
         slot.or_insert_with(|| sealed.into_iter().collect());
     }
 
-    /// All that was sealed.
+    /// All digests.
     pub fn finish(self) -> Seals {
         self.seals
     }
@@ -62,7 +62,7 @@ impl Seals {
         values.map(|(key, _)| &**key)
     }
 
-    /// One text for the values of these names and keys: another one when a value is.
+    /// One text for the values of these names and keys, which changes with each of them.
     pub fn mark(&self, used: &[(String, String)]) -> String {
         let mut digest = Sha256::new();
         for (name, key) in used {
@@ -101,7 +101,7 @@ mod tests {
         let two = sealed("k", &[("a", "1"), ("b", "2")]);
         assert_eq!(one.mark(&used(&["a"])), two.mark(&used(&["a"])));
         assert_ne!(one.mark(&used(&["a", "b"])), two.mark(&used(&["a", "b"])));
-        // Nor is a value that is missing like one that is there, or like another's.
+        // A missing value differs from an existing one, and from another key's.
         let marks = [
             one.mark(&used(&["a"])),
             one.mark(&used(&["b"])),

@@ -1,4 +1,4 @@
-//! Storage: files in the bucket, their names and rights in the database.
+//! Storage: files in the bucket, their names and permissions in the database.
 
 use stanchion_api::supabase::image;
 
@@ -41,8 +41,8 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("AUTH_JWT_SECRET", &keys, key::JWT_SECRET);
     env.secret("JWT_JWKS", &keys, key::STORAGE_JWKS);
     env.secret("DB_PASSWORD", &keys, key::password(Login::Storage));
-    // Its driver checks a certificate unless it is told not to. What the URL says about TLS replaces what Storage itself
-    // would say, so the URL names the authority, too; Storage's own setting would not check a server named by address.
+    // Its driver verifies a certificate unless the URL disables that. TLS parameters of the URL replace Storage's own,
+    // so the URL names the authority, too; Storage's own setting would not verify a server that is named by address.
     let ca = project.ca_file().filter(|_| project.encrypts());
     let mut parameters = vec![("sslmode", project.node_ssl_mode("no-verify"))];
     parameters.extend(ca.as_deref().map(|file| ("sslrootcert", file)));
@@ -55,7 +55,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         "POSTGREST_URL",
         format!("http://{}:3000", project.host("postgrest")),
     );
-    // Resumable uploads continue at this URL. Without it Storage answers with the one that the request came by.
+    // Resumable uploads continue at this URL. Without it Storage uses the URL of the request.
     if let Some(url) = project.stated_url() {
         env.set("STORAGE_PUBLIC_URL", url);
     }

@@ -1,4 +1,4 @@
-//! Studio: the dashboard. The gateway asks for its user name and password.
+//! Studio: the dashboard. The gateway protects it with a user name and a password.
 
 use stanchion_api::supabase::image;
 
@@ -79,7 +79,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let database = project.database;
     env.set("POSTGRES_HOST", database.host.clone());
     env.set("POSTGRES_PORT", database.port.to_string());
-    // It becomes the end of a URL, as it is, by which meta is told where to go and whether to encrypt.
+    // Studio appends it to a URL unchanged, which tells meta the database and whether to encrypt.
     let mode = project.node_ssl_mode("require");
     env.set(
         "POSTGRES_DB",
@@ -87,7 +87,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     );
     env.set("POSTGRES_USER_READ_WRITE", project.logins.of(Login::Meta));
     env.set("POSTGRES_USER_READ_ONLY", project.logins.of(Login::ReadOnly));
-    // It knows one password for both.
+    // It supports one password for both.
     env.secret("POSTGRES_PASSWORD", &keys, key::password(Login::Meta));
     for (variable, key) in [
         ("SUPABASE_ANON_KEY", key::ANON),
@@ -102,7 +102,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     }
 }
 
-/// Logs are shown where they are kept.
+/// Logs are shown if analytics stores them.
 fn logs(project: &Project<'_>, env: &mut Environment) {
     let kept = project.spec.analytics.is_some();
     for switch in ["NEXT_PUBLIC_ENABLE_LOGS", "ENABLED_FEATURES_LOGS_ALL"] {

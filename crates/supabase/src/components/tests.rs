@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::project::tests::{Bed, bed};
 use super::*;
 
-/// What does not stay the same from run to run: a key pair is new each time.
+/// Masks what differs between runs: the key pair is new each time.
 fn settled(mut deployment: Value) -> Value {
     if let Some(hash) =
         deployment.pointer_mut("/spec/template/metadata/annotations/supabase.strrl.dev~1secret-hash")
@@ -89,11 +89,11 @@ fn the_environment_of_each() {
     }
 }
 
-/// The page that says what each variable is for names them all, and no other.
+/// The documentation lists exactly the variables that exist.
 #[test]
 fn the_environment_is_documented() {
     const PAGE: &str = include_str!("../../../../docs/supabase/environment.md");
-    // Of a second project on a server only.
+    // Only for a second project on a server.
     const ELSEWHERE: [&str; 1] = ["SLOT_NAME_SUFFIX"];
     let is_variable = |name: &&str| {
         name.chars()
@@ -125,7 +125,7 @@ fn the_environment_is_documented() {
     }
 }
 
-/// Who has no authority named to it asks those that it knows, each in its own words; nobody takes just any server.
+/// Without a named authority each component verifies with those of its image; none accepts any server.
 #[test]
 fn a_certificate_is_checked_by_the_authorities_that_the_image_knows() {
     let variable = |mode: &str, component: &str, name: &str| {
@@ -170,7 +170,7 @@ fn a_whole_deployment_and_its_service() {
     insta::assert_yaml_snapshot!(both);
 }
 
-/// Names, labels, ports, images and resources as people and predecessors know them.
+/// Names, labels, ports, images and resources, as users and predecessors know them.
 #[test]
 fn the_table_of_components() {
     let rows: Vec<String> = ALL
@@ -207,7 +207,7 @@ fn the_table_of_components() {
     insta::assert_snapshot!(rows.join("\n"));
 }
 
-/// The page that a person updates when upstream moves on names the image of each component.
+/// The page that a person updates after upstream's releases lists the image of each component.
 #[test]
 fn the_default_images_are_compared_with_upstreams() {
     const PAGE: &str = include_str!("../../../../docs/supabase/images.md");
@@ -228,7 +228,7 @@ fn the_default_images_are_compared_with_upstreams() {
     }
 }
 
-/// A mail is read by a person's browser, which reaches Auth through the gateway only.
+/// A user's browser opens the links in mails, and reaches Auth only through the gateway.
 #[test]
 fn the_links_in_mails_lead_through_the_gateway() {
     let bed = fullest();
@@ -253,7 +253,7 @@ fn the_links_in_mails_lead_through_the_gateway() {
     }
 }
 
-/// Without a public URL Storage answers with the one that a request came by, such as a port-forward's.
+/// Without a public URL Storage uses the URL of the request, such as a port-forward's.
 #[test]
 fn storage_is_told_a_public_url_only_where_there_is_one() {
     let told = |bed: &Bed| {
@@ -267,7 +267,8 @@ fn storage_is_told_a_public_url_only_where_there_is_one() {
     assert!(told(&fullest()));
 }
 
-/// Off by default, and each named by one field; what they need in the database and in the Secret comes with them.
+/// Optional components are off by default, and one field enables each with its objects in the database and in the
+/// Secret.
 #[test]
 fn what_is_optional_comes_with_its_field() {
     let plain = bed(|_| {});
@@ -285,7 +286,7 @@ fn what_is_optional_comes_with_its_field() {
     assert_eq!(generated(&full.spec).len(), 7);
 }
 
-/// Upstream's start calls sudo, and its tenant speaks without encryption.
+/// Upstream's start calls sudo, and its tenant connects unencrypted.
 #[test]
 fn realtime_starts_without_privileges_and_encrypts_where_it_shall() {
     let command = |mode: &str| {
@@ -302,7 +303,7 @@ fn realtime_starts_without_privileges_and_encrypts_where_it_shall() {
     assert!(!plain[6].contains("$1") && plain[6].ends_with("exec /app/bin/server"));
 }
 
-/// Two components that generate the same, or lead the same path, would be a mistake in the table.
+/// Two components with the same generated value or the same path would be an error in the table.
 #[test]
 fn no_two_rows_are_in_each_others_way() {
     let all = |what: fn(&'static Component) -> Vec<&'static str>| {
@@ -320,7 +321,7 @@ fn no_two_rows_are_in_each_others_way() {
     all(|row| row.routes.iter().map(|route| route.path).collect());
 }
 
-/// What the Pod Security Standard `restricted` asks for, and three probes each.
+/// Every pod satisfies the Pod Security Standard `restricted`, and has three probes.
 #[test]
 fn every_pod_is_restricted_and_probed() {
     let bed = fullest();

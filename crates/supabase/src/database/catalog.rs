@@ -1,4 +1,5 @@
-//! What is there: the server, our rights, the roles, and the record of what was done. Two round trips, no writes.
+//! Reads the server, the administrator's privileges, the roles, and the record of executed steps. Two round trips, no
+//! writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,52 +13,52 @@ use super::roles::{Names, TABLE};
 use super::steps::{REQUIRED_EXTENSIONS, optional_extensions};
 use super::walls::{self, Found};
 
-/// What is there.
+/// The state of the server and the database.
 #[derive(Debug)]
 pub(super) struct Catalog {
     pub(super) server: Server,
     pub(super) database: DatabaseFacts,
     pub(super) roles: BTreeMap<String, RoleFacts>,
-    /// Who the database belongs to, and the suffix of its logins.
+    /// The project that owns the database, and the suffix of its logins.
     pub(super) installation: Option<(String, String)>,
     pub(super) steps: BTreeMap<i32, Recorded>,
-    /// The stored passwords: those of the server where we may read them, else those that we set last.
+    /// The stored verifiers: those of the server if they can be read, otherwise those that were set last.
     pub(super) verifiers: BTreeMap<String, SecretString>,
-    /// Whether all of these are known to fit.
+    /// Whether all of them are known to match the passwords.
     pub(super) proven: bool,
-    /// What there is of all that the steps touch.
+    /// The existing objects that the steps use.
     pub(super) found: Vec<Found>,
 }
 
-/// The database as it is.
+/// Properties of the database.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub(super) struct DatabaseFacts {
     pub(super) name: String,
     pub(super) oid: u32,
     pub(super) owner: String,
-    /// Whether we may do what its owner may.
+    /// Whether the administrator may act as its owner.
     pub(super) ours: bool,
-    /// Whether we may create schemas in it.
+    /// Whether the administrator may create schemas in it.
     pub(super) may_create: bool,
-    /// The owner of the schema public, if it is there, and whether we may do what that one may.
+    /// The owner of the schema public, if it exists, and whether the administrator may act as that owner.
     pub(super) public: Option<(String, bool)>,
     /// Whether the record exists.
     pub(super) recorded: bool,
     pub(super) wal_level: String,
     /// Whether `pg_authid` can be read.
     pub(super) reads_verifiers: bool,
-    /// Extensions, of those that we know, that the server has.
+    /// The known extensions that are available on the server.
     pub(super) available: BTreeSet<String>,
-    /// Whether everybody may connect.
+    /// Whether PUBLIC may connect.
     pub(super) public_connects: bool,
-    /// Whether we may keep verifiers out of the server's log.
+    /// Whether the administrator can keep verifiers out of the server's log.
     pub(super) keeps_quiet: bool,
-    /// The databases of analytics and pooler that exist.
+    /// The existing internal databases.
     pub(super) internal: BTreeMap<String, Internal>,
 }
 
-/// A database of analytics and pooler.
+/// An internal database, of analytics and the pooler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Internal {
     pub(super) oid: u32,
@@ -66,7 +67,7 @@ pub(super) struct Internal {
     pub(super) superuser: bool,
 }
 
-/// A role as it is.
+/// Properties of a role.
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub(super) struct RoleFacts {
@@ -77,19 +78,19 @@ pub(super) struct RoleFacts {
     pub(super) replication: bool,
     pub(super) bypass_rls: bool,
     pub(super) comment: String,
-    /// The database that the comment's mark names still exists.
+    /// Whether the database that the comment's mark names still exists.
     pub(super) marked_database_exists: bool,
-    /// What we may do with it.
+    /// The administrator's privileges on it.
     pub(super) powers: Powers,
 }
 
-/// A step that was run.
+/// A step that has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Recorded {
     pub(super) hash: String,
-    /// Why it was left out, if it was.
+    /// Why it was skipped, if it was.
     pub(super) skipped: Option<String>,
-    /// What the server looked like then.
+    /// The server's properties at that time.
     pub(super) seen: String,
 }
 
@@ -129,7 +130,7 @@ const STORED: &str =
     "SELECT rolname::pg_catalog.text, rolpassword FROM pg_catalog.pg_authid WHERE rolname = ANY ($1)";
 const REMEMBERED: &str = "SELECT role, verifier FROM _stanchion.logins WHERE role = ANY ($1)";
 
-/// Who can be asked: a session, which sees one moment, or a transaction that holds the lock.
+/// The source of the queries: a session, which sees one moment, or a transaction that holds the lock.
 pub(super) enum Source<'a> {
     Session(&'a Session),
     Transaction(&'a Transaction<'a>),
@@ -144,7 +145,7 @@ impl Source<'_> {
     }
 }
 
-/// The first round trip: what can be asked of any database.
+/// The first round trip: queries that work on any database.
 pub(super) fn questions(project: &str) -> Vec<Query> {
     let optional = optional_extensions().map(|(name, _)| name);
     let known = REQUIRED_EXTENSIONS.iter().copied().chain(optional);
@@ -161,14 +162,14 @@ pub(super) fn questions(project: &str) -> Vec<Query> {
     ]
 }
 
-/// Every name that a role of this project can have.
+/// Every possible role name of this project.
 fn role_names(project: &str) -> Vec<String> {
     let (plain, apart) = (Names::with_suffix(""), Names::apart(project));
     let names = TABLE.iter().flat_map(|role| [plain.role(role), apart.role(role)]);
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Takes the answers apart, and asks for what the first told us to be there.
+/// Decodes the answers, and queries what they show to exist.
 pub(super) async fn read(
     source: &Source<'_>,
     project: &str,
@@ -198,7 +199,7 @@ pub(super) async fn read(
     Ok(Some(catalog))
 }
 
-/// `None` if our own role is gone from the catalog.
+/// `None` if the administrator's own role no longer exists.
 fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
     let [server, database, internal, roles, powers, found] = answers else {
         return Ok(None);
@@ -290,7 +291,7 @@ fn second(catalog: &mut Catalog, answers: Vec<Vec<Row>>) -> Result<(), RowError>
     Ok(())
 }
 
-/// An empty database of a superuser, for the tests of what is decided.
+/// An empty database with a superuser, for tests of the plan.
 #[cfg(test)]
 pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attributes) -> Catalog {
     Catalog {

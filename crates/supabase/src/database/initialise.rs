@@ -1,4 +1,4 @@
-//! Does it: under the lock, in one transaction, and then in the database of analytics and pooler.
+//! Runs the steps: under the lock, in one transaction, and then in the internal database.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::request::{Outcome, Request};
 use super::steps::Step;
 use super::walls;
 
-/// How long to wait for others who change the same database or server.
+/// How long to wait for others that change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
-/// Once to do it and once to see that it is done; the rest is for strangers who want the same roles in the same moment.
+/// Once to run and once to verify; the rest is for concurrent creation of the same roles by others.
 const PASSES: usize = 6;
 
-/// Looks whether everything is there: two round trips, no writes. `None` if something is left to do.
+/// Checks whether everything is there: two round trips, no writes. `None` if something is left to do.
 ///
-/// `known` is what an earlier look with the same passwords has proven.
+/// `known` is what an earlier check with the same passwords has proven.
 pub async fn inspect(
     session: &Session,
     request: &Request,
@@ -46,9 +46,9 @@ pub async fn initialise(pools: &Pools, target: &Target, request: &Request) -> Re
     for _ in 0..PASSES {
         match once(pools, target, request, &mut ran).await {
             Ok(Some(outcome)) => return Ok(outcome),
-            // Something was done: look what is left, and what could not be done.
+            // Something was done: check what is left, and what could not be done.
             Ok(None) => {}
-            // The lock is the database's: somebody else on the same server can want the same role at once.
+            // The lock belongs to the database: somebody else on the same server can create the same role at once.
             Err(problem) if is_collision(&problem) => last = Some(problem),
             Err(problem) => return Err(problem),
         }
@@ -68,14 +68,14 @@ fn is_collision(problem: &Problem) -> bool {
         && cause.is_some_and(|error| error.kind() == Kind::Server && !error.is_connectivity())
 }
 
-/// One pass: `None` if it changed something.
+/// One attempt: `None` if it changed something.
 async fn once(
     pools: &Pools,
     target: &Target,
     request: &Request,
     ran: &mut Vec<&'static str>,
 ) -> Result<Option<Outcome>, Problem> {
-    // Roles are the server's: two projects at once would wait for each other in the middle of their transactions.
+    // Roles belong to the server: two concurrent projects would wait for each other within their transactions.
     let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
     let (transaction, answers) = session
         .begin(&begin(), &catalog::questions(&request.project))
@@ -104,7 +104,7 @@ async fn once(
         let oid = made::database_oid(&request.project, catalog.database.oid, &name);
         create_database(&mut session, &name, oid).await?;
     }
-    // One connection at a time, or two of us could wait for each other's second.
+    // One connection at a time, so that two projects do not wait for each other's second one.
     drop(session);
     if !plan.internal.is_empty() {
         in_internal_database(pools, target, &plan).await?;
@@ -133,9 +133,9 @@ async fn understood(
     })
 }
 
-/// Outside any transaction, so it can be there from an attempt that went no further. Its oid says that it is ours.
+/// Runs outside of a transaction, so the database can exist from an earlier attempt. Its oid proves that it is ours.
 async fn create_database(session: &mut Session, name: &str, oid: u32) -> Result<(), Problem> {
-    // From template0: what somebody put into template1 is not for services.
+    // From template0: what somebody put into template1 must not affect services.
     let create = Statement::new("CREATE DATABASE ")
         .ident(name)
         .sql(" TEMPLATE template0 OID ")
@@ -153,7 +153,8 @@ async fn create_database(session: &mut Session, name: &str, oid: u32) -> Result<
     }
 }
 
-/// Runs the steps of the internal database there, and records them in the project's: one look tells all.
+/// Runs the steps of the internal database there, and records them in the project's database, so that one query shows
+/// all.
 async fn in_internal_database(pools: &Pools, target: &Target, plan: &Plan) -> Result<(), Problem> {
     let internal = target
         .with_database(&plan.names.internal_database())
@@ -185,7 +186,7 @@ async fn in_internal_database(pools: &Pools, target: &Target, plan: &Plan) -> Re
     Ok(())
 }
 
-/// Names the step that failed.
+/// Adds the name of the failed step.
 fn blamed(error: Error, plan: &Plan) -> Problem {
     let step = error
         .statement()
@@ -196,7 +197,7 @@ fn blamed(error: Error, plan: &Plan) -> Problem {
     }
 }
 
-/// What the server said, without the step's text, which is long and can be read elsewhere.
+/// The server's message without the step's text, which is long.
 fn in_step(error: Error, step: &Step) -> Problem {
     let said = error.message().map(|said| {
         let more = [("detail", &said.detail), ("hint", &said.hint)];

@@ -1,7 +1,7 @@
-//! From the roles as they are to the roles as they shall be.
+//! Compares roles with their desired state.
 //!
-//! A role that is there is completed, never cut back: an attribute, a setting or a comment that somebody gave it stays.
-//! Passwords are sent as verifiers, and only when the stored one does not fit.
+//! An existing role is completed, never reduced: an attribute, a setting or a comment that somebody gave it stays.
+//! Passwords are sent as verifiers, and only if the stored one does not match.
 
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_kernel::Problem;
@@ -14,17 +14,17 @@ use super::request::{Note, Request};
 use super::rights::may_give;
 use super::roles::{Attribute, Names, Role, TABLE};
 
-/// What has to be done about the roles.
+/// The changes of roles.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) statements: Vec<Statement>,
-    /// The roles that we have to become a member of.
+    /// The roles that the administrator has to join.
     joins: Vec<String>,
-    /// Verifiers that were made, by role, for whoever cannot read them back.
+    /// New verifiers, by role, for an administrator that cannot read them back.
     pub(super) verifiers: Vec<(String, SecretString)>,
-    /// What a role lacks and we cannot give.
+    /// What a role lacks and the administrator cannot grant.
     pub(super) notes: Vec<Note>,
-    /// Whether a role is made that was not there.
+    /// Whether a role is created.
     pub(super) creates: bool,
 }
 
@@ -49,8 +49,9 @@ pub(super) fn plan(catalog: &Catalog, request: &Request, names: &Names) -> Resul
     Ok(changes)
 }
 
-/// Who is no superuser must be a member of a role to give something to it, or to create in its name. All at once: after
-/// each change of a membership the server finds out anew what we belong to, which may be thousands of roles.
+/// An administrator without superuser must be a member of a role to reassign to it or to create in its name. All
+/// memberships in one statement: after each change the server recomputes the administrator's memberships, which may be
+/// thousands.
 fn join(roles: &[String]) -> Option<Statement> {
     let (first, others) = roles.split_first()?;
     let first = Statement::new("GRANT ").ident(first);
@@ -66,7 +67,7 @@ struct One<'a> {
     request: &'a Request,
     role: &'a Role,
     name: String,
-    /// The password, if somebody logs in as it.
+    /// The password, if a service logs in as the role.
     password: Option<&'a SecretString>,
 }
 
@@ -131,7 +132,7 @@ impl One<'_> {
         if self.role.login.is_some() && (facts.superuser || self.name == self.catalog.server.role) {
             return Err(self.not_for_a_service(facts));
         }
-        // The server's own, or upstream's superuser: not ours to change.
+        // PostgreSQL's own role, or upstream's superuser: it is not changed.
         if facts.superuser {
             return Ok(());
         }
@@ -163,8 +164,8 @@ impl One<'_> {
         Ok(())
     }
 
-    /// What it shall have. Below 16 CREATEROLE is power over everybody who is no superuser, and over programs on the
-    /// server: nobody logs in with it.
+    /// Its desired attributes. Below 16 CREATEROLE is power over every role that is not a superuser, and over programs
+    /// on the server: no login gets it.
     fn attributes(&self) -> impl Iterator<Item = &'static Attribute> + use<> {
         let unbound = self.is_unbound();
         let attributes = self.role.attributes.iter();
@@ -175,13 +176,13 @@ impl One<'_> {
         self.role.login.is_some() && self.catalog.server.version < BOUND_CREATEROLE
     }
 
-    /// An earlier version of the operator, or of upstream's image, gave it what it shall not have. The one attribute that is
-    /// ever taken away.
+    /// Whether an earlier version of the operator, or upstream's image, gave the role CREATEROLE. It is the only
+    /// attribute that is ever removed.
     fn has_too_much(&self, facts: &RoleFacts) -> bool {
         self.is_unbound() && facts.create_role && self.role.attributes.contains(&Attribute::CreateRole)
     }
 
-    /// A service must not log in as a superuser, nor as the administrator, whose password is not ours to change.
+    /// A service must not log in as a superuser, nor as the administrator, whose password the operator must not change.
     fn not_for_a_service(&self, facts: &RoleFacts) -> Problem {
         let name = &self.name;
         let (reason, what) = if facts.superuser {
@@ -199,7 +200,7 @@ impl One<'_> {
         Problem::human(reason, message)
     }
 
-    /// Says whose login it is. Nothing is said of roles that projects share.
+    /// Marks the login as this project's. Shared roles have no mark.
     fn mark(&self, comment: &str, changes: &mut Changes) {
         let oid = self.catalog.database.oid;
         let mark = Mark::new(&self.request.project, oid, &self.name, &self.request.key);

@@ -1,5 +1,5 @@
-//! What came into being here by our hand: written down beside the steps, so that it can be taken away again and nothing
-//! else. What was there before is not in it, whatever it is called.
+//! Records what the operator created, beside the steps, so that a deletion removes exactly that. What existed before is
+//! not recorded, even under the same name.
 
 use sha2::{Digest as _, Sha256};
 use stanchion_postgres::Statement;
@@ -7,7 +7,7 @@ use stanchion_postgres::Statement;
 use super::roles::{Names, TABLE};
 use super::steps::{REQUIRED_EXTENSIONS, optional_extensions};
 
-/// Whatever there is of the kinds of things that the steps make.
+/// All existing objects of the kinds that the steps create.
 macro_rules! present {
     () => {
         "(SELECT 'schema' AS kind, nspname::pg_catalog.text AS name FROM pg_catalog.pg_namespace \
@@ -22,7 +22,7 @@ macro_rules! present {
     };
 }
 
-/// What the steps make, beside roles and extensions.
+/// The names that the steps create, besides roles and extensions.
 const NAMES: &[&str] = &[
     "extensions",
     "graphql_public",
@@ -33,7 +33,7 @@ const NAMES: &[&str] = &[
     "supabase_functions",
     "pgbouncer",
     "supabase_realtime",
-    // A setting of the administrator's, in this database.
+    // A setting of the administrator, in this database.
     "search_path",
     "pgrst_ddl_watch",
     "pgrst_drop_watch",
@@ -42,7 +42,7 @@ const NAMES: &[&str] = &[
     "issue_pg_graphql_access",
 ];
 
-/// Looks around before anything is made.
+/// Lists the existing objects before anything is created.
 pub(super) fn before() -> [Statement; 2] {
     [
         Statement::new(
@@ -56,7 +56,7 @@ pub(super) fn before() -> [Statement; 2] {
     ]
 }
 
-/// Writes down what has come since.
+/// Records what has been created since.
 pub(super) fn after(names: &Names) -> Statement {
     let roles = TABLE.iter().map(|role| names.role(role));
     let extensions = REQUIRED_EXTENSIONS
@@ -79,16 +79,16 @@ pub(super) fn after(names: &Names) -> Statement {
     .sql(") ON CONFLICT DO NOTHING")
 }
 
-/// The oid that the database of analytics and pooler is made with: a later look knows it by that for ours, though
-/// the process was killed before anything was written down (ADR 0009). It is in the upper half of the range, where the
-/// server's own counter does not come.
+/// The oid that the internal database is created with: it proves that the database is ours, even if the process was
+/// killed before anything was recorded (ADR 0009). It is in the upper half of the range, which the server's own counter
+/// does not reach.
 pub(super) fn database_oid(project: &str, database_oid: u32, name: &str) -> u32 {
     let digest = Sha256::digest(format!("{project}\0{database_oid}\0{name}"));
     let bytes = digest.first_chunk().copied().unwrap_or_default();
     u32::from_be_bytes(bytes) | (1 << 31)
 }
 
-/// Writes down that we have made the database of analytics and pooler.
+/// Records that the operator created the internal database.
 pub(super) fn database(name: &str) -> Statement {
     Statement::new("INSERT INTO _stanchion.made (kind, name) VALUES ('database', ")
         .literal(name)

@@ -1,20 +1,20 @@
-//! The mark in the comment of a login: which project's it is, in which database.
+//! The mark in the comment of a login: its project and database.
 //!
-//! Roles are the server's, so the database alone cannot say that a login belongs to another project on the same
-//! server. What people wrote in the comment stays. A mark is sealed with the installation's key, because others can write
-//! comments; one of an earlier version has no seal, and gets one as soon as its project is looked at.
+//! Roles belong to the server, so the database alone cannot show that a login belongs to another project on the same
+//! server. The rest of the comment stays. A mark is sealed with the installation's key, because others can write
+//! comments; a mark of an earlier version has no seal, and gets one when its project is reconciled.
 
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
 
 const BEGIN: &str = "[stanchion SupabaseProject ";
 const END: char = ']';
-/// What is sealed.
+/// The purpose of the seal.
 const PURPOSE: &str = "mark of a login of a SupabaseProject";
 
-/// Finds the database's oid in a comment, for the server to see whether that database still exists.
+/// Finds the database's oid in a comment, so that the server can check whether that database still exists.
 pub(super) const PATTERN: &str = r"\[stanchion SupabaseProject \S+ (\d+)(?: \S+)?\]$";
 
-/// Whose login it is.
+/// The owner of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) project: String,
@@ -23,7 +23,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// The mark of a role, sealed.
+    /// The sealed mark of a role.
     pub(super) fn new(project: &str, database_oid: u32, role: &str, key: &FingerprintKey) -> Self {
         let seal = key.mac(PURPOSE, &[role, project, &database_oid.to_string()]);
         Self {
@@ -33,7 +33,8 @@ impl Mark {
         }
     }
 
-    /// Whether it says to be of this installation and is not. One without a seal, or of another installation, may be true.
+    /// Whether it claims to be of this installation but is not. One without a seal, or of another installation, may be
+    /// genuine.
     pub(super) fn is_forged(&self, role: &str, key: &FingerprintKey) -> bool {
         let parts = [role, &self.project, &self.database_oid.to_string()];
         let seal = self.seal.as_deref();
@@ -41,7 +42,7 @@ impl Mark {
     }
 }
 
-/// What people wrote, and the mark.
+/// The user's part of a comment, and the mark.
 pub(super) fn split(comment: &str) -> (&str, Option<Mark>) {
     let parsed = comment.rsplit_once(BEGIN).and_then(|(text, rest)| {
         let (project, rest) = rest.strip_suffix(END)?.split_once(' ')?;
@@ -62,7 +63,7 @@ pub(super) fn split(comment: &str) -> (&str, Option<Mark>) {
     }
 }
 
-/// The comment with the mark in it.
+/// The comment with the mark.
 pub(super) fn join(text: &str, mark: &Mark) -> String {
     let space = if text.is_empty() { "" } else { " " };
     let seal = mark
@@ -104,7 +105,7 @@ mod tests {
             ..mark.clone()
         };
         assert!(moved.is_forged("authenticator", &key));
-        // Of another installation, or of an earlier version: nobody can say.
+        // Of another installation, or of an earlier version: undecidable.
         assert!(!mark.is_forged("authenticator", &FingerprintKey::generate()));
         let (_, old) = split("[stanchion SupabaseProject shop/main 16384]");
         assert!(!old.unwrap().is_forged("authenticator", &key));

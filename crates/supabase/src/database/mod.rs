@@ -4,18 +4,18 @@
 //! |---|---|
 //! | `roles` | the table of roles, and their names |
 //! | `steps`, `steps/*.sql` | the table of steps, and their text |
-//! | `request` | what is asked, what came of it |
-//! | `catalog` | what is there |
-//! | `walls` | who made what the steps touch |
-//! | `proof` | stored passwords that are known to fit |
+//! | `request` | the request and its result |
+//! | `catalog` | reads the current state |
+//! | `walls` | checks the owners of what the steps use |
+//! | `proof` | stored passwords that are known to match |
 //! | `rights`, `logins`, `plan` | what is left to do; pure |
-//! | `initialise` | doing it |
-//! | `made` | what came of it, written down |
-//! | `remove`, `removal.sql` | taking that away again |
+//! | `initialise` | runs the steps |
+//! | `made` | records what was created |
+//! | `remove`, `removal.sql` | removes it again |
 //!
 //! Every step runs once and is recorded, with the hash of its text, in the table `_stanchion.steps` of the database
-//! itself. Nothing that is there is dropped or replaced. All of it is one transaction, but for the database of
-//! analytics and pooler, which PostgreSQL creates outside of any.
+//! itself. Nothing that exists is dropped or replaced. All of it is one transaction, except for the internal database,
+//! which PostgreSQL creates outside of any.
 
 mod catalog;
 mod initialise;

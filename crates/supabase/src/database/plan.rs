@@ -1,4 +1,4 @@
-//! What is left to do in a database: a pure function of what was asked and what is there.
+//! Computes what is left to do in a database: a pure function of the request and the current state.
 
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
@@ -13,7 +13,7 @@ use super::roles::{Login, Names};
 use super::steps::{Need, Place, Roles, Step, TABLE, When, optional_extensions};
 use super::walls;
 
-/// The record: what was done to this database, by which text. Its schema is ours alone.
+/// The record of the executed steps, with their text's hash. Only the administrator can read its schema.
 const RECORD: [&str; 4] = [
     "CREATE TABLE IF NOT EXISTS _stanchion.installation (\
        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), \
@@ -32,16 +32,16 @@ const RECORD: [&str; 4] = [
 pub(super) struct Plan {
     pub(super) names: Names,
     pub(super) statements: Vec<Statement>,
-    /// Which step a statement belongs to, if any; as many as there are statements.
+    /// The step of each statement, if any.
     pub(super) blame: Vec<Option<&'static Step>>,
-    /// The database of analytics and pooler is wanted and not there.
+    /// Whether the internal database is needed and missing.
     pub(super) creates_database: bool,
-    /// The steps that are left in it.
+    /// The remaining steps in the internal database.
     pub(super) internal: Vec<&'static Step>,
     pub(super) notes: Vec<Note>,
-    /// What the server looks like, for steps that it does not allow.
+    /// The server's properties, for steps that it does not allow.
     pub(super) seen: String,
-    /// The server, and who we are there.
+    /// The server, and the administrator's properties there.
     pub(super) server: Server,
 }
 
@@ -50,7 +50,7 @@ impl Plan {
         self.statements.is_empty() && !self.creates_database && self.internal.is_empty()
     }
 
-    /// The names of the steps that are about to run.
+    /// The names of the steps that will run.
     pub(super) fn steps(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.blame.iter().flatten().map(|step| step.name).collect();
         names.dedup();
@@ -79,7 +79,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     };
     let mut plan = Plan {
         creates_database: request.wants_internal_database() && internal_missing,
-        // A new one has nothing of what the record says.
+        // A new database has none of the recorded objects.
         internal: if internal_missing {
             let all = TABLE.iter().filter(|step| step.place == Place::Internal);
             all.filter(|step| wants(step, catalog, request)).collect()
@@ -96,7 +96,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     let steps = left(Place::Project);
     plan.notes.extend(roles.notes);
     if catalog.installation.is_none() {
-        // Not IF NOT EXISTS: one that was not there when we looked would be a stranger's.
+        // Not IF NOT EXISTS: a schema that appeared since the check would be somebody else's.
         let schema =
             (!walls::has_record_schema(&catalog.found)).then(|| Statement::new("CREATE SCHEMA _stanchion"));
         plan.push(schema, None);
@@ -114,7 +114,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
         plan.push([settings(&plan.names)], None);
     }
     for step in &steps {
-        // What a step does in the name of a login it does with that login's rights.
+        // A step that acts for a login runs with that login's privileges.
         let login = step.run_as.filter(|_| catalog.server.attributes.superuser);
         let login = login
             .map(|login| plan.names.of(login))
@@ -134,7 +134,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     Ok(plan)
 }
 
-/// Makes the record and says whose database it is.
+/// Creates the record and its owner.
 fn record(project: &str, suffix: &str) -> impl Iterator<Item = Statement> + use<> {
     let installation = Statement::new("INSERT INTO _stanchion.installation (project, suffix) VALUES (")
         .literal(project)
@@ -144,7 +144,7 @@ fn record(project: &str, suffix: &str) -> impl Iterator<Item = Statement> + use<
     RECORD.into_iter().map(Statement::new).chain([installation])
 }
 
-/// The names of the logins, for the steps, until the end of the transaction.
+/// The names of the logins, as settings for the steps until the end of the transaction.
 pub(super) fn settings(names: &Names) -> Statement {
     Statement::new("SELECT ").list(", ", Login::ALL, |statement, login| {
         statement
@@ -173,8 +173,8 @@ fn wants(step: &Step, catalog: &Catalog, request: &Request) -> bool {
     }
 }
 
-/// A step that was run is not run again, whatever its text was then. One that the server did not allow is tried again
-/// when the server looks different.
+/// A step that has run is not run again, even if its text has changed. One that the server did not allow is retried
+/// when the server's properties change.
 fn is_done(step: &Step, catalog: &Catalog, seen: &str) -> bool {
     catalog
         .steps
@@ -182,7 +182,7 @@ fn is_done(step: &Step, catalog: &Catalog, seen: &str) -> bool {
         .is_some_and(|recorded| recorded.skipped.is_none() || recorded.seen == seen)
 }
 
-/// What decides whether an optional step can succeed.
+/// The properties that decide whether an optional step can succeed.
 fn seen(catalog: &Catalog) -> String {
     let level = match catalog.server.level() {
         Level::Superuser => "superuser".to_owned(),
@@ -198,7 +198,7 @@ fn seen(catalog: &Catalog) -> String {
     )
 }
 
-/// What does not work on this server, whatever was run.
+/// What does not work on this server, independent of the steps.
 fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
     let mut notes = Vec::new();
     if catalog.database.wal_level != "logical" && request.passwords.contains_key(&Login::Realtime) {

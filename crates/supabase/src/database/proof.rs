@@ -1,18 +1,18 @@
-//! That stored passwords fit, found out once: to see it takes thousands of hashes for each role, and a project that is
-//! in order is asked again and again.
+//! Remembers that stored passwords match: a check takes thousands of hashes for each role, and a converged project is
+//! checked repeatedly.
 
 use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
-/// Stands for the verifiers of all roles, as they were when they fitted. It is only worth something together with the
-/// passwords that they fitted, which whoever keeps it must compare.
+/// A digest of the verifiers of all roles when they matched. It is valid only together with the same passwords, which
+/// the caller must compare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proof([u8; 32]);
 
 impl Proof {
-    /// Of the stored verifiers, by role.
+    /// The digest of the stored verifiers, by role.
     pub(super) fn of(verifiers: &BTreeMap<String, SecretString>) -> Self {
         let mut digest = Sha256::new();
         for (role, verifier) in verifiers {

@@ -1,8 +1,8 @@
-//! Takes away what was made in a database, for a project that asks for that when it is deleted.
+//! Removes what was created in a database, for a deleted project with `deletionPolicy: Delete`.
 //!
-//! The internal database goes first, because PostgreSQL drops one outside of any transaction; then everything else in
-//! one transaction, the record included. Killed between the two, it goes on from there; killed within, nothing has
-//! happened. What others use stays, and is named.
+//! The internal database is dropped first, because PostgreSQL drops a database outside of any transaction; then
+//! everything else in one transaction, including the record. A process that is killed between the two continues from
+//! there; one that is killed within has changed nothing. Objects that others use stay, and are reported.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use super::plan;
 use super::roles::Names;
 use super::walls;
 
-/// How long to wait for others who change the same database or server.
+/// How long to wait for others that change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
 
-/// Whether somebody keeps something of his own in the internal database.
+/// Whether somebody else has objects in the internal database.
 const FOREIGN: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', '_analytics', '_supavisor') \
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e'))";
 const IS_MADE: &str = "SELECT EXISTS (SELECT FROM _stanchion.made WHERE kind = 'database' AND name = $1)";
-/// The roles of this project that go with it.
+/// The roles of this project that are dropped with it.
 const LEAVING: &str = "SELECT m.name FROM _stanchion.made m JOIN pg_catalog.pg_roles r ON r.rolname = m.name \
     WHERE m.kind = 'role' AND NOT r.rolsuper AND r.rolname <> current_user ORDER BY 1";
-/// What the role that keeps things has that could have run with its owner's rights.
+/// Objects of the keeper role that could have run with their owner's privileges.
 const STAYS: &str = "\
     SELECT pg_catalog.format('function %s', p.oid::pg_catalog.regprocedure) FROM pg_catalog.pg_proc p \
     JOIN pg_catalog.pg_roles r ON r.oid = p.proowner WHERE r.rolname = $1 \
@@ -38,12 +38,12 @@ const STAYS: &str = "\
     JOIN pg_catalog.pg_roles r ON r.oid = c.relowner WHERE r.rolname = $1 AND c.relkind = 'v' \
     UNION ALL SELECT pg_catalog.format('publication %I', p.pubname) FROM pg_catalog.pg_publication p \
     JOIN pg_catalog.pg_roles r ON r.oid = p.pubowner WHERE r.rolname = $1";
-/// What is said of the role that keeps what people made.
+/// The comment of the keeper role.
 const KEPT: &str = "Keeps what people made in a Supabase project that is gone. It has no rights.";
 const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left')";
 
-/// Takes everything away that this project has made, and says what it had to leave. Nothing happens in a database that is
-/// not this project's, or not any more.
+/// Removes everything that this project created, and returns what it had to leave. Does nothing in a database that is
+/// not, or no longer, this project's.
 pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec<String>, Problem> {
     let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
     let answers = session.snapshot(&catalog::questions(project)).await?;
@@ -55,7 +55,7 @@ pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec
     };
     let mut left = Vec::new();
     let internal = names.internal_database();
-    // By its oid, where the process was killed before it was written down.
+    // By its oid, if the process was killed before it was recorded.
     let oid = made::database_oid(project, catalog.database.oid, &internal);
     let found = catalog.database.internal.get(&internal);
     if let Some(found) = found
@@ -80,7 +80,7 @@ pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec
     Ok(left)
 }
 
-/// Takes everything away in one transaction, and says what had to stay.
+/// Removes everything in one transaction, and returns what had to stay.
 async fn take_away(
     mut transaction: Transaction<'_>,
     server: &Server,
@@ -88,8 +88,8 @@ async fn take_away(
     keeper: &Keeper,
 ) -> Result<Vec<String>, Problem> {
     let (leaving, has_keeper) = who_leaves(&transaction, keeper).await?;
-    // Nobody makes anything new from here on. What there is loses its powers before it changes hands, and once more
-    // after that: a session may have ended late.
+    // From here on nobody can create anything new. Objects are disarmed before they are reassigned, and once more
+    // afterwards, because a session may have ended late.
     let armed: Vec<Query> = leaving.iter().map(|role| handover::armed(role)).collect();
     let rows = transaction
         .apply_and_read(&[block(include_str!("removal_logins.sql"))], &armed)
@@ -128,7 +128,7 @@ async fn take_away(
     Ok(disarmed.chain(left.map(str::to_owned)).collect())
 }
 
-/// The roles that go, and whether the one that keeps what they leave is there already.
+/// The roles to drop, and whether the keeper role already exists.
 async fn who_leaves(transaction: &Transaction<'_>, keeper: &Keeper) -> Result<(Vec<String>, bool), Problem> {
     let answers = transaction.read(&[Query::new(LEAVING), keeper.query()]).await?;
     let rows = |index: usize| answers.get(index).map(Vec::as_slice).unwrap_or_default();
@@ -149,13 +149,13 @@ fn not_understood(transaction: &Transaction<'_>, error: &RowError) -> Problem {
     transaction.session().error(Doing::Reading, error).into()
 }
 
-/// The names of the project's roles, if the database is its own.
+/// The names of the project's roles, if the project owns the database.
 fn names(catalog: &Catalog, project: &str) -> Option<Names> {
     let (owner, suffix) = catalog.installation.as_ref()?;
     (owner == project).then(|| Names::with_suffix(suffix))
 }
 
-/// Drops the internal database, unless somebody else keeps something there.
+/// Drops the internal database, unless somebody else has objects there.
 async fn drop_database(
     pools: &Pools,
     target: &Target,

@@ -1,4 +1,4 @@
-//! What is asked of the database, and what came of it.
+//! The request to the database, and its result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,16 @@ use super::roles::{Login, Names};
 /// What a project needs in its database.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Whose database it is: `namespace/name`. Recorded there, so that two projects do not share one unawares.
+    /// The project as `namespace/name`. Recorded there, so that two projects do not share a database by accident.
     pub project: String,
-    /// The services that log in, and their passwords. Analytics or the pooler among them means that their database
-    /// is wanted, too.
+    /// The services that log in, and their passwords. Analytics or the pooler also require the internal database.
     pub passwords: BTreeMap<Login, SecretString>,
     /// Seals the marks of the project's logins.
     pub key: Arc<FingerprintKey>,
 }
 
 impl Request {
-    /// Is the database of analytics and pooler wanted?
+    /// Whether the internal database is needed.
     pub(super) fn wants_internal_database(&self) -> bool {
         [Login::Analytics, Login::Pooler]
             .iter()
@@ -30,16 +29,16 @@ impl Request {
     }
 }
 
-/// A database that has everything that was asked for, as far as the server allows.
+/// A database with everything that was requested, as far as the server allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The role that each service logs in as.
+    /// The role of each service.
     pub names: Names,
-    /// The names of the steps that ran now. Empty if everything was there.
+    /// The names of the steps that ran now. Empty if everything existed.
     pub ran: Vec<&'static str>,
-    /// What this server does not allow, or does not have.
+    /// What this server does not allow or have.
     pub notes: Vec<Note>,
-    /// The stored passwords fit: what the next look need not find out again.
+    /// Proof that the stored passwords match, for the next check.
     pub proof: Proof,
 }
 

@@ -1,7 +1,7 @@
-//! Whether the administrator can do what has to be done; asked before anything is done.
+//! Checks the administrator's privileges before anything is changed.
 //!
-//! PostgreSQL answers a GRANT without the right to grant with a mere warning, so what is essential is looked up here,
-//! and its absence is said in words that can be acted on.
+//! PostgreSQL answers a GRANT without grant option with a warning, so essential privileges are checked here, and their
+//! absence is reported with what to do.
 
 use stanchion_kernel::Problem;
 
@@ -26,7 +26,7 @@ pub(crate) fn check_version(version: u32) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Refuses what cannot end well.
+/// Refuses what cannot succeed.
 pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem> {
     let (server, database) = (&catalog.server, &catalog.database);
     let (role, name) = (&server.role, &database.name);
@@ -113,8 +113,8 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
     Ok(())
 }
 
-/// May we give this attribute to a role? Up to 15 two of them were for superusers only; since then one can give what
-/// one has.
+/// Whether the administrator may grant this attribute. Up to 15 two of them need a superuser; since 16 a role can grant
+/// what it has.
 pub(super) fn may_give(catalog: &Catalog, attribute: Attribute) -> bool {
     let own = catalog.server.attributes;
     let bound = catalog.server.version >= stanchion_postgres::server::BOUND_CREATEROLE;
@@ -127,7 +127,8 @@ pub(super) fn may_give(catalog: &Catalog, attribute: Attribute) -> bool {
         }
 }
 
-/// The names of the project's logins: those that were chosen once; else the plain ones, unless another project has them.
+/// The names of the project's logins: the recorded ones; otherwise those without a suffix, unless another project has
+/// them.
 pub(super) fn names(catalog: &Catalog, request: &Request) -> Names {
     if let Some((_, suffix)) = &catalog.installation {
         return Names::with_suffix(suffix);
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(given(160_000, plain), [false, true, false, false]);
     }
 
-    /// The comment of `authenticator`, and whether the database that it names exists.
+    /// The names for a comment of `authenticator`, and whether the database that it names exists.
     fn names_beside(comment: &str, exists: bool) -> Names {
         let mut catalog = fresh(180_000, ALL);
         let role = RoleFacts {

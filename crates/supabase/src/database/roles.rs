@@ -1,13 +1,13 @@
-//! The roles of a Supabase: who logs in as what, and the roles that nobody logs in as.
+//! The roles of a Supabase: logins of services, and roles without a login.
 //!
-//! Roles belong to the whole server, so a second project on it would get into the first one's way. The roles without
-//! a password are shared: what they may do is said in each database. Logins of a second project get a suffix.
+//! Roles belong to the whole server, so a second project on it would conflict with the first. Projects share the roles
+//! without a password, whose privileges are set in each database. Logins of a second project get a suffix.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// Who logs in to the database.
+/// A login of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Login {
     /// `PostgREST`; becomes anon, authenticated or `service_role` for each request.
@@ -20,7 +20,7 @@ pub enum Login {
     Realtime,
     /// postgres-meta, and Studio through it.
     Meta,
-    /// Studio, where it promises to only read.
+    /// Studio, for read-only queries.
     ReadOnly,
     /// Edge functions and database webhooks; owns the schema `supabase_functions`.
     Functions,
@@ -28,7 +28,7 @@ pub enum Login {
     Analytics,
     /// Supavisor; owns the schema `_supavisor` in the internal database.
     Pooler,
-    /// Supavisor again, asking for the verifiers of those who log in through it.
+    /// Supavisor again, to read the verifiers of its clients.
     PoolerAuth,
 }
 
@@ -47,7 +47,7 @@ impl Login {
         Self::PoolerAuth,
     ];
 
-    /// The role's name where it is free.
+    /// The role's name without a suffix.
     pub const fn role(self) -> &'static str {
         match self {
             Self::Rest => "authenticator",
@@ -63,7 +63,7 @@ impl Login {
         }
     }
 
-    /// The setting by which the steps know the role's name.
+    /// The setting that passes the role's name to the steps.
     pub(super) const fn setting(self) -> &'static str {
         match self {
             Self::Rest => "stanchion.rest",
@@ -80,7 +80,7 @@ impl Login {
     }
 }
 
-/// An attribute that not every administrator can give.
+/// An attribute that not every administrator can grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Attribute {
     CreateDb,
@@ -100,15 +100,15 @@ impl Attribute {
     }
 }
 
-/// A role as it shall be.
+/// The desired state of a role.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Role {
     pub(super) name: &'static str,
-    /// Who logs in as it, if anybody.
+    /// Its login, if a service logs in as it.
     pub(super) login: Option<Login>,
-    /// Whether it is made also when nobody logs in: others refer to it.
+    /// Whether it is created even without a login, because others refer to it.
     pub(super) always: bool,
-    /// How it is created. A role that is there keeps its own way.
+    /// Whether it is created with INHERIT. An existing role keeps its own.
     pub(super) inherit: bool,
     pub(super) attributes: &'static [Attribute],
     /// What does not work without its attributes.
@@ -144,9 +144,9 @@ const fn login(login: Login, inherit: bool, attributes: &'static [Attribute], pu
 
 use Attribute::{BypassRls, CreateDb, CreateRole, Replication};
 
-/// The table. No role is a superuser: none of the services needs one.
+/// The table. No role is a superuser: no service needs one.
 pub(super) const TABLE: &[Role] = &[
-    // Auth's and Storage's migrations grant to it by this name; usually it is the server's own.
+    // Auth's and Storage's migrations grant to this name; usually it is the server's own role.
     group("postgres", true, &[], ""),
     group("anon", true, &[], ""),
     group("authenticated", true, &[], ""),
@@ -156,7 +156,7 @@ pub(super) const TABLE: &[Role] = &[
         &[BypassRls],
         "the service key is subject to row level security, and Storage refuses its requests",
     ),
-    // Owns what Realtime makes, as upstream; there it is a superuser, here nobody logs in as it.
+    // Owns what Realtime creates, as upstream; there it is a superuser, here nothing logs in as it.
     group("supabase_admin", true, &[], ""),
     group("supabase_realtime_admin", false, &[], ""),
     login(Login::Rest, false, &[], ""),
@@ -191,7 +191,7 @@ pub(super) const TABLE: &[Role] = &[
     login(Login::PoolerAuth, true, &[], ""),
 ];
 
-/// The names that a project's logins have.
+/// The names of a project's logins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     suffix: String,
@@ -205,7 +205,7 @@ impl Names {
         }
     }
 
-    /// The names of a project that came second to a server.
+    /// The names of a further project on a server.
     pub(super) fn apart(project: &str) -> Self {
         let digest = Sha256::digest(project.as_bytes());
         let suffix = digest.iter().take(4).fold(String::from("_"), |mut text, byte| {
@@ -215,14 +215,14 @@ impl Names {
         Self { suffix }
     }
 
-    /// The names that a project was said to have, if it can have them.
+    /// The names with a recorded suffix, if it is valid for the project.
     pub(crate) fn remembered(project: &str, suffix: &str) -> Option<Self> {
         [Self::with_suffix(""), Self::apart(project)]
             .into_iter()
             .find(|names| names.suffix == suffix)
     }
 
-    /// What follows the usual name.
+    /// The suffix.
     pub(crate) fn suffix(&self) -> &str {
         &self.suffix
     }
@@ -232,12 +232,12 @@ impl Names {
         format!("{}{}", login.role(), self.suffix)
     }
 
-    /// What follows the name of a replication slot, which is known to the whole server.
+    /// The suffix of replication slots, which belong to the server.
     pub fn slot_suffix(&self) -> Option<&str> {
         self.suffix.strip_prefix('_')
     }
 
-    /// The database of analytics and pooler.
+    /// The name of the internal database.
     pub fn internal_database(&self) -> String {
         format!("_supabase{}", self.suffix)
     }

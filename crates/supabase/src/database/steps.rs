@@ -1,8 +1,8 @@
 //! The steps: numbered, each one file of SQL, each run once.
 //!
-//! A file is one block of PL/pgSQL. What differs between installations (the names of the logins) reaches it as
-//! settings of the transaction, so the text is the same everywhere, and its hash says which text was run. A step that
-//! has been released is never changed: a correction is a new step. A test keeps the hashes.
+//! A file is one block of PL/pgSQL. What differs between installations (the names of the logins) comes from settings of
+//! the transaction, so the text is the same everywhere, and its hash identifies it. A released step is never changed: a
+//! correction is a new step. A test keeps the hashes.
 
 mod table;
 
@@ -19,51 +19,51 @@ pub(super) use table::{REQUIRED_EXTENSIONS, TABLE};
 /// Where a step runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the project's database.
+    /// The project's database.
     Project,
-    /// In the database of analytics and pooler.
+    /// The internal database.
     Internal,
 }
 
-/// What becomes of the rest when a step fails.
+/// What happens if a step fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Nothing works without it: all is rolled back.
+    /// Everything is rolled back.
     Required,
-    /// The rest works without it; this is what does not.
+    /// The rest continues; the text names what does not work.
     Optional(&'static str),
 }
 
-/// Whether a step is wanted.
+/// When a step applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     /// In every project.
     Always,
-    /// Where the server has the extension.
+    /// If the server has the extension.
     Available(&'static str),
-    /// Where this service is deployed.
+    /// If this service is deployed.
     Login(Login),
 }
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// Its place in the order, and its key in the record.
+    /// Its position, and its key in the record.
     pub(super) number: i32,
     pub(super) name: &'static str,
     pub(super) place: Place,
     pub(super) need: Need,
     pub(super) when: When,
-    /// What it reads, calls, completes or makes.
+    /// What it reads, calls, completes or creates.
     pub(super) touches: &'static [Thing],
-    /// The login that it can run as: a superuser lends it no rights.
+    /// The login that it can run as, without the superuser's privileges.
     pub(super) run_as: Option<Login>,
     sql: &'static str,
-    /// Settings that this step has for itself.
+    /// Additional settings of this step.
     settings: &'static [(&'static str, &'static str)],
 }
 
-/// What a failing optional step does not hide: these pass by themselves.
+/// Transient errors, which a failing optional step does not hide.
 const OPTIONAL_END: &str = "\
 EXCEPTION WHEN OTHERS THEN
   IF left(SQLSTATE, 2) IN ('40', '53', '57', 'XX') OR SQLSTATE IN ('55P03', '23505') THEN
@@ -73,7 +73,7 @@ EXCEPTION WHEN OTHERS THEN
 END $stanchion$";
 
 impl Step {
-    /// Of everything that decides what the step does.
+    /// The hash of everything that determines the step's effect.
     pub(super) fn hash(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.sql);
@@ -93,8 +93,8 @@ impl Step {
             .any(|(name, _)| *name == "stanchion.extension")
     }
 
-    /// Sets what the step needs and forgets what one before it said; runs it, as another role if there is one, and looks
-    /// again at what it found; records it.
+    /// Sets the step's settings and resets those of the one before; runs it, as another role if there is one, and
+    /// checks what it found again; records it.
     pub(super) fn statements(&self, seen: &str, roles: Option<&Roles<'_>>) -> Vec<Statement> {
         let [settings, run, record] = self.parts(seen);
         let set = |role: &str| Statement::new("SET LOCAL ROLE ").ident(role);
@@ -142,13 +142,13 @@ impl Step {
     }
 }
 
-/// As whom a step runs, and who goes on after it.
+/// The role that a step runs as, and the role to reset to.
 pub(super) struct Roles<'a> {
     pub(super) of_step: &'a str,
     pub(super) of_session: &'a str,
 }
 
-/// Extensions that are used where the server has them, and what does not work without.
+/// Optional extensions, and what does not work without them.
 pub(super) fn optional_extensions() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.iter().filter_map(|step| match (step.when, step.need) {
         (When::Available(name), Need::Optional(consequence)) if !REQUIRED_EXTENSIONS.contains(&name) => {

@@ -1,10 +1,10 @@
-//! Who made what the steps touch. A step reads, calls and completes what it finds, mostly as a superuser, so whoever made
-//! that first would run code as one: a function behind an event trigger, a view in the place of a table, the default
-//! of a column. The steps therefore touch only what is absent or belongs to somebody whom the project trusts anyway.
+//! Checks the owners of what the steps use. A step reads, calls and completes what it finds, mostly as a superuser, so
+//! somebody who created that first could run code as one: a function behind an event trigger, a view in place of a
+//! table, the default of a column. So the steps use only what is absent or belongs to a trusted owner.
 //!
-//! The question reads the catalogs alone. It is asked in the transaction that the steps run in, and before anything
-//! else of the database is read. What is absent then and there later fails: nothing that matters is made `IF NOT EXISTS`
-//! where strangers may create; a step that finds a routine is checked once more, before the next statement.
+//! The check reads only the catalogs. It runs in the transaction of the steps, before anything else of the database is
+//! read. An object that is absent then and created later makes the step fail: nothing important is created `IF NOT
+//! EXISTS` where strangers may create; a step that uses a routine is checked again before the next statement.
 
 use std::collections::BTreeSet;
 
@@ -14,26 +14,26 @@ use stanchion_postgres::{Query, Row, RowError, Server, Statement};
 use super::roles::{Names, TABLE as ROLES};
 use super::steps::{Step, TABLE};
 
-/// Who may own a thing.
+/// The trusted owners of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trust {
-    /// The administrator or a superuser: it is run, or read, with the administrator's rights.
+    /// The administrator or a superuser: the object runs, or is read, with the administrator's privileges.
     Administrator,
-    /// Also an extension and the roles of this project: it is theirs to use.
+    /// Also an extension and the roles of this project.
     Project,
 }
 
-/// What kind of thing it is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Schema,
     /// An ordinary or partitioned table: reading a view runs its owner's code.
     Table,
-    /// A function or procedure, whatever its arguments.
+    /// A function or procedure, with any arguments.
     Routine,
 }
 
-/// Something that a step reads, calls, completes, or makes where it is missing.
+/// An object that a step reads, calls, completes, or creates if it is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Thing {
     pub(super) kind: Kind,
@@ -70,7 +70,7 @@ impl Thing {
         }
     }
 
-    /// The same, run or read with the administrator's rights.
+    /// The same, but run or read with the administrator's privileges.
     pub(super) const fn ours(self) -> Self {
         Self {
             trust: Trust::Administrator,
@@ -79,7 +79,7 @@ impl Thing {
     }
 }
 
-/// The record, which is read in every pass.
+/// The record, which every reconcile reads.
 pub(super) const RECORD: &[Thing] = &[
     Thing::schema("_stanchion").ours(),
     Thing::table("_stanchion", "installation").ours(),
@@ -89,10 +89,10 @@ pub(super) const RECORD: &[Thing] = &[
     Thing::routine("_stanchion", "open_extension").ours(),
 ];
 
-/// The schema whose routines the scripts of extensions could take for their own.
+/// The schema whose routines the scripts of extensions could call instead of their own.
 const EXTENSIONS: &str = "extensions";
 
-/// A thing that is there, or something else of that name.
+/// An existing object of that name, perhaps of another kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     /// `n`, `c`, `p`, or `e` for an event trigger, whose owner is that of its function.
@@ -103,7 +103,7 @@ pub(super) struct Found {
     relation: String,
     owner: String,
     superuser: bool,
-    /// A member of an extension.
+    /// Whether it is a member of an extension.
     extension: bool,
 }
 
@@ -132,15 +132,15 @@ FROM (\
   FROM pg_catalog.pg_event_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.evtfoid WHERE t.evtenabled <> 'D'\
 ) f JOIN pg_catalog.pg_roles r ON r.oid = f.owner \
 ORDER BY 1, 2, 3 LIMIT 1001";
-/// Nobody needs so many; more of them could hide the one that matters.
+/// The most objects that are accepted; more of them could hide the relevant one.
 const MOST: usize = 1000;
 
-/// Every thing that any step touches.
+/// Every object that any step uses.
 fn all() -> impl Iterator<Item = &'static Thing> {
     RECORD.iter().chain(TABLE.iter().flat_map(|step| step.touches))
 }
 
-/// Asks what there is of all that.
+/// The query for the existing ones.
 pub(super) fn question() -> Query {
     let names = |of: fn(&Thing) -> Option<&'static str>| {
         let names: BTreeSet<&str> = all().filter_map(of).collect();
@@ -161,7 +161,7 @@ fn names_of_kind(kind: Kind) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The answer.
+/// Decodes the answer.
 pub(super) fn of_rows(rows: &[Row]) -> Result<Vec<Found>, RowError> {
     rows.iter()
         .map(|row| {
@@ -178,7 +178,7 @@ pub(super) fn of_rows(rows: &[Row]) -> Result<Vec<Found>, RowError> {
         .collect()
 }
 
-/// Refuses to read the record if it is somebody else's.
+/// Refuses to read the record if it belongs to somebody else.
 pub(super) fn check_record(found: &[Found], server: &Server) -> Result<(), Problem> {
     if found.len() > MOST {
         let message = format!(
@@ -189,7 +189,7 @@ pub(super) fn check_record(found: &[Found], server: &Server) -> Result<(), Probl
     check(found, server, &BTreeSet::new(), RECORD)
 }
 
-/// Refuses to run steps on what strangers have made, and anything at all where a stranger's function would run with it.
+/// Refuses to run steps on objects of strangers, or anything at all if a stranger's function would run with it.
 pub(super) fn check_steps<'a>(
     found: &[Found],
     server: &Server,
@@ -268,7 +268,7 @@ impl Found {
         self.class == class && self.schema == thing.schema && self.name == thing.name
     }
 
-    /// The administrator's, or that of somebody who can do everything anyway.
+    /// Whether it belongs to the administrator or a superuser.
     fn is_ours(&self, server: &Server) -> bool {
         self.superuser || self.owner == server.role || server.cloud_admin_of.contains(&self.owner)
     }
@@ -282,7 +282,7 @@ impl Found {
     }
 }
 
-/// Whether every relation and routine that a step touches is absent, or belongs to this role.
+/// Whether every relation and routine that a step uses is absent, or belongs to this role.
 pub(super) fn is_for(step: &Step, found: &[Found], role: &str) -> bool {
     step.touches.iter().all(|thing| {
         let same = found.iter().filter(|found| found.has_the_name_of(thing));
@@ -290,14 +290,14 @@ pub(super) fn is_for(step: &Step, found: &[Found], role: &str) -> bool {
     })
 }
 
-/// Whether the schema of the record is there.
+/// Whether the schema of the record exists.
 pub(super) fn has_record_schema(found: &[Found]) -> bool {
     found
         .iter()
         .any(|found| found.class == "n" && found.schema == "_stanchion")
 }
 
-/// Looks again after a step: somebody could have made one of its routines after we looked first.
+/// Checks again after a step: somebody could have created one of its routines after the first check.
 pub(super) fn look_again(step: &Step) -> Option<Statement> {
     let routines: Vec<&Thing> = step
         .touches
@@ -369,7 +369,7 @@ mod tests {
         assert!(check(found("c", "_stanchion", "installation", "r", "postgres")));
         assert!(!check(found("c", "_stanchion", "installation", "v", "boss")));
         assert!(!check(found("c", "_stanchion", "steps", "r", "dev")));
-        // Nor a project's role: it would run with more rights than its own.
+        // A project's role is not trusted, either: it would run with more privileges than its own.
         assert!(!check(found("n", "_stanchion", "", "", "dashboard_user")));
     }
 
@@ -380,7 +380,7 @@ mod tests {
         }
         let said = verdict(found("n", "auth", "", "", "dev"), 20).unwrap();
         assert!(said.contains("schema \"auth\" belongs to role \"dev\""), "{said}");
-        // Of another step.
+        // An object of another step.
         assert_eq!(verdict(found("n", "pgbouncer", "", "", "dev"), 20), None);
     }
 

@@ -1,4 +1,4 @@
-//! PostgreSQL: a query, by the way that the services will take.
+//! Checks PostgreSQL with a query, over the same path as the services.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use stanchion_postgres::{Class as Reaction, Error, Kind, Pools, Query, Target};
 use super::{PATIENCE, is_unknown};
 use crate::database::check_version;
 
-/// Asks, and says how long a query takes.
+/// Runs a query and returns its latency.
 pub async fn contact(pools: &Pools, target: &Target) -> Result<Duration, Problem> {
     let question = async {
         let session = pools.get(target).await?;
@@ -31,7 +31,7 @@ fn timeout(target: &Target) -> Problem {
     Problem::transient("Timeout", message)
 }
 
-/// The reason, and what to look at.
+/// The reason, and what to check.
 async fn explain(error: Error, target: &Target) -> Problem {
     let class = match error.class() {
         Reaction::Transient => Class::Transient,
@@ -74,7 +74,7 @@ async fn explain(error: Error, target: &Target) -> Problem {
             "DatabaseBusy",
             "all of the operator's connections to it are in use".to_owned(),
         ),
-        // Also a password that is none: the server asked and there was nothing to say.
+        // Also a missing password: the server asked and there was none.
         (_, Some("28P01" | "28000")) => (class, "AuthenticationFailed", said()),
         (_, Some("3D000")) => (class, "DatabaseNotFound", said()),
         (_, Some("53300")) => (class, "TooManyConnections", said()),

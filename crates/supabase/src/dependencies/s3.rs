@@ -1,6 +1,6 @@
-//! S3: a signed request on the bucket.
+//! Checks S3 with a signed request to the bucket.
 //!
-//! The bucket is listed, with at most one object in the answer: unlike HEAD, a refused GET says in its body why.
+//! It lists the bucket, with at most one object: unlike HEAD, a refused GET explains itself in its body.
 
 mod refusal;
 mod transport;
@@ -15,10 +15,10 @@ use stanchion_postgres::AllowedNetworks;
 
 use super::PATIENCE;
 
-/// For how long the signature holds; clocks differ, and nobody else sees it.
+/// Validity of the signature; clocks differ, and nobody else sees it.
 const SIGNED_FOR: Duration = Duration::from_mins(5);
 
-/// A bucket, and the key to it.
+/// A bucket and its access key.
 #[derive(Debug, Clone)]
 pub struct Store {
     /// `https://host:port`, or `http://`.
@@ -33,11 +33,11 @@ pub struct Store {
     pub secret_access_key: SecretString,
     /// `https://host/bucket` instead of `https://bucket.host`.
     pub force_path_style: bool,
-    /// The authorities to trust, in PEM; without, those of the machine.
+    /// The trusted authorities, in PEM; default: those of the machine.
     pub ca: Option<String>,
 }
 
-/// Asks, and says how long the answer took.
+/// Sends the request and returns its latency.
 pub async fn contact(store: &Store, networks: &AllowedNetworks) -> Result<Duration, Problem> {
     let uri = sign(store)?;
     let client = transport::client(store.ca.as_deref(), &uri, networks)?;
@@ -60,7 +60,7 @@ pub async fn contact(store: &Store, networks: &AllowedNetworks) -> Result<Durati
     }
 }
 
-/// The list of the bucket, signed in the URL.
+/// The signed URL that lists the bucket.
 fn sign(store: &Store) -> Result<Uri, Problem> {
     let invalid = |why: String| Problem::permanent("InvalidEndpoint", why);
     let endpoint = store.endpoint.parse().map_err(|error| {

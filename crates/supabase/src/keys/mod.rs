@@ -1,11 +1,11 @@
-//! The project's keys and passwords, all in one Secret: made once, kept, and replaced on request.
+//! The project's keys and passwords, all in one Secret: generated once, kept, and replaced on request.
 //!
-//! [`complete`] is a function of what the Secret holds. What is there stays; what is missing is added; what follows
-//! from other values is computed anew and is the same each time. So a Secret of the operator that came before is
-//! taken over, and whatever was killed half-way is completed by the next pass.
+//! [`complete`] is a function of the Secret's contents. Existing values stay; missing ones are added; derived values
+//! are recomputed and are the same each time. So a Secret of the predecessor is adopted, and the next reconcile
+//! completes an interrupted one.
 //!
-//! An API key that the services would not accept (the predecessor signed over other bytes than they verify with)
-//! is replaced, and the gateway keeps accepting the old one: programs that carry it notice nothing.
+//! An API key that the services would not accept (the predecessor signed other bytes than they verify with) is
+//! replaced, and the gateway keeps accepting the old one, so that clients keep working.
 
 pub mod names;
 pub mod opaque;
@@ -27,38 +27,38 @@ use names as key;
 use signing::{Accepted, SigningKey};
 use token::Role;
 
-/// What is asked of the keys.
+/// The request for keys.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The secret to sign with, where the user brings one.
+    /// The signing secret, if the user provides one.
     pub own_secret: Option<SecretString>,
-    /// The value of the annotation that asks for new keys.
+    /// The value of the annotation that requests new keys.
     pub rotate: Option<&'a str>,
-    /// How long the old ones stay good.
+    /// How long old keys are accepted.
     pub grace: jiff::SignedDuration,
-    /// Whether every pod knows the keys that are published: they are used from now on.
+    /// Whether every pod has the published keys, so that they can be used now.
     pub published: bool,
-    /// Who needs a password for the database.
+    /// The logins that need a database password.
     pub logins: &'a [Login],
-    /// What else components need.
+    /// Additional values that components need.
     pub generated: &'a [&'static Generated],
 }
 
-/// Something random that a component needs.
+/// A random value that a component needs.
 #[derive(Debug)]
 pub struct Generated {
-    /// Its place in the Secret.
+    /// Its key in the Secret.
     pub key: &'static str,
-    /// What it looks like.
+    /// Its format.
     pub form: Form,
 }
 
-/// What something random looks like.
+/// The format of a random value.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// So many bytes, two digits each.
+    /// This many bytes, in hexadecimal.
     Hex(usize),
-    /// So many bytes, in base64.
+    /// This many bytes, in base64.
     Base64(usize),
 }
 
@@ -67,14 +67,14 @@ pub enum Form {
 pub struct Keys(BTreeMap<String, SecretString>);
 
 impl Keys {
-    /// The values that a Secret has; what is not text is not ours and is left out.
+    /// The values of a Secret; values that are not text are not ours and are ignored.
     pub fn from_data(data: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let text =
             |(key, value): (String, Vec<u8>)| Some((key, SecretString::from(String::from_utf8(value).ok()?)));
         Self(data.into_iter().filter_map(text).collect())
     }
 
-    /// One value; an empty one is as good as none.
+    /// One value; an empty one counts as missing.
     pub fn get(&self, key: &str) -> Option<&SecretString> {
         self.0.get(key).filter(|value| !value.expose_secret().is_empty())
     }
@@ -84,7 +84,7 @@ impl Keys {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether something that was replaced is still accepted.
+    /// Whether replaced keys are still accepted.
     pub fn has_previous(&self) -> bool {
         self.get(key::PREVIOUS_ANON).is_some()
     }
@@ -94,7 +94,7 @@ impl Keys {
         self.get(key::PUBLISHED_AT).is_some()
     }
 
-    /// A time among the values.
+    /// A timestamp among the values.
     pub fn time(&self, key: &str) -> Option<Timestamp> {
         self.get(key)?.expose_secret().parse().ok()
     }
@@ -116,14 +116,14 @@ impl Keys {
     }
 }
 
-/// The keys could not be made: the operating system gave no randomness, or a key in the Secret is broken.
+/// The keys could not be generated: the operating system has no randomness, or a key in the Secret is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot make or read the project's key pair; delete the key \"signing-key\" of its Secret to have a new one"
 )]
 pub struct BrokenKey;
 
-/// Completes the keys. What is returned is the same when nothing was missing and nothing is due.
+/// Completes the keys. The result is unchanged if nothing is missing or due.
 pub fn complete(
     mut keys: Keys,
     request: &Request<'_>,
@@ -171,8 +171,8 @@ fn signing_key(keys: &Keys) -> Result<SigningKey, BrokenKey> {
     SigningKey::parse(pair.expose_secret()).ok_or(BrokenKey)
 }
 
-/// The keys that programs carry: two that are tokens, two that stand for tokens, and the tokens that the gateway puts
-/// in the place of all of them.
+/// The clients' keys: two that are tokens, two that stand for tokens, and the tokens that replace all of them behind
+/// the gateway.
 fn api_keys(keys: &mut Keys, random: &mut impl RngCore, now: Timestamp) -> Result<(), BrokenKey> {
     let secret = keys.get(key::JWT_SECRET).cloned().ok_or(BrokenKey)?;
     let pair = signing_key(keys)?;
@@ -206,7 +206,7 @@ fn api_keys(keys: &mut Keys, random: &mut impl RngCore, now: Timestamp) -> Resul
     Ok(())
 }
 
-/// What follows from the other values.
+/// The derived values.
 fn key_sets(keys: &mut Keys) -> Result<(), BrokenKey> {
     let pair = signing_key(keys)?;
     let secrets = [key::JWT_SECRET, key::NEXT_SECRET, key::PREVIOUS_SECRET];
@@ -250,7 +250,7 @@ pub(crate) fn hex_text(bytes: &[u8]) -> String {
     })
 }
 
-/// A random name for a key.
+/// A random key id.
 fn uuid(random: &mut impl RngCore) -> String {
     let text = hex_text(&bytes(random, 16));
     let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
@@ -264,7 +264,7 @@ fn uuid(random: &mut impl RngCore) -> String {
     )
 }
 
-/// Letters and digits: nothing that a URL, a shell, SQL or YAML would want escaped.
+/// Letters and digits: nothing that needs escaping in a URL, a shell, SQL or YAML.
 fn password(random: &mut impl RngCore) -> SecretString {
     let characters: String = std::iter::repeat_with(|| char::from(random.sample(rand::distr::Alphanumeric)))
         .take(32)

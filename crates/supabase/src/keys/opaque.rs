@@ -1,5 +1,5 @@
-//! The short API keys, `sb_publishable_…` and `sb_secret_…`: a random part, and a checksum that tells a misspelt key
-//! from a wrong one.
+//! The short API keys, `sb_publishable_…` and `sb_secret_…`: a random part, and a checksum that distinguishes a
+//! misspelt key from a wrong one.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
@@ -7,16 +7,16 @@ use rand::RngCore;
 use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 
-/// What the checksum is taken over, beside the key.
+/// Prefix of the checksum's input.
 const CONTEXT: &str = "supabase-self-hosted|";
 /// 22 characters.
 const RANDOM_BYTES: usize = 17;
 const RANDOM_CHARACTERS: usize = 22;
 const CHECKSUM_CHARACTERS: usize = 8;
 
-/// A key that may be in a browser.
+/// A key for browsers.
 pub const PUBLISHABLE: &str = "sb_publishable_";
-/// A key that must not leave a server.
+/// A key for servers only.
 pub const SECRET: &str = "sb_secret_";
 
 /// A new key with this prefix.

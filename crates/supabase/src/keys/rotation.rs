@@ -1,9 +1,9 @@
-//! New keys in the place of old ones, in two stages, with a time in which both are good.
+//! Key rotation in two stages, with a period in which both keys are accepted.
 //!
-//! A pod that has not been replaced yet knows the keys that it was started with. So new keys are first *published*:
-//! everybody is told to accept them, and nobody signs with them. Once every component has rolled out they are *used*,
-//! and the old ones are accepted for the grace period. Where a project stands is in the Secret itself, beside the keys:
-//! whenever the process is killed, the next pass goes on from there.
+//! A pod that was not replaced yet has the keys that it started with. So new keys are first *published*: every
+//! component accepts them, and none signs with them. Once every component has rolled out they are *used*, and the old
+//! ones are accepted for the grace period. The state is in the Secret itself, beside the keys: after a crash the next
+//! reconcile continues from there.
 
 use jiff::Timestamp;
 use rand::RngCore;
@@ -14,7 +14,7 @@ use super::signing::SigningKey;
 use super::token::{self, Role};
 use super::{BrokenKey, Keys, Request, base64, opaque, uuid};
 
-/// What is replaced: the value that is used, the one that will be, and where the old one goes.
+/// A replaced value: the keys of the current, the next and the previous one.
 struct Replaced {
     current: &'static str,
     next: &'static str,
@@ -37,7 +37,7 @@ const REPLACED: &[Replaced] = &[
     replaced(key::SECRET, key::NEXT_SECRET_KEY, key::PREVIOUS_SECRET_KEY),
 ];
 
-/// Ends the time of the old keys.
+/// Removes the old keys after the grace period.
 pub(super) fn expire(keys: &mut Keys, now: Timestamp) {
     if keys.time(key::PREVIOUS_UNTIL).is_some_and(|until| until <= now) {
         for row in REPLACED {
@@ -48,8 +48,9 @@ pub(super) fn expire(keys: &mut Keys, now: Timestamp) {
     }
 }
 
-/// Publishes new keys if somebody asked for them, or brought another secret. The request is remembered beside them, so
-/// that it is acted on once. One that comes while keys are published and not yet used is fulfilled by those.
+/// Publishes new keys if they are requested, or if the user provides another secret. The request is recorded beside
+/// them, so that it is fulfilled once. A request that arrives while keys are published and not yet used is fulfilled by
+/// those.
 pub(super) fn publish_if_asked(
     keys: &mut Keys,
     request: &Request<'_>,
@@ -64,7 +65,7 @@ pub(super) fn publish_if_asked(
         keys.set(key::ROTATION_REQUEST, asked.to_owned());
     }
     keys.add(key::ROTATED_AT, || now.to_string().into());
-    // A request that stands on an object when its keys are first made is fulfilled by making them.
+    // A request on an object whose keys do not exist yet is fulfilled by generating them.
     if keys.get(key::JWT_SECRET).is_none() {
         return Ok(());
     }
@@ -92,7 +93,7 @@ fn publish(
     random: &mut impl RngCore,
     now: Timestamp,
 ) -> Result<(), BrokenKey> {
-    // A secret that the user brings stays until the user exchanges it.
+    // A secret of the user stays until the user replaces it.
     let secret = match (exchanged, &request.own_secret) {
         (Some(own), _) => Some(own),
         (None, Some(_)) => None,
@@ -119,7 +120,7 @@ fn publish(
     Ok(())
 }
 
-/// Uses the keys that were published: everybody accepts them by now.
+/// Starts to use the published keys, which every component accepts by now.
 pub(super) fn use_published(keys: &mut Keys, request: &Request<'_>, now: Timestamp) {
     if !keys.is_rotating() {
         return;

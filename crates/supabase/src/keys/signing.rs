@@ -1,4 +1,4 @@
-//! The project's key pair for ES256, as a JSON Web Key, and the sets in which components want keys.
+//! The project's ES256 key pair, as a JSON Web Key, and the key sets of the components.
 
 use aws_lc_rs::encoding::AsBigEndian as _;
 use aws_lc_rs::rand::SystemRandom;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::json::put;
 
-/// A coordinate of the curve has so many bytes.
+/// Bytes of a coordinate on the curve.
 const COORDINATE: usize = 32;
 
-/// The name of the key that Storage signs URLs with.
+/// The id of the key that signs Storage's URLs.
 const URL_SIGNING: &str = "storage-url-signing";
 
-/// A key pair with its name.
+/// A key pair with its id.
 pub struct SigningKey {
     id: String,
     pair: EcdsaKeyPair,
@@ -29,7 +29,7 @@ impl SigningKey {
         Some(Self { id, pair })
     }
 
-    /// The key pair that [`private`](Self::private) has written down.
+    /// Parses the output of [`private`](Self::private).
     pub fn parse(jwk: &str) -> Option<Self> {
         let jwk: Value = serde_json::from_str(jwk).ok()?;
         let part = |name: &str| BASE64.decode(jwk.get(name)?.as_str()?).ok();
@@ -45,12 +45,12 @@ impl SigningKey {
         })
     }
 
-    /// The key's name, which is in the header of what it signs.
+    /// The key's id, which is in the header of its signatures.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Signs in the form that tokens want.
+    /// Signs in the format of tokens.
     pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let signature = self.pair.sign(&SystemRandom::new(), message).ok()?;
         Some(signature.as_ref().to_vec())
@@ -66,7 +66,7 @@ impl SigningKey {
         })
     }
 
-    /// The whole pair, to be kept in a Secret.
+    /// The whole pair, for the Secret.
     pub fn private(&self) -> Option<SecretString> {
         let mut jwk = self.public();
         let secret = self.pair.private_key().as_be_bytes().ok()?;
@@ -84,7 +84,7 @@ fn shared(secret: &SecretString) -> Value {
     })
 }
 
-/// What is accepted beside the pair that signs: other secrets, and the public halves of other pairs.
+/// Accepted keys besides the signing pair: other secrets, and the public halves of other pairs.
 #[derive(Default)]
 pub struct Accepted<'a> {
     /// Shared secrets.
@@ -93,7 +93,7 @@ pub struct Accepted<'a> {
     pub public: Vec<Value>,
 }
 
-/// Auth's list: the one key that signs, and all that verify.
+/// Auth's list: the signing key, and all verifying keys.
 pub fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<SecretString> {
     let private = signing.private()?;
     let signing: Value = serde_json::from_str(private.expose_secret()).ok()?;
@@ -101,9 +101,9 @@ pub fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<Sec
     Some(Value::from(all).to_string().into())
 }
 
-/// Everybody else's set: all that verify. It holds the shared secrets, so it is one itself. Storage signs URLs with the
-/// first shared secret of its set, so it has one of its own there, which no rotation replaces; it has a name, by which
-/// Storage finds it again before those without.
+/// The other components' set: all verifying keys. It contains the shared secrets, so it is itself secret. Storage signs
+/// URLs with the first shared secret of its set, so that set begins with a separate key, which no rotation replaces;
+/// the key has an id, by which Storage finds it before those without.
 pub fn key_set(
     signing: &SigningKey,
     accepted: &Accepted<'_>,

@@ -1,4 +1,4 @@
-//! The life of a Secret: made, adopted, completed, rotated, expired.
+//! A Secret's life: generated, adopted, completed, rotated, expired.
 
 use aws_lc_rs::hmac;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -78,7 +78,7 @@ fn what_is_missing_is_added_and_the_rest_stays() {
     assert!(second.get(key::META_CRYPTO).is_some() && second.get(key::PUBLISHABLE).is_some());
 }
 
-/// The predecessor signed over the decoded bytes, which no service but one accepted.
+/// The predecessor signed with the decoded bytes, which only one service accepted.
 #[test]
 fn a_predecessors_keys_are_replaced_and_stay_accepted() {
     let secret = base64(&mut StdRng::seed_from_u64(9), 32);
@@ -108,7 +108,7 @@ fn a_predecessors_keys_are_replaced_and_stay_accepted() {
         Role::Anon
     ));
     assert!(taken.get(key::META_CRYPTO).is_some());
-    // For ever: programs carry them.
+    // Forever: clients use them.
     let later = run(again(&taken), &request(None), 999_999);
     assert!(same(&taken, &later));
 }
@@ -136,7 +136,7 @@ fn a_rotation_happens_once_and_ends() {
         "both are accepted"
     );
     assert!(published.is_rotating() && !published.has_previous());
-    // However often it is looked at, and asked for.
+    // Repeated reconciles and requests change nothing.
     let waiting = run(again(&published), &request(Some("now")), 60);
     assert!(same(&published, &waiting));
     let asked_again = run(again(&published), &request(Some("later")), 70);
@@ -216,7 +216,7 @@ fn a_secret_of_the_users_own_is_used_and_its_exchange_is_a_rotation() {
     assert_eq!(text(&published, key::JWT_SECRET), text(&first, key::JWT_SECRET));
     assert_eq!(text(&published, key::NEXT_SECRET), two);
     assert!(same(&published, &run(again(&published), &own(two), 3)));
-    // Exchanged once more before it was used: the newest counts.
+    // Replaced again before it was used: the newest counts.
     let three = "three-three-three-three-three-three";
     assert_eq!(
         text(&run(again(&published), &own(three), 4), key::NEXT_SECRET),
@@ -241,7 +241,7 @@ fn a_secret_of_the_users_own_is_used_and_its_exchange_is_a_rotation() {
     ));
 }
 
-/// The first shared secret of its set is what Storage signs URLs with; a URL outlives the keys of its day.
+/// Storage signs URLs with the first shared secret of its set; a URL outlives a rotation.
 #[test]
 fn storage_signs_urls_with_a_key_that_no_rotation_replaces() {
     let url_key = |keys: &Keys| {

@@ -1,7 +1,7 @@
-//! JSON Web Tokens, as far as a project needs them: made with HS256 and ES256, and recognised again.
+//! JSON Web Tokens, as far as a project needs them: signed with HS256 and ES256, and verified.
 //!
-//! HS256 is computed over the secret *as it is written*: every component takes it for a plain string, and a key that
-//! was signed over its decoded bytes is refused by all of them.
+//! HS256 uses the secret *as it is written*: every component treats it as a plain string, and refuses a key that was
+//! signed with its decoded bytes.
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::signing::SigningKey;
 
-/// How long an API key is good for, in seconds: ten years, as people put them into programs.
+/// The lifetime of an API key, in seconds: ten years, because clients embed them.
 const LIFETIME: i64 = 10 * 365 * 24 * 3600;
 
-/// Whose rights a token carries.
+/// The role of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever has not logged in.
+    /// A client without a login.
     Anon,
-    /// Whoever may do everything.
+    /// A client with all privileges.
     Service,
 }
 
@@ -49,7 +49,7 @@ pub fn asymmetric(key: &SigningKey, role: Role, now: Timestamp) -> Option<Secret
     Some(joined(&signed, &signature))
 }
 
-/// Whether a token was signed over this secret, and speaks for this role.
+/// Whether a token was signed with this secret, for this role.
 pub fn is_signed_by(token: &SecretString, secret: &[u8], role: Role) -> bool {
     let verified = || {
         let (signed, signature) = token.expose_secret().rsplit_once('.')?;
@@ -62,7 +62,7 @@ pub fn is_signed_by(token: &SecretString, secret: &[u8], role: Role) -> bool {
     verified().unwrap_or(false)
 }
 
-/// Which key pair a token says it was signed with.
+/// The id of the key pair that signed a token.
 pub fn key_id(token: &SecretString) -> Option<String> {
     let (header, _) = token.expose_secret().split_once('.')?;
     let header: Value = serde_json::from_slice(&BASE64.decode(header).ok()?).ok()?;

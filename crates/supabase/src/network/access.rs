@@ -1,4 +1,4 @@
-//! Ingress, `HTTPRoute` and `NetworkPolicies`. Everything leads to the gateway, and nothing to anything else.
+//! Ingress, `HTTPRoute` and `NetworkPolicies`. All of them lead only to the gateway.
 
 use serde_json::{Value, json};
 use stanchion_api::supabase::{Gateway, IngressOptions, NetworkRules};
@@ -10,7 +10,7 @@ use crate::json::put;
 /// The gateway's port.
 const PORT: u16 = 8000;
 
-/// The Ingress, if there shall be one.
+/// The Ingress, if it is requested.
 pub fn ingress(project: &Project<'_>) -> Option<Value> {
     let options: &IngressOptions = project.spec.ingress.as_ref().filter(|ingress| ingress.enabled)?;
     let backend = json!({ "service": { "name": project.host("kong"), "port": { "number": PORT } } });
@@ -40,7 +40,7 @@ pub fn ingress(project: &Project<'_>) -> Option<Value> {
     }))
 }
 
-/// The `HTTPRoute`, if there shall be one.
+/// The `HTTPRoute`, if it is requested.
 pub fn http_route(project: &Project<'_>) -> Option<Value> {
     let gateway: &Gateway = project.spec.gateway.as_ref()?;
     let mut spec = json!({
@@ -58,8 +58,8 @@ pub fn http_route(project: &Project<'_>) -> Option<Value> {
     }))
 }
 
-/// The `NetworkPolicies`, if there shall be any: one for all pods, which lets in the project's own, and one for each
-/// component that is reached from outside, which lets in whom the spec names.
+/// The `NetworkPolicies`, if they are requested: one for all pods, which allows the project's own, and one for each
+/// component with outside clients, which allows those of the spec.
 pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
     let Some(rules) = &project.spec.network_policy else {
         return Vec::new();

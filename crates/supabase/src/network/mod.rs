@@ -1,5 +1,4 @@
-//! How a project is reached, and by whom; how many pods there are, and how many may be away. Each object is there
-//! because the spec asks for it, and goes when it no longer does.
+//! Access to a project, autoscalers and PodDisruptionBudgets. Each object exists only if the spec requests it.
 
 mod access;
 mod pods;
@@ -11,7 +10,7 @@ use crate::components::{MANAGED_BY, Project};
 pub use access::{http_route, ingress, network_policies};
 pub use pods::{autoscaler, disruption_budget};
 
-/// The labels of what belongs to the project and to no component.
+/// The labels of objects that belong to the project but to no component.
 fn labels(project: &Project<'_>) -> Value {
     json!({
         "app.kubernetes.io/name": "supabase",
@@ -21,7 +20,7 @@ fn labels(project: &Project<'_>) -> Value {
     })
 }
 
-/// The labels that all pods of the project have, and no others.
+/// The labels that exactly the pods of the project have.
 fn pods_of(project: &Project<'_>) -> Value {
     json!({
         "app.kubernetes.io/instance": project.name,

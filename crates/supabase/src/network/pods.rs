@@ -1,11 +1,11 @@
-//! How many pods a component has, and how many may be away on purpose.
+//! Autoscalers and PodDisruptionBudgets.
 
 use serde_json::{Value, json};
 use stanchion_api::supabase::Options;
 
 use crate::components::{Component, Project};
 
-/// The autoscaler of a component, if there shall be one.
+/// The autoscaler of a component, if it is requested.
 pub fn autoscaler(component: &Component, options: &Options, project: &Project<'_>) -> Option<Value> {
     let scaling = options.autoscaling.as_ref()?;
     let name = component.child_name(project.name);
@@ -34,7 +34,7 @@ pub fn autoscaler(component: &Component, options: &Options, project: &Project<'_
     }))
 }
 
-/// The disruption budget of a component, if there shall be one.
+/// The PodDisruptionBudget of a component, if it is requested.
 pub fn disruption_budget(component: &Component, project: &Project<'_>) -> Option<Value> {
     let budget = project.spec.pod_disruption_budget.as_ref()?;
     let labels = component.labels(project.name);

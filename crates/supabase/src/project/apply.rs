@@ -1,4 +1,4 @@
-//! Makes it so. Every step may be repeated; the process can be killed between any two.
+//! Applies the plan. Every step is idempotent; the process can be killed between any two.
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
@@ -14,16 +14,16 @@ use super::route::HTTPRoute;
 use super::target::{Target, Wanted};
 use crate::{Setup, database};
 
-/// How far it came, and what was done.
+/// The progress, and what was done.
 #[derive(Default)]
 pub struct Applied {
-    /// The step that was begun last.
+    /// The last step that was begun.
     pub stage: Stage,
-    /// Keys were made or changed.
+    /// Whether keys were generated or changed.
     pub keys_written: bool,
-    /// The steps that were run in the database.
+    /// The steps that ran in the database.
     pub initialised: Vec<&'static str>,
-    /// The database is in order; what does not work there is in its notes.
+    /// The prepared database; its notes list what does not work.
     pub database: Option<Initialised>,
     /// The Deployments that were written.
     pub rolled: Vec<String>,
@@ -32,20 +32,20 @@ pub struct Applied {
 /// The steps, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Secrets are read, the database and the bucket are asked.
+    /// Reads the Secrets, checks the database and the bucket.
     #[default]
     Dependencies,
-    /// The Secret with the keys is written.
+    /// Writes the Secret with the keys.
     Secrets,
-    /// The database is brought in order.
+    /// Prepares the database.
     Database,
-    /// The children are written.
+    /// Writes the children.
     Components,
-    /// Everything was done.
+    /// Everything is done.
     Done,
 }
 
-/// Does what the plan says.
+/// Applies the plan.
 pub async fn apply(
     setup: &Setup,
     memory: &Memory,
@@ -81,7 +81,7 @@ pub async fn apply(
     memory.settle(&present.subject.key, None);
     let objects = components(write, deeds, applied).await?;
     applied.stage = Stage::Done;
-    // A route is watched by nobody, so a project with one is looked at as a whole each time.
+    // Routes are not watched, so a project with one is reconciled completely each time.
     let left = Children::left_by(write);
     let fingerprint = left
         .fingerprint()
@@ -95,15 +95,15 @@ pub async fn apply(
         children,
     });
     memory.settle(&present.subject.key, settled);
-    // The content of ConfigMaps may be large; who takes some reads it again.
+    // ConfigMaps may be large; a project that uses some reads them again.
     if present.keys.is_some() && wanted.config_maps().is_empty() {
         memory.stand(&present.subject.key, wanted.reading(), &present.standing);
     }
     Ok(())
 }
 
-/// Takes away what was made in the database. What had to be left is told as a problem, once, because whoever leaves
-/// without one says nothing; the next pass finds nothing to do.
+/// Removes what was created in the database. What had to stay is reported as a problem, once, because a deletion
+/// without a problem sends no event; the next reconcile finds nothing to do.
 async fn remove(
     setup: &Setup,
     write: &Writer,
@@ -145,7 +145,7 @@ async fn initialise(
     Ok(deeds)
 }
 
-/// Writes the children, and gives back what they shall be.
+/// Writes the children, and returns their desired state.
 async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Result<Vec<Value>, Problem> {
     for deed in deeds.steps {
         let deployment = deed.deployment().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What was found out before: whether it still holds, without asking anybody.
+//! Checks whether cached results are still valid, without any request.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use super::children::Children;
 use super::memory::{Memory, Resolved};
 use super::target::Wanted;
 
-/// For a project that was brought in order, if nothing has changed that it was brought in order by: for how much longer
-/// its dependencies need not be asked.
+/// How long the last dependency check stays valid, if the project is converged and none of its inputs changed.
 pub fn settled(
     memory: &Memory,
     reader: &Reader,
@@ -29,18 +28,18 @@ pub fn settled(
     (same && changed == 0 && !is_over(wanted.before.previous_until)).then_some(left)
 }
 
-/// What was found out before, if nothing of it can have changed: a spec that reads the same costs no read.
+/// The cached results, if none of their inputs can have changed: an unchanged spec causes no read.
 pub fn resolved(memory: &Memory, reader: &Reader, wanted: &Wanted, within: Duration) -> Option<Resolved> {
     let resolved = memory.resolved(&reader.subject().key, &wanted.reading(), within)?;
     let changed = changed::<Secret>(reader, &wanted.secret_names());
-    // While new keys are published, how far the rollouts are decides what comes next.
+    // While new keys are published, the progress of the rollouts decides what comes next.
     let keys = &resolved.standing.keys;
     let waits = keys.published_at.is_some() || is_over(keys.previous_until);
     (changed == 0 && !waits).then_some(resolved)
 }
 
-/// How many of these are not as they were read. Each is asked, whatever the others say: what is not asked for wakes no
-/// longer.
+/// How many of these have changed since they were read. Each is checked, because only a checked object stays registered
+/// as a dependency.
 fn changed<'a, K>(reader: &Reader, names: impl IntoIterator<Item = &'a String>) -> usize
 where
     K: Resource<DynamicType = ()>,
@@ -49,7 +48,7 @@ where
     names.filter(|name| !reader.is_unchanged::<K>(name)).count()
 }
 
-/// Whether the time of the old keys has come to its end.
+/// Whether the grace period of the old keys has ended.
 fn is_over(previous_until: Option<Timestamp>) -> bool {
     previous_until.is_some_and(|until| until <= Timestamp::now())
 }

@@ -1,4 +1,4 @@
-//! The children of a project by kind: what is known of them, what shall be done about them, and doing it.
+//! The children of a project by kind: their cached state, the required changes, and how to apply them.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -15,33 +15,33 @@ use stanchion_kernel::{Problem, Reader, Writer};
 
 use crate::components::MANAGED_BY;
 
-/// One line a kind: everything that is done for each kind is done here.
+/// One line for each kind: everything that differs by kind is here.
 macro_rules! kinds {
     ($($field:ident: $kind:ident, $kept:ty;)*) => {
-        /// What is known of the children.
+        /// The cached children.
         #[derive(Default)]
         pub struct Children {
             $($field: Vec<Child<$kept>>,)*
         }
 
-        /// The kinds, as the kernel watches them.
+        /// The kinds that the kernel watches.
         pub fn families() -> Kinds {
             Kinds::labelled(MANAGED_BY)$(.with::<$kind>())*
         }
 
         impl Children {
-            /// What is known without asking.
+            /// The cached state.
             pub fn known(read: &Reader) -> Self {
                 Self { $($field: read.children::<$kind>(),)* }
             }
 
-            /// The same, after what was written.
+            /// The same, including what was written.
             pub fn left_by(write: &Writer) -> Self {
                 Self { $($field: write.children::<$kind>(),)* }
             }
 
-            /// What is ours of each, in a few bytes: the same until somebody changes it. `None` while anything is not
-            /// ours alone.
+            /// A digest of our fields of each child, which changes when somebody changes one. `None` while a child is
+            /// not owned by us alone.
             pub fn fingerprint(&self) -> Option<[u8; 32]> {
                 let mut digest = Sha256::new();
                 $(
@@ -56,7 +56,7 @@ macro_rules! kinds {
                 Some(digest.finalize().into())
             }
 
-            /// What to do about a child that shall be as this object.
+            /// The change that brings a child to this state.
             pub fn step(&self, object: &Value, subject: &Subject) -> Result<Deed, Problem> {
                 let intent = Intent::new(object, subject)?;
                 let name = intent.name().to_owned();
@@ -72,7 +72,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The children that shall no longer be there: everything that is not among these objects.
+            /// The children to delete: all that are not among these objects.
             pub fn left_over(&self, wanted: &[Value]) -> Vec<Deed> {
                 let is_wanted = |kind: &str, name: &str| {
                     wanted.iter().any(|object| {
@@ -90,17 +90,17 @@ macro_rules! kinds {
             }
         }
 
-        /// Something to do about one child.
+        /// A change of one child.
         pub enum Deed {
             $(
                 #[allow(missing_docs)]
                 $kind(Step),
             )*
-            /// Take it away.
+            /// Deletes it.
             Remove(Removal, Box<ObjectMeta>),
         }
 
-        /// The kind of a child that is taken away.
+        /// The kind of a deleted child.
         #[derive(Clone, Copy)]
         #[allow(missing_docs)]
         pub enum Removal {
@@ -116,8 +116,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether it puts back what was intended before: the child is gone, or somebody has changed it. What is
-            /// intended has not changed.
+            /// Whether it restores an earlier intent: the child is gone, or somebody has changed it, but the intent has
+            /// not changed.
             pub fn is_repair(&self) -> bool {
                 match self {
                     $(Self::$kind(step) => !matches!(step, Step::Write(_)),)*
@@ -125,8 +125,9 @@ macro_rules! kinds {
                 }
             }
 
-            /// Does it, and says whether anything was written. What a predecessor has set on children of the project is taken
-            /// away; an object of that name that nobody controls is left alone, unless it says that it may be adopted.
+            /// Applies the change, and returns whether anything was written. Fields that a predecessor set on children
+            /// of the project are removed; an object of that name without a controller is left alone, unless it allows
+            /// its adoption.
             pub async fn carry_out(self, write: &Writer) -> Result<bool, Problem> {
                 match self {
                     $(Self::$kind(step) => write.carry_out::<$kind>(step, Takeover::Succeed).await,)*
@@ -153,7 +154,8 @@ kinds! {
 }
 
 impl Children {
-    /// Whether there is nothing to do: somebody may have changed or deleted one while others were written.
+    /// Whether all children are in their desired state: somebody may have changed or deleted one while others were
+    /// written.
     pub fn are(&self, wanted: &[Value], subject: &Subject) -> bool {
         let is_done = |object| self.step(object, subject).is_ok_and(|deed| deed.is_nothing());
         wanted.iter().all(is_done) && self.left_over(wanted).is_empty()
@@ -165,13 +167,13 @@ impl Children {
         !self.deployments.is_empty() && rollouts.all(Rollout::is_complete)
     }
 
-    /// Whether a Deployment has fewer pods that can be used than it shall have.
+    /// Whether a Deployment has fewer available pods than desired.
     pub fn lack_pods(&self) -> bool {
         let mut rollouts = self.deployments.iter().map(|child| &child.kept);
         rollouts.any(|rollout| rollout.available < rollout.desired)
     }
 
-    /// How far a Deployment is rolled out.
+    /// The rollout of a Deployment.
     pub fn rollout(&self, name: &str) -> Option<&Rollout> {
         let child = self.deployments.iter().find(|child| child.name == name)?;
         Some(&child.kept)
@@ -180,7 +182,7 @@ impl Children {
 
 #[cfg(test)]
 impl Children {
-    /// Deployments that are so far, and nothing else.
+    /// Children that are only Deployments with these rollouts.
     pub(super) fn rolled(deployments: impl IntoIterator<Item = (String, Rollout)>) -> Self {
         let child = |(name, rollout): (String, Rollout)| Child::named(&name, rollout);
         Self {

@@ -1,4 +1,4 @@
-//! The database and the bucket: asked, and what they answered.
+//! Checks the database and the bucket.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use super::secrets::Read;
 use crate::database::{self, Names, Note, Proof};
 use crate::{Setup, dependencies};
 
-/// A database that has everything.
+/// A prepared database.
 #[derive(Clone)]
 pub struct Initialised {
-    /// The role that each service logs in as.
+    /// The role of each service.
     pub names: Names,
     /// What the server does not allow.
     pub notes: Vec<Note>,
-    /// The stored passwords fit those that it was asked with.
+    /// Proof that the stored passwords match.
     pub proof: Proof,
 }
 
@@ -34,22 +34,22 @@ impl From<database::Outcome> for Initialised {
     }
 }
 
-/// How a dependency was reached.
+/// The result of a dependency check.
 #[derive(Clone)]
 pub enum Contact {
-    /// It was not asked in this pass.
+    /// It was not checked in this reconcile.
     Unasked,
-    /// It answered, this fast.
+    /// It answered, with this latency.
     Answered(Duration),
-    /// It did not.
+    /// It did not answer.
     Failed {
-        /// Who has to move.
+        /// The class of the problem.
         class: Class,
         /// One word.
         reason: &'static str,
         /// A sentence.
         message: String,
-        /// When it answered last, if that is remembered.
+        /// When it last answered, if known.
         last: Option<Timestamp>,
     },
 }
@@ -67,7 +67,7 @@ impl Contact {
         }
     }
 
-    /// When it answered last, if it was asked then.
+    /// When it last answered, if it was checked then.
     fn last(&self, asked: Instant) -> Option<Timestamp> {
         match self {
             Self::Answered(_) => Timestamp::now()
@@ -78,7 +78,7 @@ impl Contact {
         }
     }
 
-    /// Whether it was asked and did not answer.
+    /// Whether it was checked and did not answer.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }
@@ -88,7 +88,7 @@ impl Contact {
         matches!(self, Self::Answered(_))
     }
 
-    /// The problem that it is not.
+    /// The problem, if it did not answer.
     pub fn problem(&self, what: &str) -> Option<Problem> {
         match self {
             Self::Failed {
@@ -102,7 +102,7 @@ impl Contact {
     }
 }
 
-/// Asks the database and the bucket, unless they answered within this time and nothing has changed since.
+/// Checks the database and the bucket, unless they answered within this time and nothing has changed since.
 pub async fn check(
     setup: &Setup,
     memory: &Memory,
@@ -139,7 +139,7 @@ pub async fn check(
     let server = read.target.to_string();
     let was_there = before.is_some_and(|before| before.postgres.answered());
     if postgres.is_lost() && was_there {
-        // What one project has lost all others of that server have lost, too.
+        // If one project loses a server, all others on it have lost it, too.
         for other in memory.doubt(&server) {
             reader.wake::<SupabaseProject>(&other);
         }
@@ -168,7 +168,7 @@ async fn inspect(
     Ok(outcome.map(Initialised::from))
 }
 
-/// A digest of everything that is asked with. It stays in memory, and is compared with itself only.
+/// A digest of all inputs of the check. It stays in memory, and is compared only with itself.
 fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {

@@ -1,4 +1,4 @@
-//! What is remembered between two passes over a project, so that a rollout does not cost a connection each time a pod
+//! Caches results between two reconciles of a project, so that a rollout does not cost a connection for each pod that
 //! becomes ready. Nothing here is needed after a restart.
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,45 +11,45 @@ use super::contact::{Contact, Initialised};
 use super::patience::Standstill;
 use super::standing::Standing;
 
-/// How often the database and the bucket are asked although nothing has changed.
+/// How often the database and the bucket are checked if nothing changes.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
-/// What each project adds to that, once they are many: two a second are asked, and not more.
+/// Additional time for each project: at most two projects a second are checked.
 const FOR_EACH: Duration = Duration::from_millis(500);
-/// How long after a start the dependencies are asked, of one project and of each further one: children come first.
+/// Delay of the first dependency check after a start, for one project and for each further one: children come first.
 const MENDED_BY: Duration = Duration::from_secs(1);
 const AFTER_EACH: Duration = Duration::from_millis(20);
-/// Whoever was not asked for so many times that long is gone.
+/// A project that was not checked for this many intervals is removed.
 const FORGOTTEN: u32 = 5;
 
-/// How the dependencies answered.
+/// The results of the dependency checks.
 #[derive(Clone)]
 pub struct Checked {
-    /// What they were asked with.
+    /// Digest of the inputs.
     pub inputs: [u8; 32],
     /// The database's server, as `host:port`.
     pub server: String,
-    /// When.
+    /// Time of the check.
     pub at: Instant,
-    /// Another project has lost this server since.
+    /// Whether another project has lost this server since.
     pub doubted: bool,
     /// The database's answer.
     pub postgres: Contact,
     /// The bucket's answer.
     pub s3: Contact,
-    /// Whether the database has everything.
+    /// The prepared database, if it is.
     pub database: Option<Initialised>,
 }
 
 impl Checked {
-    /// Whether this may be believed without asking again, as long as what they were asked with is the same.
+    /// Whether the results are still valid, as long as their inputs are the same.
     pub fn holds(&self, within: Duration) -> bool {
         let fine = self.postgres.answered() && self.s3.answered() && self.database.is_some();
         fine && !self.doubted && self.at.elapsed() < within
     }
 }
 
-/// A project that was brought in order, and what it was brought in order by. While nothing of this changes there is
-/// nothing to read and nothing to do, however often its pods come and go.
+/// A converged project and its inputs. While none of them changes there is nothing to read and nothing to do, however
+/// often its pods come and go.
 #[derive(Clone, PartialEq)]
 pub struct Settled {
     /// The generation of the spec.
@@ -60,13 +60,13 @@ pub struct Settled {
     pub secrets: Vec<String>,
     /// The `ConfigMaps` that were read.
     pub config_maps: BTreeSet<String>,
-    /// The children, as they were left.
+    /// Digest of the children.
     pub children: [u8; 32],
 }
 
-/// What was found out for a spec, and how the dependencies have answered.
+/// The results for a spec, and the dependency checks.
 pub struct Resolved {
-    /// What the children are made from.
+    /// The inputs of the children.
     pub standing: Arc<Standing>,
     /// The database's answer.
     pub postgres: Contact,
@@ -74,7 +74,7 @@ pub struct Resolved {
     pub s3: Contact,
     /// The database has everything.
     pub database: Initialised,
-    /// For how much longer the dependencies need not be asked.
+    /// How long the dependency checks stay valid.
     pub left: Duration,
 }
 
@@ -82,35 +82,35 @@ pub struct Resolved {
 struct Known {
     checked: Option<Checked>,
     settled: Option<Settled>,
-    /// What the children are made from, and the digest of what that was read for.
+    /// The inputs of the children, and the digest of what they were read for.
     standing: Option<([u8; 32], Arc<Standing>)>,
     standstill: Option<Standstill>,
-    /// When this process looked at it first.
+    /// When this process first reconciled it.
     looked: Option<Instant>,
 }
 
-/// What is known of each project.
+/// The cache of all projects.
 #[derive(Default)]
 pub struct Memory(Mutex<HashMap<Key, Known>>);
 
-/// How long answers are believed, among so many projects.
+/// How long results stay valid with this many projects.
 fn check_every(projects: usize) -> Duration {
     let projects = u32::try_from(projects).unwrap_or(u32::MAX);
     CHECK_EVERY.max(FOR_EACH.saturating_mul(projects))
 }
 
 impl Memory {
-    /// How long answers are believed while nothing seems to be wrong.
+    /// How long results stay valid while nothing seems wrong.
     pub fn check_every(&self) -> Duration {
         check_every(self.lock().len())
     }
 
-    /// The last answers.
+    /// The last results.
     pub fn checked(&self, key: &Key) -> Option<Checked> {
         self.lock().get(key)?.checked.clone()
     }
 
-    /// Remembers answers, and forgets those of projects that nobody has looked at for long: they are gone.
+    /// Remembers results, and removes those of projects that were not reconciled for long: they are gone.
     pub fn check(&self, key: &Key, checked: Checked) {
         let mut all = self.lock();
         let remembered = check_every(all.len()) * FORGOTTEN;
@@ -123,8 +123,8 @@ impl Memory {
         all.entry(key.clone()).or_default().checked = Some(checked);
     }
 
-    /// For the first look of this process at a project: how long its dependencies have to wait for their turn, because
-    /// others may have children that are to be mended. `None` for every later one.
+    /// For the first reconcile of a project by this process: how long its dependency check is delayed, because other
+    /// projects may have children to repair. `None` for every later one.
     pub fn first_look(&self, key: &Key) -> Option<Duration> {
         let mut all = self.lock();
         let waiting = all.values().filter(|known| known.checked.is_none()).count();
@@ -137,7 +137,7 @@ impl Memory {
         Some(MENDED_BY + AFTER_EACH.saturating_mul(waiting))
     }
 
-    /// A server was lost: whose last answer from it is no longer to be believed. Each is named once.
+    /// A server was lost: the projects whose last result from it is no longer valid. Each is returned once.
     pub fn doubt(&self, server: &str) -> Vec<Key> {
         let mut all = self.lock();
         let believers = all.iter_mut().filter_map(|(key, known)| {
@@ -149,19 +149,19 @@ impl Memory {
         believers.collect()
     }
 
-    /// Remembers that the database has everything now.
+    /// Remembers that the database is prepared.
     pub fn initialised(&self, key: &Key, database: Initialised) {
         if let Some(checked) = self.lock().get_mut(key).and_then(|known| known.checked.as_mut()) {
             checked.database = Some(database);
         }
     }
 
-    /// Remembers that a project is in order.
+    /// Remembers that a project is converged.
     pub fn settle(&self, key: &Key, settled: Option<Settled>) {
         self.lock().entry(key.clone()).or_default().settled = settled;
     }
 
-    /// How a project was left, and for how much longer its dependencies need not be asked.
+    /// The converged state of a project, and how long its dependency checks stay valid.
     pub fn settled(&self, key: &Key, within: Duration) -> Option<(Settled, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;
@@ -170,12 +170,12 @@ impl Memory {
         Some((known.settled.clone()?, left))
     }
 
-    /// Remembers what the children are made from.
+    /// Remembers the inputs of the children.
     pub fn stand(&self, key: &Key, reading: [u8; 32], standing: &Arc<Standing>) {
         self.lock().entry(key.clone()).or_default().standing = Some((reading, Arc::clone(standing)));
     }
 
-    /// What was found out for a spec that reads the same, while the dependencies need not be asked.
+    /// The results for an unchanged spec, while the dependency checks are valid.
     pub fn resolved(&self, key: &Key, reading: &[u8; 32], within: Duration) -> Option<Resolved> {
         let all = self.lock();
         let known = all.get(key)?;
@@ -191,7 +191,7 @@ impl Memory {
         })
     }
 
-    /// How long the rollouts have not moved, and what of that is to be remembered.
+    /// Updates how long the rollouts have not progressed.
     pub fn standstill<T>(&self, key: &Key, change: impl FnOnce(&mut Option<Standstill>) -> T) -> T {
         change(&mut self.lock().entry(key.clone()).or_default().standstill)
     }

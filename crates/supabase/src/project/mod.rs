@@ -32,7 +32,7 @@ pub use validate::validate as check;
 use crate::Setup;
 use memory::Memory;
 
-/// Keeps projects as `SupabaseProject` objects say.
+/// Reconciles `SupabaseProject` objects.
 pub struct ProjectController {
     setup: Setup,
     memory: Memory,
@@ -76,7 +76,7 @@ impl Reconciler for ProjectController {
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], READ),
-            // The Secret with the keys; it goes with its project.
+            // The Secret with the keys; the project owns it.
             Rule::new("", &["secrets"], &["create", "patch"]),
             Rule::new("", &["configmaps", "services"], OWN),
             Rule::new("apps", &["deployments"], OWN),
@@ -88,7 +88,7 @@ impl Reconciler for ProjectController {
                 &["httproutes"],
                 &["get", "create", "patch", "delete"],
             ),
-            // What its pods may be, where a project asks for more than the least.
+            // The Pod Security level of the namespace, if a project requests more than restricted pods.
             Rule::new("", &["namespaces"], &["get"]),
             // Why a component is not ready.
             Rule::new("", &["pods"], &["list"]),
@@ -99,13 +99,13 @@ impl Reconciler for ProjectController {
         validate::validate(project)
     }
 
-    /// Children go with their owner, and nothing outside is taken away unless that is asked for.
+    /// Children are garbage-collected, and nothing outside is removed unless the spec requests that.
     fn farewell(project: &SupabaseProject) -> Self::Target {
         validate::farewell(project)
     }
 
-    /// Only a project that takes something away holds its own end up. The finalizer is also known for the sake of
-    /// projects that a predecessor has put it on.
+    /// Only a project that removes something has a finalizer. The finalizer is also handled for projects of a
+    /// predecessor.
     fn holds(target: &Self::Target) -> bool {
         matches!(target, target::Target::Project(wanted)
             if wanted.spec.deletion_policy == DeletionPolicy::Delete)

@@ -1,4 +1,4 @@
-//! What is there: the Secrets, the database, the bucket, the children. Reads only.
+//! Reads the Secrets, the database, the bucket and the children. Reads only.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,77 +28,77 @@ use crate::components;
 use crate::database::{self, Login, Names};
 use crate::keys::{self, Keys, names as key};
 
-/// For how long a project that is deleted waits for its database.
+/// How long a deleted project waits for its database.
 const HOLD: SignedDuration = SignedDuration::from_mins(5);
-/// How long answers are believed once a component that ran does not: the database may be why.
+/// How long check results stay valid once a running component fails: the database may be the cause.
 const IN_DOUBT: Duration = Duration::from_secs(5);
 
-/// What was read.
+/// The observed state.
 pub enum Observed {
-    /// For a project that shall be there.
+    /// Of an active project.
     Project(Box<Present>),
-    /// For one that was brought in order and has not changed since: its pods come and go.
+    /// Of a converged project without changes except for its pods.
     Settled(Box<Look>),
-    /// For one that is being deleted: the way to its database, if there is one and it shall be gone.
+    /// Of a deleted project: the connection to its database, if the project removes its objects there.
     Leaving(Option<Box<pg::Target>>),
-    /// Nothing was looked at.
+    /// Nothing was read.
     Nothing,
 }
 
-/// What there is of a project.
+/// The state of a project.
 pub struct Present {
-    /// The project, as reads and writes know it.
+    /// The project as the owner of reads and writes.
     pub subject: Subject,
-    /// What the children are made from.
+    /// The inputs of the children.
     pub standing: Arc<Standing>,
-    /// The keys, where they were read: they may have to be written.
+    /// The keys, if they were read because they may have to be written.
     pub keys: Option<Box<FoundKeys>>,
-    /// How the database was reached.
+    /// The check of the database.
     pub postgres: Contact,
-    /// How the bucket was reached.
+    /// The check of the bucket.
     pub s3: Contact,
-    /// Whether the database has everything.
+    /// The state of the database.
     pub database: Database,
     /// The children.
     pub look: Look,
-    /// The route of the Gateway API, where one is or was asked for.
+    /// The `HTTPRoute`, if one is or was requested.
     pub route: Option<HTTPRoute>,
 }
 
 /// The keys of a project.
 pub struct FoundKeys {
-    /// As they shall be.
+    /// The desired keys.
     pub complete: Keys,
-    /// The Secret, as it is.
+    /// The existing Secret.
     pub stored: Option<Secret>,
 }
 
-/// A project's database.
+/// The state of a project's database.
 pub enum Database {
-    /// It has everything.
+    /// It is prepared.
     Complete(Initialised),
-    /// It is to be brought in order, or was not reached.
+    /// It has to be prepared, or was not reached.
     Lacking(Box<Initialisation>),
 }
 
-/// What it takes to bring a database in order.
+/// The input for preparing a database.
 #[derive(Clone)]
 pub struct Initialisation {
-    /// How the administrator gets there.
+    /// The administrator's connection.
     pub target: pg::Target,
     /// What the project needs there.
     pub request: database::Request,
 }
 
-/// What there is of the children.
+/// The state of the children.
 pub struct Look {
     /// The children.
     pub children: Children,
-    /// Why components are not ready, where that was asked.
+    /// Why components are not ready, if the pods were read.
     pub troubles: Vec<pods::Trouble>,
-    /// After how long the dependencies are to be asked.
+    /// When to check the dependencies.
     pub next: Duration,
-    /// After how long the pods are to be asked.
+    /// When to read the pods.
     pub patience: Duration,
 }
 
@@ -133,8 +133,8 @@ pub async fn observe(
     Ok(Observed::Project(Box::new(present)))
 }
 
-/// The way to the database of a project that is being deleted. Without its Secrets there is none: they may go first,
-/// with their namespace, and nothing holds that up. Nor does a database that does not answer, for ever.
+/// The connection to the database of a deleted project. Without its Secrets there is none: they may be deleted first,
+/// with their namespace, which nothing may block. A database that does not answer blocks only for a limited time.
 async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<pg::Target>>, Problem> {
     let held = departure
         .since
@@ -155,9 +155,9 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
     }
 }
 
-/// What is needed to mend the children of a project that ran before this process began: a thousand projects are mended
-/// before the first database is asked. `None` for later passes, and for projects about which more than that is to be
-/// decided.
+/// What is needed to repair the children of a project that ran before this process began: a thousand projects are
+/// repaired before the first database is checked. `None` for later reconciles, and for projects that need more
+/// decisions.
 async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Option<Present>, Problem> {
     let ran = matches!(wanted.before.phase, Some(Phase::Running | Phase::Updating));
     let Some(names) = wanted.before.logins.clone().filter(|_| ran) else {
@@ -174,7 +174,7 @@ async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<O
     let complete = complete_keys(wanted, &read, stored.as_ref(), Timestamp::now(), false)?;
     let standing = Arc::new(Standing::new(wanted, &read, &complete));
     let keys = FoundKeys { complete, stored };
-    // New keys, or the end of old ones: what else there is to do is found out first.
+    // New keys, or the end of old ones: the full reconcile decides.
     if keys.complete.is_rotating() || plan::key_secret(wanted, reader.subject(), &keys)?.is_some() {
         return Ok(None);
     }
@@ -193,12 +193,12 @@ async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<O
         look: look(memory, reader, wanted, Children::known(reader), next).await?,
         route,
     };
-    // What is intended may have changed meanwhile, by a Secret: nothing is rolled out before it is known to work.
+    // A Secret may have changed the intent in the meantime: nothing is rolled out before it is known to work.
     let deeds = plan::deeds(wanted, &present, &database)?;
     Ok(deeds.steps.iter().all(Deed::is_repair).then_some(present))
 }
 
-/// A project whose Secrets, database and bucket are what they were.
+/// A project with unchanged Secrets, database and bucket.
 async fn known(
     memory: &Memory,
     reader: &Reader,
@@ -218,7 +218,7 @@ async fn known(
     })
 }
 
-/// The children, and what holds them up where that takes long.
+/// The children, and what blocks a long rollout.
 async fn look(
     memory: &Memory,
     reader: &Reader,
@@ -230,7 +230,7 @@ async fn look(
     let names = components::wanted(&wanted.spec).map(|(component, _)| component.child_name(&wanted.name));
     let names: Vec<String> = names.collect();
     let rollouts = names.iter().filter_map(|name| children.rollout(name));
-    // One that has failed is asked each time, or it would seem to have recovered.
+    // Read the pods of a failed project each time; otherwise it would seem to have recovered.
     let has_failed = wanted.before.phase == Some(Phase::Failed);
     let (overdue, patience) = memory.standstill(key, |standstill| {
         *standstill = Standstill::after(standstill.take(), rollouts, now);
@@ -309,7 +309,7 @@ async fn present(
     })
 }
 
-/// The route, where one is or was wanted.
+/// The route, if one is or was requested.
 async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Problem> {
     if wanted.spec.gateway.is_none() && !wanted.before.routed {
         return Ok(None);
@@ -326,7 +326,7 @@ async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Pr
     }
 }
 
-/// Whether every pod knows these keys: the children are made from them, and have rolled out.
+/// Whether every pod has these keys: the children are rendered from them, and have rolled out.
 fn knows(reader: &Reader, wanted: &Wanted, standing: &Standing, names: &Names) -> bool {
     let children = Children::known(reader);
     let objects = plan::objects(&standing.project(wanted, names));

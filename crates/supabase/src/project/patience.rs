@@ -1,29 +1,29 @@
-//! When pods are asked what holds a rollout up. To ask costs a call, and most rollouts are merely slow: so only pods that
-//! are there and do not move are asked, and the longer they do not, the less often.
+//! Decides when to read the pods of a slow rollout. A read costs a call, and most rollouts are merely slow: so only
+//! pods that exist and do not progress are read, with exponential backoff.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use stanchion_kernel::family::Rollout;
 
-/// How long pods may stand still before they are asked.
+/// Delay of the first read.
 const FIRST: Duration = Duration::from_secs(10);
-/// How long between two questions at most.
+/// The longest delay between two reads.
 pub const MOST: Duration = Duration::from_mins(2);
 
-/// Rollouts that do not move.
+/// Rollouts that do not progress.
 #[derive(Clone, Debug)]
 pub struct Standstill {
-    /// How far they are.
+    /// Digest of their progress.
     at: u64,
-    /// When the pods are to be asked.
+    /// When to read the pods.
     next: Instant,
-    /// How long they have until then.
+    /// The current delay.
     patience: Duration,
 }
 
 impl Standstill {
-    /// What is to be remembered of these rollouts, after what was; `None` when there is no pod to wait for.
+    /// The next state for these rollouts; `None` if there is no pod to wait for.
     pub fn after<'a>(
         before: Option<Self>,
         rollouts: impl Iterator<Item = &'a Rollout>,
@@ -39,7 +39,7 @@ impl Standstill {
                 rollout.available,
             )
                 .hash(&mut at);
-            // Where no pod could be made, the Deployment itself says why.
+            // If no pod could be created, the Deployment itself says why.
             waiting |= !rollout.is_complete() && rollout.updated > 0;
         }
         let at = at.finish();
@@ -51,13 +51,13 @@ impl Standstill {
         waiting.then(|| before.filter(|before| before.at == at).unwrap_or_else(new))
     }
 
-    /// The pods were asked now.
+    /// The pods were read now.
     pub fn asked(&mut self, now: Instant) {
         self.patience = (self.patience * 2).min(MOST);
         self.next = now + self.patience;
     }
 
-    /// How long until the pods are to be asked.
+    /// How long until the pods are to be read.
     pub fn left(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }

@@ -1,4 +1,4 @@
-//! What to do: the Secret with the keys, the database, the children. In this order, because each needs the one before.
+//! Plans the Secret with the keys, the database and the children, in this order, because each needs the one before.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -18,42 +18,42 @@ use super::target::{Target, Wanted};
 use crate::components::{self, MANAGED_BY, Project};
 use crate::network;
 
-/// What a pass is going to do.
+/// The plan of a reconcile.
 pub enum Plan {
     /// Nothing.
     Nothing,
-    /// Make it so.
+    /// Apply these changes.
     Make(Box<Work>),
-    /// Take away what was made in the database.
+    /// Remove what was created in the database.
     Remove(Box<pg::Target>),
 }
 
-/// What has to be made so.
+/// The changes of an active project.
 pub struct Work {
-    /// The Secret with the keys, where it differs. It is written first: a password that is in no Secret is lost with
-    /// the process.
+    /// The Secret with the keys, if it differs. It is written first: a password that is in no Secret is lost with the
+    /// process.
     pub keys: Option<Intent>,
-    /// What comes then.
+    /// The changes after that.
     pub then: Then,
 }
 
-/// What is to be done after the keys.
+/// The changes after the keys.
 pub enum Then {
     /// The children.
     Children(Box<Deeds>),
-    /// The database first, because nobody knows yet who logs in there.
+    /// The database first, because the names of its logins are not known yet.
     Database(Box<Initialisation>),
 }
 
-/// What is to be done about the children.
+/// The changes of the children.
 pub struct Deeds {
-    /// In order.
+    /// The changes, in order.
     pub steps: Vec<Deed>,
-    /// Every object that shall be there, but for the route.
+    /// Every desired object, except for the route.
     pub objects: Vec<Value>,
-    /// The route, where it differs.
+    /// The route, if it differs.
     pub route: Option<Intent>,
-    /// The route that is no longer wanted.
+    /// The route to delete.
     pub stale_route: Option<ObjectMeta>,
 }
 
@@ -83,7 +83,7 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     Ok(Plan::Make(Box::new(Work { keys, then })))
 }
 
-/// The Secret with the keys, where it differs.
+/// The Secret with the keys, if it differs.
 pub fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
     let data = keys.complete.iter().map(|(key, value)| {
         (
@@ -113,7 +113,7 @@ pub fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Resul
     apply::decide(intent, keys.stored.as_ref(), subject, Takeover::Adopt)
 }
 
-/// What is to be done about the children, once it is known who logs in to the database.
+/// The changes of the children, once the names of the logins are known.
 pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Result<Deeds, Problem> {
     let project = present.standing.project(wanted, &database.names);
     let objects = objects(&project);
@@ -132,7 +132,7 @@ pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Resu
     })
 }
 
-/// Every object that the project consists of, but for its Secret and its route, in the order of the components.
+/// Every object of the project, except for its Secret and its route, in the order of the components.
 pub fn objects(project: &Project<'_>) -> Vec<Value> {
     let mut all = Vec::new();
     for (component, options) in components::wanted(project.spec) {

@@ -1,9 +1,9 @@
-//! Why a component is not ready, in the words of its pods.
+//! Explains why a component is not ready, with the messages of its pods.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt as _;
 
-/// Reasons that do not pass by waiting.
+/// Reasons that waiting does not resolve.
 const FATAL: &[&str] = &[
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -26,7 +26,7 @@ pub struct Trouble {
     pub message: String,
 }
 
-/// What the pods say, the first word of each component.
+/// The first problem of each component.
 pub fn troubles(pods: &[Pod]) -> Vec<Trouble> {
     let mut all: Vec<Trouble> = Vec::new();
     for pod in pods

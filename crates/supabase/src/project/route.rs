@@ -1,5 +1,5 @@
-//! The `HTTPRoute` of the Gateway API, as far as it is ours to write. A cluster need not serve the kind, so no watch is
-//! opened for it.
+//! The `HTTPRoute` of the Gateway API, as far as the operator writes it. A cluster need not serve the kind, so it is
+//! not watched.
 
 #![allow(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The Secrets that a project names: what must be in them, and what they mean. And the `ConfigMaps`.
+//! Reads and interprets the Secrets and `ConfigMaps` of a project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::target::Wanted;
 use crate::components::{Address, Bucket, CLIENT_ID, CLIENT_SECRET, ConfigMaps};
 use crate::dependencies::s3::Store;
 
-/// The reason under which people know that something is missing.
+/// The original's reason for missing dependencies.
 pub const DEPENDENCY: &str = "DependencyValidationFailed";
 
 /// The keys of the Secret with the database's administrator.
@@ -24,36 +24,36 @@ pub const STORAGE_KEYS: &[&str] = &["endpoint", "region", "bucket", "accessKeyId
 pub const SMTP_KEYS: &[&str] = &["host", "port", "username", "password", "from"];
 /// The keys of the Secret with the dashboard's password.
 pub const DASHBOARD_KEYS: &[&str] = &["username", "password"];
-/// The shortest secret that tokens may be signed with.
+/// The shortest signing secret that is accepted.
 const SHORTEST_SECRET: usize = 32;
 
-/// What was read.
+/// The values of the Secrets.
 pub struct Read {
-    /// Where components find the database.
+    /// The components' address of the database.
     pub address: Address,
-    /// How the administrator gets there.
+    /// The administrator's connection.
     pub target: pg::Target,
-    /// Where components find the files.
+    /// The components' address of the bucket.
     pub bucket: Bucket,
-    /// How the operator gets there.
+    /// The operator's access to the bucket.
     pub store: Store,
-    /// The secret to sign with, where the user brings one.
+    /// The signing secret, if the user provides one.
     pub own_secret: Option<SecretString>,
-    /// The Secrets that pods take values from.
+    /// The Secrets that pods use.
     pub others: BTreeMap<String, Values>,
-    /// The `ConfigMaps` that pods take values from.
+    /// The `ConfigMaps` that pods use.
     pub config: ConfigMaps,
 }
 
 type Values = BTreeMap<String, SecretString>;
 
-/// What was fetched: the Secrets and the `ConfigMaps` that there are, by name.
+/// The existing Secrets and `ConfigMaps`, by name.
 pub struct Fetched {
     secrets: BTreeMap<String, Option<Secret>>,
     config: ConfigMaps,
 }
 
-/// Fetches everything that is named, at once, and remembers that it did.
+/// Reads everything that is named, in parallel, and registers it as a dependency.
 pub async fn fetch(
     reader: &Reader,
     secrets: BTreeSet<String>,
@@ -80,7 +80,7 @@ impl Fetched {
         self.secrets.get(name)?.as_ref()
     }
 
-    /// What a Secret holds; every key must have a value.
+    /// The values of a Secret; every key must have a value.
     fn values(&self, name: &str, what: &str, keys: &[&str]) -> Result<Values, Problem> {
         let secret = self.secret(name);
         let secret = secret.ok_or_else(|| missing(format!("{what} secret '{name}' not found")))?;
@@ -96,7 +96,7 @@ impl Fetched {
         }
     }
 
-    /// A Secret of OAuth providers: whoever has a client id must have a secret, or Auth's pods could not start.
+    /// A Secret of OAuth providers: a provider with a client id must have a secret, or Auth's pods could not start.
     fn providers(&self, name: &str) -> Result<Values, Problem> {
         const WHAT: &str = "OAuth";
         let values = self.values(name, WHAT, &[])?;
@@ -107,7 +107,7 @@ impl Fetched {
     }
 }
 
-/// Understands what was fetched.
+/// Interprets what was read.
 pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     let names = &wanted.secrets;
     let (address, target) = administrator(fetched, wanted)?;
@@ -140,7 +140,7 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
         let values = fetched.values(&ca.name, "database CA", &[ca.key.as_str()])?;
         others.entry(ca.name.clone()).or_insert(values);
     }
-    // What a pod waits for is the pod's to say; it is replaced when that comes, or changes.
+    // Pods report the keys that they wait for; they are replaced when those appear or change.
     for name in wanted.extra_secrets() {
         let values = fetched.secret(&name).map(values_of).unwrap_or_default();
         others.entry(name).or_insert(values);
@@ -161,7 +161,7 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     })
 }
 
-/// Where the database is, and how the administrator gets there.
+/// The address of the database, and the administrator's connection.
 pub fn administrator(fetched: &Fetched, wanted: &Wanted) -> Result<(Address, pg::Target), Problem> {
     let database = fetched.values(&wanted.secrets.database, "database", DATABASE_KEYS)?;
     let pem = match &wanted.spec.database.ca_secret_ref {
@@ -181,7 +181,7 @@ fn values_of(secret: &Secret) -> Values {
         .collect()
 }
 
-/// The first key that is not there.
+/// The first missing key.
 pub fn lacking<'a>(keys: &[&'a str], has: impl Fn(&str) -> bool) -> Option<&'a str> {
     keys.iter().copied().find(|key| !has(key))
 }
@@ -190,7 +190,7 @@ fn missing(message: String) -> Problem {
     Problem::dependency(DEPENDENCY, message)
 }
 
-/// A value as people mean it: what an editor puts at the end of a line is not part of it.
+/// A value without a trailing line break.
 fn text(values: &Values, key: &str) -> String {
     let value = values.get(key).map_or("", |value| value.expose_secret());
     value.trim_end_matches(['\n', '\r']).to_owned()

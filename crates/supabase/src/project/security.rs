@@ -1,8 +1,8 @@
-//! What a project may ask of its pods. The operator makes them with its own rights, so it grants nothing that the
-//! namespace itself refuses, and no image that the administrator does not allow.
+//! Limits what a project may request of its pods. The operator creates them with its own permissions, so it grants
+//! nothing that the namespace refuses, and no image that the administrator does not allow.
 //!
-//! The API server enforces a namespace's Pod Security level on the pods. It does not on the Deployment: the project would
-//! wait for pods that never come. So the same is asked here, of what the spec can say.
+//! The API server enforces a namespace's Pod Security level on pods, but not on Deployments: the project would wait for
+//! pods that never come. So the same rules are checked here, for the fields of the spec.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use stanchion_kernel::{Problem, Reader};
 use super::target::Wanted;
 use crate::components;
 
-/// The label of a namespace that says what its pods may be.
+/// The namespace label with its Pod Security level.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
-/// What the Pod Security Standards call a namespace.
+/// The Pod Security level of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Anything goes.
+    /// Unrestricted.
     Privileged,
-    /// No known way to more rights.
+    /// No known privilege escalation.
     Baseline,
-    /// As few rights as there can be.
+    /// The fewest privileges.
     Restricted,
 }
 
@@ -48,7 +48,7 @@ impl Level {
     }
 }
 
-/// Refuses images that the administrator does not allow. Without a list everything is allowed; the operator's own
+/// Refuses images that the administrator does not allow. Without a list every image is allowed; the operator's own
 /// defaults always are.
 pub fn images(spec: &SupabaseProjectSpec, allowed: &[String]) -> Result<(), Problem> {
     if allowed.is_empty() {
@@ -70,14 +70,14 @@ pub fn images(spec: &SupabaseProjectSpec, allowed: &[String]) -> Result<(), Prob
     Ok(())
 }
 
-/// Whether an image begins with a prefix, and its name does not go on behind it.
+/// Whether an image has a prefix that ends at a boundary of its name.
 fn is_below(image: &str, prefix: &str) -> bool {
     image.strip_prefix(prefix).is_some_and(|rest| {
         rest.is_empty() || prefix.ends_with(['/', ':']) || rest.starts_with(['/', ':', '@'])
     })
 }
 
-/// Refuses what the namespace's Pod Security level forbids. The namespace is read only if the spec asks for anything.
+/// Refuses what the namespace's Pod Security level forbids. The namespace is read only if the spec requests anything.
 pub async fn pods(reader: &Reader, wanted: &Wanted) -> Result<(), Problem> {
     if !components::wanted(&wanted.spec).any(|(_, options)| asks(options)) {
         return Ok(());
@@ -86,7 +86,7 @@ pub async fn pods(reader: &Reader, wanted: &Wanted) -> Result<(), Problem> {
         Ok(namespace) => namespace.map_or(Level::Privileged, |namespace| {
             Level::of(&namespace.metadata.labels.unwrap_or_default())
         }),
-        // An operator of a few namespaces may not be allowed to look: the API server still refuses the pods.
+        // An operator with access to few namespaces may not read it: the API server still refuses the pods.
         Err(problem) if problem.reason == "Forbidden" => return Ok(()),
         Err(problem) => return Err(problem),
     };
@@ -99,7 +99,7 @@ fn asks(options: &Options) -> bool {
         || !options.pod_annotations.is_empty()
 }
 
-/// The same, for a level that is known.
+/// The same, for a known level.
 pub fn check(spec: &SupabaseProjectSpec, level: Level) -> Result<(), Problem> {
     for (component, options) in components::wanted(spec) {
         if let Some((field, why)) = forbidden(options, level) {
@@ -114,7 +114,7 @@ pub fn check(spec: &SupabaseProjectSpec, level: Level) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What baseline lets a container have.
+/// The capabilities that baseline allows.
 const BASELINE_CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",
     "CHOWN",
@@ -152,7 +152,7 @@ const SAFE_SYSCTLS: &[&str] = &[
 ];
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The field, and what it asks for that the level forbids.
+/// The field, and the value that the level forbids.
 fn forbidden(options: &Options, level: Level) -> Option<(&'static str, String)> {
     if level == Level::Privileged {
         return None;
@@ -178,7 +178,7 @@ fn forbidden(options: &Options, level: Level) -> Option<(&'static str, String)> 
     unconfined.then(|| ("podAnnotations", "it switches AppArmor off".to_owned()))
 }
 
-/// What both contexts can say.
+/// Fields of both contexts.
 fn in_either(context: &Value, level: Level) -> Option<String> {
     let text = |path: &str| context.pointer(path).and_then(Value::as_str);
     for (profile, name) in [
@@ -207,7 +207,7 @@ fn in_either(context: &Value, level: Level) -> Option<String> {
     (context.pointer("/runAsUser").and_then(Value::as_i64) == Some(0)).then(|| "it runs as root".to_owned())
 }
 
-/// What a container's context can say.
+/// Fields of a container's context.
 fn in_container(context: &Value, level: Level) -> Option<String> {
     if context.pointer("/privileged") == Some(&Value::Bool(true)) {
         return Some("it is privileged".to_owned());
@@ -328,7 +328,7 @@ mod tests {
             &["mirror.example.com"]
         ));
         assert!(!allowed("evil/kong:1", &["mirror.example.com/"]));
-        // The operator's own choice needs nobody's permission.
+        // The operator's own default is always allowed.
         assert!(allowed(
             stanchion_api::supabase::image::KONG,
             &["mirror.example.com/"]

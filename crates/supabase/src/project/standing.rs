@@ -1,5 +1,5 @@
-//! What the children are made from, beside the spec. It holds no value of a Secret, so it may be kept: a change of the
-//! spec that takes nothing else from Secrets is carried out without reading one.
+//! The inputs of the children, besides the spec. It contains no value of a Secret, so it may be cached: a change of the
+//! spec that takes nothing else from Secrets is applied without reading one.
 
 use secrecy::ExposeSecret as _;
 use stanchion_api::supabase::KeysStatus;
@@ -10,25 +10,25 @@ use crate::components::{Address, Bucket, ConfigMaps, Project, Sealer, Seals};
 use crate::database::Names;
 use crate::keys::{Keys, names as key};
 
-/// What the children are made from, beside the spec.
+/// The inputs of the children, besides the spec.
 pub struct Standing {
-    /// Where the database is.
+    /// The address of the database.
     database: Address,
-    /// Where the files are.
+    /// The bucket.
     bucket: Bucket,
-    /// The Secrets that pods take values from.
+    /// Digests of the Secrets that pods use.
     secrets: Seals,
-    /// What the user's `ConfigMaps` hold.
+    /// Values of the user's `ConfigMaps`.
     config: ConfigMaps,
-    /// The keys' life.
+    /// The status of the keys.
     pub keys: KeysStatus,
 }
 
 impl Standing {
-    /// From what was read, and the keys complete.
+    /// Built from what was read, and the complete keys.
     pub fn new(wanted: &Wanted, read: &Read, keys: &Keys) -> Self {
         let mut sealer = Sealer::new(keys.get(key::MARK));
-        // An empty one is as good as none.
+        // An empty value counts as missing.
         let own = keys.iter().filter(|(name, _)| keys.get(name).is_some());
         sealer.add(&wanted.key_secret(), own);
         for (name, values) in &read.others {
@@ -43,7 +43,7 @@ impl Standing {
                 rotated_at: keys.time(key::ROTATED_AT),
                 previous_until: keys.time(key::PREVIOUS_UNTIL),
                 published_at: keys.time(key::PUBLISHED_AT),
-                // The value of an annotation: it is no secret, although it is kept beside them.
+                // The value of an annotation, which is not secret, although it is stored in the Secret.
                 rotated_at_request: keys
                     .get(key::ROTATION_REQUEST)
                     .map(|request| request.expose_secret().to_owned()),
@@ -51,7 +51,7 @@ impl Standing {
         }
     }
 
-    /// The project as its components see it.
+    /// The input of the components.
     pub fn project<'a>(&'a self, wanted: &'a Wanted, logins: &'a Names) -> Project<'a> {
         Project {
             name: &wanted.name,

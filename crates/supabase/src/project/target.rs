@@ -1,4 +1,4 @@
-//! What shall be there.
+//! What a `SupabaseProject` requests, validated.
 
 use std::collections::BTreeSet;
 
@@ -11,41 +11,42 @@ use stanchion_api::supabase::{Phase, SecretReference};
 use crate::components::{self, Needs, environment};
 use crate::database::{Login, Names};
 
-/// What shall become of an object.
+/// The validated request.
 pub enum Target {
-    /// A whole project.
+    /// An active project.
     Project(Box<Wanted>),
-    /// Nothing is to be touched.
+    /// A suspended project: nothing is changed.
     Suspended,
-    /// The object is being deleted; its children go with it, and what it made in the database where it asks for that.
+    /// A deleted project; its children are garbage-collected, and its objects in the database are removed if the spec
+    /// requests that.
     Leaving(Option<Box<Departure>>),
 }
 
-/// A project that takes away what it made.
+/// A deleted project that removes what it created.
 pub struct Departure {
-    /// The project that it was.
+    /// Its validated spec.
     pub wanted: Wanted,
     /// When it was deleted.
     pub since: Option<Timestamp>,
 }
 
-/// A project that shall be there.
+/// An active project.
 pub struct Wanted {
     /// Name.
     pub name: String,
     /// Namespace.
     pub namespace: String,
-    /// The spec, valid.
+    /// The valid spec.
     pub spec: SupabaseProjectSpec,
     /// The Secrets that it names.
     pub secrets: References,
     /// The spec's generation.
     pub generation: Option<i64>,
-    /// The value of the annotation that asks for new keys.
+    /// The value of the annotation that requests new keys.
     pub rotate: Option<String>,
-    /// For how long old keys are accepted.
+    /// How long old keys are accepted.
     pub grace: SignedDuration,
-    /// What an earlier pass has said.
+    /// The status of earlier reconciles.
     pub before: Before,
 }
 
@@ -57,14 +58,14 @@ pub struct References {
     pub storage: String,
     /// The mail server.
     pub smtp: Option<String>,
-    /// Log-in with others.
+    /// OAuth providers.
     pub oauth: Option<String>,
     /// The dashboard's password.
     pub dashboard: Option<String>,
 }
 
 impl Wanted {
-    /// Every Secret that is read, the project's own among them.
+    /// Every Secret that is read, including the project's own.
     pub fn secret_names(&self) -> Vec<String> {
         let named = &self.secrets;
         let ca = self
@@ -93,7 +94,7 @@ impl Wanted {
             .collect()
     }
 
-    /// Everything that decides which Secrets are read and what is taken from them, in a few bytes.
+    /// A digest of everything that decides which Secrets are read and what is taken from them.
     pub fn reading(&self) -> [u8; 32] {
         let (spec, named) = (&self.spec, &self.secrets);
         let needs: Vec<_> = self
@@ -112,19 +113,19 @@ impl Wanted {
         Sha256::digest(reading.to_string()).into()
     }
 
-    /// What the components need of the user's.
+    /// The objects of the user that the components need.
     pub fn needs(&self) -> impl Iterator<Item = Needs> {
         components::wanted(&self.spec).map(|(component, _)| (component.needs)(&self.spec))
     }
 
-    /// The Secrets that `extraEnv` takes values from.
+    /// The Secrets that `extraEnv` refers to.
     pub fn extra_secrets(&self) -> BTreeSet<String> {
         let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
         let named = variables.flat_map(|variables| environment::secrets(variables));
         named.map(|(name, _)| name).collect()
     }
 
-    /// The `ConfigMaps` that pods take values from.
+    /// The `ConfigMaps` that pods use.
     pub fn config_maps(&self) -> BTreeSet<String> {
         let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
         let named = variables.flat_map(|variables| environment::config_maps(variables));
@@ -135,12 +136,12 @@ impl Wanted {
             .collect()
     }
 
-    /// What it is called in its database.
+    /// The project's name in its database.
     pub fn mark(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// The Secrets that the administrator is known by.
+    /// The Secrets with the administrator's login.
     pub fn administrator_secrets(&self) -> BTreeSet<String> {
         let ca = self.spec.database.ca_secret_ref.as_ref();
         ca.map(|ca| ca.name.clone())
@@ -155,14 +156,14 @@ impl Wanted {
     }
 }
 
-/// What an earlier pass has said.
+/// The status of earlier reconciles.
 #[derive(Default)]
 pub struct Before {
-    /// Whether there was a route of the Gateway API.
+    /// Whether an `HTTPRoute` existed.
     pub routed: bool,
     /// The phase.
     pub phase: Option<Phase>,
-    /// The names of the project's logins, if that pass saw this spec.
+    /// The names of the project's logins, if that reconcile had this spec.
     pub logins: Option<Names>,
     /// When the status was last written.
     pub said: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! From an object to a target. The schema checks some of the same; an object may be older than the schema.
+//! Validates an object. The schema checks some of the same; an object may be older than the schema.
 
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
@@ -14,10 +14,10 @@ use super::target::{Before, Departure, References, Target, Wanted, name};
 use crate::components;
 use crate::database::Names;
 
-/// The longest name that leaves room for the longest component's in the name of a Service.
+/// The longest name that leaves room for the longest component in the name of a Service.
 const NAME_LIMIT: usize = 63 - "-postgrest".len();
 
-/// The target of a living object.
+/// The target of an object that is not being deleted.
 pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
     let wanted = wanted(project)?;
     kubernetes_types(&project.spec)?;
@@ -28,7 +28,7 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
     })
 }
 
-/// The target of an object that is being deleted. One that could not be made has made nothing.
+/// The target of an object that is being deleted. An invalid one has created nothing.
 pub fn farewell(project: &SupabaseProject) -> Target {
     let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
     let wanted = asked.then(|| wanted(project).ok()).flatten();
@@ -109,7 +109,7 @@ fn references(project: &SupabaseProject) -> Result<References, Problem> {
     })
 }
 
-/// Pods read the Secrets of their own namespace only; a reference to another would never work.
+/// Pods read only Secrets of their own namespace; a reference to another would never work.
 fn here(project: &SupabaseProject, reference: &SecretReference, field: &str) -> Result<(), Problem> {
     match reference
         .namespace
@@ -157,8 +157,8 @@ fn scaling(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What the spec asks of a component that it cannot do is refused: nobody shall believe that a connection is checked
-/// or encrypted which is not.
+/// Refuses settings that a component cannot fulfil, so that no connection is believed to be verified or encrypted that
+/// is not.
 fn encryption(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     let database = &spec.database;
     let checked = matches!(database.ssl_mode, TlsMode::VerifyCa | TlsMode::VerifyFull);
@@ -194,7 +194,8 @@ fn code(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The schema accepts any object where a type of Kubernetes stands. A deletion does not ask: these are about pods.
+/// The schema accepts any object where a Kubernetes type is expected. A deletion does not check these, because they
+/// concern pods.
 fn kubernetes_types(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     let of_component = components::ALL.iter().find_map(|component| {
         let options = (component.options)(spec)?;

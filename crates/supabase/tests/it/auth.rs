@@ -1,4 +1,5 @@
-//! Auth itself, on the database that was made for it: it migrates in its own schema as its own role, and users sign up.
+//! Auth itself, on a database that the operator prepared: it migrates its own schema as its own role, and users sign
+//! up.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use crate::jwt;
 use crate::service::Service;
 use crate::stage::Stage;
 
-/// Names the program. It is in no package registry, so it must be built from its source.
+/// The path of the program. It is in no package registry, so it must be built from its source.
 const VARIABLE: &str = "STANCHION_AUTH_BIN";
 
-/// The program, if it was named.
+/// The program, if the variable is set.
 pub(crate) fn program() -> Option<PathBuf> {
     let program = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     if program.is_none() {
@@ -77,7 +78,7 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
             (&claims["role"], &claims["aud"]),
             (&json!("authenticated"), &json!("authenticated"))
         );
-        // The service's key opens the administration, the anonymous one does not.
+        // The service key has access to the administration, the anonymous key does not.
         for (role, expected) in [("service_role", StatusCode::OK), ("anon", StatusCode::FORBIDDEN)] {
             let (status, answer) = auth
                 .send(Method::GET, "/admin/users", Some(&jwt::sign(role)), None)
@@ -90,7 +91,7 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
             (StatusCode::OK, Some("ann@example.com"))
         );
 
-        // Nothing of it is outside its schema, and all in it is its own.
+        // Everything is inside of its schema, and it owns everything there.
         let outside = "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace \
                        UNION ALL SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace";
         assert_eq!(bed.column(outside).await, Vec::<String>::new());
@@ -102,7 +103,7 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
         let history = bed.scalar("SELECT count(*) FROM auth.schema_migrations").await;
         assert!(history.parse::<u32>().unwrap() > 50, "{history}");
 
-        // Those who come through the API see themselves and not the table.
+        // Users of the API see themselves but not the table.
         let rest = bed.connect(Login::Rest).await;
         let id = bed.scalar("SELECT id FROM auth.users").await;
         let claims = json!({"sub": id, "role": "authenticated", "email": "ann@example.com"});
@@ -121,7 +122,7 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
         assert_eq!(refused.code().unwrap().code(), "42501");
         drop(rest);
 
-        // Its history survives everything: it starts again, after another look at the database.
+        // Its history of migrations persists: it starts again, after another check of the database.
         drop(auth);
         assert_eq!(bed.initialise(&request()).await.unwrap().ran, Vec::<&str>::new());
         let auth = start(&program, &bed).await;
@@ -132,7 +133,7 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
     }
 }
 
-/// What STRRL's operator leaves: Auth ran as the superuser, and its history of migrations lies in public.
+/// The state after STRRL's operator: Auth ran as the superuser, and its history of migrations is in public.
 #[tokio::test]
 async fn auth_goes_on_where_it_was_under_another_operator() {
     let Some(program) = program() else { return };
@@ -161,7 +162,7 @@ async fn auth_goes_on_where_it_was_under_another_operator() {
     assert_eq!(bed.scalar(history).await, before, "it is not ours to remove");
 }
 
-/// With exactly the environment of its Deployment, but for where it listens: it has no address of its own here.
+/// With exactly the environment of its Deployment, except for its listen address.
 #[tokio::test]
 async fn auth_signs_users_up_as_it_is_deployed() {
     let Some(program) = program() else { return };
@@ -181,7 +182,7 @@ async fn auth_signs_users_up_as_it_is_deployed() {
     assert_eq!(status, StatusCode::OK, "{answer}");
     let token = answer["access_token"].as_str().unwrap();
 
-    // What Auth signs is verified by those who serve the user, with what they were given.
+    // The other services verify what Auth signs, with the keys that they have.
     for (component, variable) in [
         ("postgrest", "PGRST_JWT_SECRET"),
         ("storage", "JWT_JWKS"),
@@ -197,7 +198,7 @@ async fn auth_signs_users_up_as_it_is_deployed() {
         (status, answer["email"].as_str()),
         (StatusCode::OK, Some("ann@example.com"))
     );
-    // Each key passes where it may, in the form that programs carry and in the one that the gateway makes of it.
+    // Each key has its permissions, in the clients' form and in the form behind the gateway.
     for (key, expected) in [
         ("service-role-key", StatusCode::OK),
         ("service-role-key-asymmetric", StatusCode::OK),
@@ -213,7 +214,7 @@ async fn auth_signs_users_up_as_it_is_deployed() {
         .send(Method::GET, "/settings", Some(&keys["anon-key"]), None)
         .await;
     assert_eq!(status, StatusCode::OK, "{settings}");
-    // It has migrated in its own schema, as its own role.
+    // It has migrated its own schema, as its own role.
     let owners = "SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'auth'::regnamespace";
     assert_eq!(stage.bed.column(owners).await, ["supabase_auth_admin"]);
     let outside = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace";

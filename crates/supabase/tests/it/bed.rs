@@ -1,4 +1,4 @@
-//! A server of one's own, a database on it, and what a project asks of it.
+//! A server for one test, a database on it, and a project's request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use stanchion_testkit::proxy::Proxy;
 /// The installation's key.
 pub(crate) static KEY: LazyLock<Arc<FingerprintKey>> = LazyLock::new(|| Arc::new(FingerprintKey::generate()));
 
-/// A server, because roles belong to the whole of it.
+/// A server, because roles belong to the whole server.
 pub(crate) struct Bed {
     pub(crate) server: Postgres,
     pub(crate) database: String,
@@ -34,7 +34,7 @@ impl Bed {
         Self::of(server, database).await
     }
 
-    /// A server that is there already, and a new database on it.
+    /// An existing server, and a new database on it.
     pub(crate) async fn of(server: Postgres, database: &str) -> Self {
         let bed = Self {
             server,
@@ -49,20 +49,20 @@ impl Bed {
         self.server.execute("postgres", &create).await;
     }
 
-    /// The same server as if it were new, with an empty database of this name.
+    /// Resets the server, with an empty database of this name.
     pub(crate) async fn renew(&mut self, database: &str) {
         self.forget().await;
         database.clone_into(&mut self.database);
         self.create_database().await;
     }
 
-    /// The same server as if it were new, with an empty database of the same name.
+    /// Resets the server, with an empty database of the same name.
     pub(crate) async fn empty(&self) {
         self.forget().await;
         self.create_database().await;
     }
 
-    /// Takes away all databases and roles.
+    /// Drops all databases and roles.
     async fn forget(&self) {
         for old in [&self.database, "_supabase"] {
             let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quoted(old));
@@ -82,7 +82,7 @@ impl Bed {
         database::initialise(&pools(), &self.target(), request).await
     }
 
-    /// Looks whether anything is left to do.
+    /// Checks whether anything is left to do.
     pub(crate) async fn inspect(&self, request: &Request) -> Result<Option<Outcome>, Problem> {
         let session = Session::connect(&self.target(), &Timeouts::default(), Arc::new(()))
             .await
@@ -90,7 +90,7 @@ impl Bed {
         database::inspect(&session, request, None).await
     }
 
-    /// The administrator's way through a proxy, which sees every statement.
+    /// The administrator's connection through a proxy, which sees every statement.
     pub(crate) fn through(&self, proxy: &Proxy) -> Target {
         let (direct, port) = (self.server.url(&self.database), self.server.port());
         target(&direct.replace(&format!(":{port}/"), &format!(":{}/", proxy.port())))
@@ -128,7 +128,7 @@ impl Bed {
         connected.unwrap_or_else(|error| panic!("{login:?}: {error:?}"))
     }
 
-    /// The URL that a service logs in with.
+    /// The URL of a service's login.
     pub(crate) fn url(&self, login: Login) -> String {
         self.server.url_of(login.role(), &password(login), &self.database)
     }
@@ -150,7 +150,7 @@ pub(crate) fn password(login: Login) -> String {
     format!("{login:?}-password")
 }
 
-/// Everything, for another project.
+/// A request with everything, for another project.
 pub(crate) fn request_of(project: &str) -> Request {
     Request {
         project: project.to_owned(),
@@ -158,12 +158,12 @@ pub(crate) fn request_of(project: &str) -> Request {
     }
 }
 
-/// Everything that is not optional.
+/// A request without optional components.
 pub(crate) fn request() -> Request {
     with(&Login::ALL[..7])
 }
 
-/// Everything.
+/// A request with everything.
 pub(crate) fn full_request() -> Request {
     with(&Login::ALL)
 }

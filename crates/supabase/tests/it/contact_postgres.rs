@@ -1,4 +1,4 @@
-//! Why a PostgreSQL does not answer, from real servers.
+//! Failures of PostgreSQL connections, from real servers.
 
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{Target, TlsMode};

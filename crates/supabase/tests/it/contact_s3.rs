@@ -1,4 +1,4 @@
-//! Why an S3 does not answer, from real answers.
+//! Failures of S3 requests, from real answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -83,13 +83,13 @@ async fn what_the_server_refuses_has_a_reason() {
     }
 }
 
-/// A server that says one thing to everybody: what the test bed's S3 never says.
+/// A server with a fixed answer that the test environment's S3 never gives.
 async fn saying(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
-            // All of the request, or closing would look like an accident.
+            // Read the whole request; otherwise closing would look like an error.
             let mut request = Vec::new();
             while !request.ends_with(b"\r\n\r\n") && socket.read_buf(&mut request).await.unwrap() > 0 {}
             socket.write_all(answer.as_bytes()).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_server_that_hangs_is_not_waited_for() {
     assert_eq!((problem.class, problem.reason), (Class::Transient, "Timeout"));
 }
 
-/// TLS in front of a server, with a certificate for `name`.
+/// A TLS proxy in front of a server, with a certificate for `name`.
 async fn behind_tls(authority: &Authority, name: &str, server: SocketAddr) -> SocketAddr {
     let (certificate, key) = authority.issue(&[name.to_owned()]);
     let config = ServerConfig::builder()

@@ -1,4 +1,4 @@
-//! A project goes: what it made in the database stays, or goes with it, and what is others' always stays.
+//! Deletion of a project: its objects in the database stay or are removed, and those of others always stay.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -19,8 +19,8 @@ async fn remove(bed: &Bed) -> Vec<String> {
         .unwrap()
 }
 
-/// The database as text, but for privileges that mean nothing: those of which an explicit list says the same as none,
-/// and those that the administrator was given on what is his.
+/// The database as text, without redundant privileges: explicit ones that equal the defaults, and those of the
+/// administrator on its own objects.
 async fn described(bed: &Bed) -> String {
     let text = state::without_record(bed).await;
     let parts = text
@@ -40,7 +40,7 @@ async fn nothing_is_left_of_what_was_made() {
         let bed = Bed::new(version).await;
         let before = described(&bed).await;
         bed.initialise(&full_request()).await.unwrap();
-        // What the services make is theirs, and goes.
+        // What the services create belongs to them, and is removed.
         let auth = bed.connect(Login::Auth).await;
         auth.batch_execute("CREATE TABLE users (id uuid PRIMARY KEY)")
             .await
@@ -60,13 +60,13 @@ async fn nothing_is_left_of_what_was_made() {
                 .await,
             "0"
         );
-        // Once more there is nothing to do, and a new beginning is one.
+        // A second removal does nothing, and a new project starts from the beginning.
         assert_eq!(remove(&bed).await, [""; 0]);
         bed.initialise(&full_request()).await.unwrap();
     }
 }
 
-/// Killed between CREATE DATABASE and its record: the database says by its oid that it is the project's.
+/// Killed between CREATE DATABASE and its record: the oid of the database proves that it is the project's.
 #[tokio::test]
 async fn an_internal_database_that_was_not_written_down_goes() {
     for version in [Version::V15, Version::V18] {
@@ -78,7 +78,7 @@ async fn an_internal_database_that_was_not_written_down_goes() {
         let left = "SELECT datname FROM pg_database WHERE datname = '_supabase' UNION ALL \
                     SELECT rolname FROM pg_roles WHERE rolcanlogin AND rolname <> 'postgres'";
         assert_eq!(bed.column(left).await, [""; 0], "{version}");
-        // One that somebody else has made since under that name is not taken for it.
+        // A database that somebody else has created since under that name is not taken for it.
         bed.server.execute("postgres", "CREATE DATABASE _supabase").await;
         bed.initialise(&full_request()).await.unwrap();
         bed.execute("DELETE FROM _stanchion.made WHERE kind = 'database'")
@@ -153,7 +153,7 @@ async fn what_was_there_before_is_not_taken_away() {
         .await;
     bed.server.execute("postgres", "CREATE DATABASE _supabase").await;
     bed.initialise(&full_request()).await.unwrap();
-    // In a database that was there before, two have something.
+    // In a database that existed before, two of them own something.
     let left = remove(&bed).await;
     let roles = ["role supabase_analytics_admin: ", "role supabase_pooler_admin: "];
     assert_eq!(left.len(), roles.len(), "{left:#?}");
@@ -188,7 +188,7 @@ async fn a_neighbour_goes_on() {
         .await
         .unwrap();
     assert_eq!(again.ran, [""; 0]);
-    // Somebody else's database is not touched, whatever is asked.
+    // Somebody else's database is never changed.
     assert_eq!(
         database::remove(&pools(), &other, "default/shop").await.unwrap(),
         [""; 0]
@@ -202,7 +202,7 @@ async fn a_neighbour_goes_on() {
     );
 }
 
-/// An administrator who is no superuser takes away what he has made.
+/// An administrator without superuser removes what it created.
 #[tokio::test]
 async fn a_plain_administrator_can_do_it() {
     for version in [Version::V15, Version::V18] {
@@ -222,7 +222,7 @@ async fn a_plain_administrator_can_do_it() {
     }
 }
 
-/// What a login made and what runs with its owner's rights never becomes somebody stronger's.
+/// Objects of a login that run with their owner's privileges never get a more powerful owner.
 #[tokio::test]
 async fn what_people_made_in_studio_has_no_power_after_it() {
     for version in versions() {

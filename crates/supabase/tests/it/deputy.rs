@@ -1,4 +1,4 @@
-//! The operator makes pods with its own rights: it is nobody's way to more than the namespace gives.
+//! The operator creates pods with its own permissions: it must not give users more than the namespace does.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -17,7 +17,7 @@ fn says(project: &SupabaseProject, words: &str) -> bool {
     message.is_some_and(|message| message.contains(words))
 }
 
-/// A Deployment and a Service with a component's names, made by somebody else and controlled by nobody.
+/// A Deployment and a Service with a component's names, created by somebody else and without a controller.
 #[tokio::test]
 async fn unowned_children_are_left_alone_unless_they_may_be_adopted() {
     let stage = Stage::new().await;
@@ -74,7 +74,7 @@ async fn what_the_namespace_forbids_is_refused() {
     let project = stage.until("shop", refused).await;
     assert_eq!(condition(&project, "Ready").unwrap().0, "False");
     assert!(stage.all::<Deployment>().await.is_empty());
-    // What is within the level is nobody's business.
+    // Settings within the level are allowed.
     stage
         .project(
             "shop",
@@ -82,7 +82,7 @@ async fn what_the_namespace_forbids_is_refused() {
         )
         .await;
     stage.running("shop").await;
-    // And so is anything where nothing is enforced.
+    // And so is everything if no level is enforced.
     enforce("privileged").await;
     stage
         .project(
@@ -115,7 +115,7 @@ async fn images_are_those_that_the_administrator_allows() {
     stage.running("shop").await;
 }
 
-/// The way back leads back: the deprecated alias of the field does not restore it.
+/// A removed ServiceAccount is removed: the deprecated alias of the field does not restore it.
 #[tokio::test]
 async fn a_service_account_that_is_taken_out_goes() {
     let stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! What was there before stays as it was.
+//! Existing objects stay as they were.
 
 use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Version, extremes, versions};
@@ -6,7 +6,7 @@ use stanchion_testkit::postgres::{Version, extremes, versions};
 use crate::bed::{Bed, full_request, request};
 use crate::state;
 
-/// What upstream's image brings, in short: other owners, other settings, other texts.
+/// The contents of upstream's image, in short: other owners, other settings, other texts.
 const UPSTREAM: &str = "\
 CREATE ROLE supabase_admin LOGIN SUPERUSER PASSWORD 'theirs'; \
 CREATE ROLE anon NOLOGIN NOINHERIT; CREATE ROLE authenticated NOLOGIN NOINHERIT; \
@@ -62,14 +62,14 @@ async fn upstreams_own_objects_stay_as_they_are() {
                 .await,
             "ours"
         );
-        // Lines without privileges are the same or longer; owners, settings, extensions and triggers the same.
+        // Lines with privileges are the same or longer; owners, settings, extensions and triggers are the same.
         let after = state::of(&bed).await;
         for line in before.lines() {
             let kept = match line.split_once(": ") {
                 Some((name, rest)) if rest.contains('/') || rest.is_empty() => {
                     after.lines().any(|line| line.starts_with(name))
                 }
-                // The one attribute that is ever taken away: below 16 it is power over the whole server.
+                // The only attribute that is ever removed: below 16 it is power over the whole server.
                 _ if version == Version::V15 && line.starts_with("dashboard_user ") => {
                     let line = line.replace(" CREATEROLE", "");
                     after
@@ -99,7 +99,7 @@ async fn upstreams_own_objects_stay_as_they_are() {
             .batch_execute("CREATE TABLE realtime.messages (id int)")
             .await
             .unwrap();
-        // And then there is nothing left to do.
+        // And then nothing is left to do.
         assert_eq!(
             bed.initialise(&full_request()).await.unwrap().ran,
             Vec::<&str>::new()
@@ -117,7 +117,7 @@ fn grown(before: &str, after: &str) -> bool {
             .all(|word| word == "NOLOGIN" || after.contains(word))
 }
 
-/// What a project of STRRL's operator leaves: the services ran as the administrator, in schemas that are his.
+/// The state after STRRL's operator: the services ran as the administrator, who owns the schemas.
 #[tokio::test]
 async fn what_services_made_as_the_administrator_becomes_theirs() {
     for version in extremes() {
@@ -169,7 +169,7 @@ async fn what_services_made_as_the_administrator_becomes_theirs() {
 #[tokio::test]
 async fn a_missing_extension_is_named_before_anything_is_done() {
     let bed = Bed::new(Version::V18).await;
-    // Nowhere to look for extensions: a server without contrib.
+    // No path for extensions: a server without contrib.
     bed.server.reload_with("extension_control_path", "/nowhere").await;
     let problem = bed.initialise(&request()).await.unwrap_err();
     assert_eq!(problem.reason, "ExtensionMissing");
@@ -181,7 +181,7 @@ async fn a_missing_extension_is_named_before_anything_is_done() {
     );
 }
 
-/// A step that was recorded is not run again, and what it left out is not decided anew on every pass.
+/// A recorded step is not run again, and a skipped one is not decided again on every reconcile.
 #[tokio::test]
 async fn a_step_of_another_version_is_left_alone() {
     let bed = Bed::new(Version::V18).await;
@@ -197,7 +197,7 @@ async fn a_step_of_another_version_is_left_alone() {
         "{:?}",
         outcome.notes
     );
-    // Whoever wants it again takes it out of the record.
+    // To run it again, remove it from the record.
     bed.execute("DELETE FROM _stanchion.steps WHERE number = 70")
         .await;
     assert_eq!(bed.initialise(&request()).await.unwrap().ran, ["publication"]);

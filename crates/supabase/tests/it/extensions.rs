@@ -1,4 +1,4 @@
-//! Extensions that plain PostgreSQL does not have, as stand-ins with the functions that matter.
+//! Extensions that plain PostgreSQL does not have, as stand-ins with the relevant functions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use stanchion_testkit::scratch::Scratch;
 
 use crate::bed::{Bed, full_request};
 
-/// Name, what stands in its control file, and its SQL.
+/// Name, control file and SQL.
 const STAND_INS: &[(&str, &str, &str)] = &[
     (
         "pg_net",
@@ -39,7 +39,7 @@ const STAND_INS: &[(&str, &str, &str)] = &[
     ("pg_cron", "schema = cron", "CREATE TABLE cron.job (id int);"),
 ];
 
-/// A folder that 18 looks for extensions in.
+/// A folder where PostgreSQL 18 looks for extensions.
 fn folder() -> Scratch {
     let scratch = Scratch::new("stanchion-extensions-").unwrap();
     let place = scratch.path().join("extension");
@@ -77,7 +77,7 @@ async fn what_the_server_has_is_used_and_opened() {
     for extension in ["pg_graphql", "pg_net", "pgjwt"] {
         assert!(installed.contains(&extension.to_owned()), "{installed:?}");
     }
-    // One that cannot be created is said, with the server's own words, and holds up nothing.
+    // An extension that cannot be created is reported with the server's message, and blocks nothing.
     let notes: Vec<_> = outcome.notes.iter().map(ToString::to_string).collect();
     assert_eq!(
         notes,
@@ -98,7 +98,7 @@ async fn what_the_server_has_is_used_and_opened() {
         .unwrap();
     assert_eq!(answer.get::<_, String>(0), r#"{"with": {}, "asked": "{ a }"}"#);
 
-    // A webhook, made in Studio, fired by a user.
+    // A webhook, created in Studio, triggered by a user.
     let meta = bed.connect(Login::Meta).await;
     meta.batch_execute(
         "CREATE TABLE public.todo (id int); \
@@ -121,7 +121,7 @@ async fn what_the_server_has_is_used_and_opened() {
     );
     rest.batch_execute("SELECT FROM net.queue").await.unwrap_err();
 
-    // One that somebody creates later is opened in the same moment.
+    // An extension that somebody creates later is opened at once.
     bed.execute("CREATE EXTENSION pg_cron").await;
     meta.batch_execute("SELECT FROM cron.job").await.unwrap();
     meta.batch_execute("INSERT INTO cron.job VALUES (1)")

@@ -1,4 +1,4 @@
-//! Values that `extraEnv` takes from elsewhere: a pod follows them.
+//! Values that `extraEnv` takes from other objects: pods follow them.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,7 +24,7 @@ async fn generation(stage: &Stage, name: &str) -> i64 {
     deployment.metadata.generation.unwrap()
 }
 
-/// Waits until the Deployment was written once more, and says which others were, too.
+/// Waits until the Deployment was written again, and returns which others were, too.
 async fn roll(stage: &Stage, name: &str, before: i64, others: &[(String, i64)]) -> Vec<String> {
     let is_rolled = |deployment: &Deployment| deployment.metadata.generation > Some(before);
     stage
@@ -84,7 +84,7 @@ async fn a_secret_or_a_config_map_that_changes_rolls_the_pods_that_take_from_it(
     );
 }
 
-/// The pod says that it waits; its appearance is noticed.
+/// The pod reports that it waits; the creation of the object is noticed.
 #[tokio::test]
 async fn what_is_not_there_yet_holds_nothing_up() {
     let stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! Names and passwords that break whoever does not quote them.
+//! Names and passwords that need quoting.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ async fn any_database_name() {
             let initialised = bed.initialise(&full_request()).await;
             initialised.unwrap_or_else(|problem| panic!("{name}: {problem:?}"));
             assert!(bed.inspect(&full_request()).await.unwrap().is_some(), "{name}");
-            // Only the line of its own differs.
+            // Only its own line differs.
             let expected: Vec<_> = expected
                 .lines()
                 .filter(|line| !line.starts_with("plain of"))

@@ -1,4 +1,4 @@
-//! imgproxy itself, as it is deployed.
+//! imgproxy itself, with the environment of its Deployment.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use stanchion_testkit::{port, report};
 use crate::service::Service;
 use crate::stage::Stage;
 
-/// Its program.
+/// The path of its program.
 const VARIABLE: &str = "STANCHION_IMGPROXY_BIN";
 
 #[tokio::test]

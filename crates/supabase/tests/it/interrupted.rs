@@ -1,4 +1,4 @@
-//! Cut off at every statement, before it or after it, and run again: the end is the same.
+//! Interrupted before or after every statement, and run again: the result is the same.
 
 use stanchion_supabase::database;
 use stanchion_testkit::postgres::Version;

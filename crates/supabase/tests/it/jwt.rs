@@ -1,4 +1,4 @@
-//! Tokens as upstream signs and verifies them: HMAC over the secret's characters, which are not decoded, or ES256.
+//! Tokens as upstream signs and verifies them: HMAC with the secret's characters, which are not decoded, or ES256.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
@@ -31,7 +31,7 @@ pub(crate) fn sign_with(secret: &str, role: &str) -> String {
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// The claims of a token, if the secret signed it.
+/// The claims of a token, if it was signed with the secret.
 pub(crate) fn verify(token: &str) -> Option<Value> {
     verify_with(SECRET, token)
 }

@@ -1,4 +1,4 @@
-//! A project and what it stands on: the database and the other dependencies on real servers, the whole on a cluster.
+//! A project and its dependencies: the database and the bucket on real servers, the controller on a cluster.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What happens to one child while another is being written.
+//! Changes of one child while another is written.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ fn writes_service(call: &Call) -> bool {
     call.write.is_some() && call.target.resource == "services" && call.target.name == "shop-auth"
 }
 
-/// The pass that writes the Service saw the Deployment before it went, and must not take the rest for all there is.
+/// The reconcile that writes the Service read the Deployment before it was deleted, and must not consider the project
+/// complete.
 #[tokio::test]
 async fn a_child_that_goes_while_another_is_written_comes_back() {
     let stage = Stage::new().await;

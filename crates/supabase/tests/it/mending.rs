@@ -1,4 +1,4 @@
-//! What was harmed while nobody looked is mended first, and the database is asked after that.
+//! Children that were damaged while no operator ran are repaired before the database is checked.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
@@ -8,7 +8,7 @@ use stanchion_testkit::proxy::Cut;
 
 use crate::stage::{Stage, is_running};
 
-/// The database answers nobody: a restart mends the children all the same, and then says what is wrong with the database.
+/// The database does not answer: a restarted operator repairs the children nevertheless, and then reports the database.
 #[tokio::test]
 async fn children_are_mended_before_the_database_is_asked() {
     let stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! postgres-meta itself, on the database that was made for it.
+//! postgres-meta itself, on a database that the operator prepared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::stage::{Pod, Stage};
 
 const PACKAGE: &str = "@supabase/postgres-meta@0.99.0";
 
-/// The server's program, downloaded once; nothing where there is no npm.
+/// The server's program, downloaded once; `None` without npm.
 pub(crate) fn program() -> Option<PathBuf> {
     if Command::new("npm").arg("--version").output().is_err() {
         report::skipped(
@@ -64,7 +64,7 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A free port before another free one: meta takes the next one, too, for its administrators.
+/// A free port followed by another free one: meta uses the next one, too, for its administration.
 fn free_pair() -> u16 {
     std::iter::repeat_with(port::free)
         .find(|port| std::net::TcpListener::bind(("127.0.0.1", port + 1)).is_ok())
@@ -109,7 +109,7 @@ async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
     assert_eq!(status, StatusCode::OK, "{roles}");
     assert!(names(&roles).contains(&"service_role"));
 
-    // A table that is made in Studio can be reached through the API, and followed by Realtime.
+    // A table that is created in Studio is available through the API, and Realtime can follow it.
     for query in [
         "CREATE TABLE public.todo (id int PRIMARY KEY); INSERT INTO public.todo VALUES (1)",
         "ALTER PUBLICATION supabase_realtime ADD TABLE public.todo",
@@ -127,7 +127,7 @@ async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
     assert_eq!(bed.column(published).await, ["todo"]);
 }
 
-/// With exactly the environment of its Deployment, but for where it listens: it has no address of its own here.
+/// With exactly the environment of its Deployment, except for its listen address.
 #[tokio::test]
 async fn meta_lists_the_schemas_as_it_is_deployed() {
     let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
@@ -158,7 +158,7 @@ async fn meta_lists_the_schemas_as_it_is_deployed() {
     );
 }
 
-/// As Studio puts it together, and locks it up for meta.
+/// The URL as Studio composes and encrypts it for meta.
 fn studios_url(program: &str, studio: &Pod) -> String {
     let value = |name: &str| studio.value(name);
     let url = format!(
@@ -180,7 +180,7 @@ fn studios_url(program: &str, studio: &Pod) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A server that takes no one without TLS: meta for itself, and for Studio by Studio's own words.
+/// A server that refuses connections without TLS: meta for itself, and for Studio with Studio's URL.
 #[tokio::test]
 async fn studio_reaches_a_server_that_insists_on_encryption() {
     let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {

@@ -39,7 +39,7 @@ async fn a_second_project_gets_logins_of_its_own() {
                 .await
                 .unwrap();
         }
-        // The second one's services cannot act for the first one's.
+        // The second project's services cannot act for the first one's.
         let meta = bed
             .server
             .connect(&second.names.of(Login::Meta), &password(Login::Meta), "other")
@@ -61,7 +61,7 @@ async fn a_database_of_another_project_is_not_touched() {
     assert_eq!((problem.class, problem.reason), (Class::Human, "DatabaseTaken"));
     assert!(problem.message.contains("default/shop"), "{problem}");
     assert_eq!(crate::state::of(&bed).await, before);
-    // What the message says helps.
+    // Following the message resolves it.
     bed.execute("UPDATE _stanchion.installation SET project = 'default/other'")
         .await;
     assert_eq!(

@@ -1,11 +1,11 @@
-//! What is in the database afterwards, object by object.
+//! The objects in the database afterwards.
 
 use stanchion_testkit::postgres::{Version, versions};
 
 use crate::bed::{Bed, full_request};
 use crate::state;
 
-/// The list to compare with what upstream's images contain; docs/supabase/database.md says where ours differs, and why.
+/// The list to compare with upstream's images; docs/supabase/database.md lists the differences and their reasons.
 #[tokio::test]
 async fn every_version_gets_the_same_objects() {
     for version in versions() {
@@ -13,7 +13,7 @@ async fn every_version_gets_the_same_objects() {
         bed.initialise(&full_request()).await.unwrap();
         let mut text = state::of(&bed).await;
         if version == Version::V15 {
-            // The one difference: what CREATEROLE gives below 16 nobody gets who logs in.
+            // The only difference: below 16 no login gets CREATEROLE.
             let (here, elsewhere) = (
                 "dashboard_user LOGIN INHERIT CREATEDB BYPASSRLS",
                 "dashboard_user LOGIN INHERIT CREATEDB CREATEROLE BYPASSRLS",

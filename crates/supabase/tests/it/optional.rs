@@ -1,4 +1,4 @@
-//! The components that are there because the spec names them: in the cluster and in the database, and only then.
+//! Optional components: in the cluster and in the database, only if the spec names them.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ async fn come_and_go(version: Version) {
     let routes = &routes.data.unwrap()["kong.yml"];
     assert!(routes.contains("http://shop-functions:9000/"), "{routes}");
 
-    // Each logs in with what its pod is given, and has a place of its own.
+    // Each logs in with the values of its pod, and has its own schema.
     let passwords = passwords(&stage).await;
     for (login, database, statement) in [
         (
@@ -114,7 +114,7 @@ async fn come_and_go(version: Version) {
         session.batch_execute(statement).await.unwrap();
     }
 
-    // They go, and what they have in the database stays: it may be wanted again.
+    // They are removed, and their data in the database stays: it may be needed again.
     let gone = json!({ "functions": null, "pooler": null, "analytics": null });
     stage
         .patch::<SupabaseProject>("shop", json!({ "spec": gone }))

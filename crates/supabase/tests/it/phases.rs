@@ -1,4 +1,4 @@
-//! What a project is said to be before it is anything: each phase held, and looked at.
+//! The phases of a new project: each is held and checked.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
@@ -19,7 +19,7 @@ fn writes_keys(call: &Call) -> bool {
     call.write.is_some() && call.target.resource == "secrets"
 }
 
-/// The project in the moment in which its keys are about to be written.
+/// The project at the moment before its keys are written.
 async fn held_at_the_keys(stage: &Stage, operator: &Running) -> SupabaseProject {
     let rule = Rule::when(writes_keys, Fault::Cut(CutPoint::Before));
     operator.faults.script(rule);
@@ -51,7 +51,7 @@ async fn a_first_initialisation_is_announced_and_goes_on_where_it_was_cut_short(
     stage.running("shop").await;
     let statuses = second.faults.writes();
     let statuses = statuses.iter().filter(|call| call.target.subresource == "status");
-    // What was announced is not announced again; pods come up one after the other.
+    // A phase is written once; pods become ready one after the other.
     assert!(statuses.count() <= 3);
 }
 
@@ -71,7 +71,7 @@ async fn a_database_that_does_not_answer_yet_is_waited_for() {
     stage.running("shop").await;
 }
 
-/// The keys come back from a backup that knows fewer of them.
+/// The keys are restored from a backup that has fewer of them.
 #[tokio::test]
 async fn keys_that_are_completed_are_announced_where_the_database_has_everything() {
     let stage = Stage::new().await;

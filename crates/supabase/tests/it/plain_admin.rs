@@ -1,4 +1,4 @@
-//! An administrator who is no superuser, as managed services give one.
+//! An administrator without superuser, as on managed services.
 
 use stanchion_kernel::{Class, Problem};
 use stanchion_supabase::database::{self, Login, Outcome};
@@ -44,7 +44,7 @@ async fn as_far_as_the_server_lets_and_the_rest_is_said() {
                 outcome.notes
             );
         }
-        // Nothing is tried again before something changes.
+        // Nothing is retried before something changes.
         let again = initialise(&bed).await.unwrap();
         assert_eq!((again.ran.len(), &again.notes), (0, &outcome.notes));
 
@@ -74,7 +74,7 @@ async fn as_far_as_the_server_lets_and_the_rest_is_said() {
             .await
             .unwrap();
 
-        // A superuser does what the notes say, and becomes the administrator: the rest follows.
+        // A superuser fixes what the notes say, and becomes the administrator: the rest follows.
         bed.execute("ALTER ROLE boss SUPERUSER").await;
         let outcome = initialise(&bed).await.unwrap();
         assert!(outcome.ran.contains(&"schema reload"), "{:?}", outcome.ran);
@@ -89,7 +89,7 @@ async fn as_far_as_the_server_lets_and_the_rest_is_said() {
     }
 }
 
-/// From 16 on, one who has an attribute can give it.
+/// From 16 on, a role that has an attribute can grant it.
 #[tokio::test]
 async fn attributes_are_given_by_those_who_have_them() {
     let bed = bed(Version::V18, "CREATEROLE CREATEDB REPLICATION BYPASSRLS").await;
@@ -152,7 +152,7 @@ async fn what_is_essential_and_impossible_is_said_before_anything_is_done() {
     }
 }
 
-/// To PostgreSQL a GRANT that grants nothing is a success with a warning.
+/// For PostgreSQL, a GRANT without effect is a success with a warning.
 #[tokio::test]
 async fn a_schema_that_is_somebody_elses_is_named() {
     for (schemas, hint) in [
@@ -181,7 +181,7 @@ async fn a_schema_that_is_somebody_elses_is_named() {
     }
 }
 
-/// A role that somebody else made cannot be changed from 16 on, and before 16 it can.
+/// From 16 on a role that somebody else created cannot be changed; before 16 it can.
 #[tokio::test]
 async fn a_role_that_is_somebody_elses_is_named() {
     let bed = bed(Version::V18, "CREATEROLE CREATEDB").await;

@@ -1,4 +1,4 @@
-//! A database that has everything is looked at and not written to.
+//! A prepared database is read and not written.
 
 use secrecy::SecretString;
 use stanchion_postgres::{Session, Timeouts};
@@ -9,7 +9,7 @@ use stanchion_testkit::proxy::Proxy;
 use crate::bed::{Bed, full_request, password};
 use crate::state;
 
-/// What a look consists of.
+/// The statements of a check.
 const READING: &[&str] = &["SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SET"];
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn the_second_time_nothing_is_written() {
             .filter(|entry| entry.application == "stanchion");
         let statements: Vec<_> = ours.filter_map(LogEntry::statement).collect();
         assert!(!statements.is_empty());
-        // A message can hold several statements, each of which begins a line.
+        // A message can contain several statements, each at the beginning of a line.
         for line in statements
             .iter()
             .flat_map(|statement| statement.lines())
@@ -93,7 +93,7 @@ async fn a_new_password_changes_one_role_and_nothing_else() {
     }
 }
 
-/// What was found out once is believed as long as the server stores the same, and no longer.
+/// A proof is valid as long as the server stores the same verifiers, and no longer.
 #[tokio::test]
 async fn a_proof_ends_with_the_stored_password() {
     for version in extremes() {

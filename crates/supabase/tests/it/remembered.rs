@@ -1,4 +1,4 @@
-//! What a change of the spec costs: a Secret that has not changed is not read again. And what is not believed for long.
+//! The cost of a change of the spec: an unchanged Secret is not read again. And what is not cached for long.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Patch, PatchParams};
@@ -8,7 +8,7 @@ use stanchion_testkit::proxy::Cut;
 
 use crate::stage::{Running, Stage, condition};
 
-/// What the operator does, from a change of the project until it runs again.
+/// The operator's calls, from a change of the project until it runs again.
 async fn calls_of(stage: &Stage, operator: &Running, change: Value) -> Vec<String> {
     operator.idle().await;
     let before = operator.calls().len();
@@ -61,7 +61,8 @@ async fn a_component_that_fails_lets_the_database_be_asked() {
     stage.project("shop", json!({})).await;
     stage.running("shop").await;
     proxy.cut(Cut::Refuse).await;
-    // A pod is not ready, as it would be without its database. Unasked, the operator would believe in it for minutes.
+    // A pod is not ready, as it would be without its database. Without a check, the operator would trust the cache for
+    // minutes.
     let fail = json!({ "status": { "readyReplicas": 0, "availableReplicas": 0, "unavailableReplicas": 1 } });
     let is_noticed = async || {
         let deployments = stage.api::<Deployment>();

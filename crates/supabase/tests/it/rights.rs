@@ -1,15 +1,15 @@
-//! Each service can do what it needs, and no more.
+//! Each service has the privileges that it needs, and no more.
 
 use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Version, extremes};
 
 use crate::bed::{Bed, full_request, password};
 
-/// A login, what it says, and whether the server lets it.
+/// A login, its statement, and whether the server accepts it.
 type Case = (Login, &'static str, bool);
 
 const CASES: &[Case] = &[
-    // PostgREST becomes the role of a request, and is nothing by itself.
+    // PostgREST becomes the role of a request, and has no privileges itself.
     (Login::Rest, "SET ROLE anon", true),
     (Login::Rest, "SET ROLE authenticated", true),
     (Login::Rest, "SET ROLE service_role", true),
@@ -56,7 +56,7 @@ const CASES: &[Case] = &[
         "SET ROLE anon; SELECT graphql_public.graphql(query := '{ a }')",
         true,
     ),
-    // Auth is at home in auth, and nowhere else.
+    // Auth has its schema, and nothing else.
     (
         Login::Auth,
         "CREATE TABLE sessions (id int); ALTER TABLE users ADD COLUMN x int; DROP TABLE sessions",
@@ -83,7 +83,7 @@ const CASES: &[Case] = &[
     (Login::Auth, "CREATE ROLE x", false),
     (Login::Auth, "SET ROLE service_role", false),
     (Login::Auth, "SELECT FROM public.todo", false),
-    // Storage migrates in storage, and works as whoever asks.
+    // Storage migrates its schema, and acts as the role of a request.
     (
         Login::Storage,
         "CREATE TABLE buckets (id int); ALTER TABLE buckets ENABLE ROW LEVEL SECURITY",
@@ -109,7 +109,7 @@ const CASES: &[Case] = &[
     (Login::Storage, "CREATE TABLE auth.x ()", false),
     (Login::Storage, "CREATE TABLE public.x ()", false),
     (Login::Storage, "SELECT FROM auth.users", false),
-    // Realtime migrates in two schemas, gives what it makes away, and replicates.
+    // Realtime migrates two schemas, reassigns what it creates, and replicates.
     (Login::Realtime, "CREATE TABLE _realtime.tenants (id int)", true),
     (
         Login::Realtime,
@@ -134,7 +134,7 @@ const CASES: &[Case] = &[
     (Login::Realtime, "SELECT FROM auth.users", false),
     (Login::Realtime, "SET ROLE supabase_auth_admin", false),
     (Login::Realtime, "CREATE ROLE x", false),
-    // Studio does what an owner of the project does, and is no superuser.
+    // Studio acts as an owner of the project, and is not a superuser.
     (Login::Meta, "CREATE TABLE public.made_in_studio (id int)", true),
     (Login::Meta, "SELECT FROM auth.users", true),
     (
@@ -155,7 +155,7 @@ const CASES: &[Case] = &[
     (Login::Meta, "SELECT rolpassword FROM pg_authid", false),
     (Login::Meta, "COPY public.todo TO PROGRAM 'true'", false),
     (Login::Meta, "SET ROLE postgres", false),
-    // Reading is reading.
+    // The read-only login only reads.
     (Login::ReadOnly, "SELECT FROM public.before", true),
     (Login::ReadOnly, "INSERT INTO public.todo VALUES (1)", false),
     (Login::ReadOnly, "CREATE TABLE public.x ()", false),
@@ -163,7 +163,7 @@ const CASES: &[Case] = &[
     (Login::Functions, "SET ROLE service_role", true),
     (Login::Functions, "SELECT FROM supabase_functions.hooks", true),
     (Login::Functions, "SELECT FROM auth.users", false),
-    // The pooler learns verifiers, but not of superusers, and nothing else.
+    // The pooler reads verifiers, but not of superusers, and nothing else.
     (
         Login::PoolerAuth,
         "SELECT 1 / count(*) FROM pgbouncer.get_auth('authenticator') WHERE password LIKE 'SCRAM%'",
@@ -183,7 +183,7 @@ async fn services_can_do_what_they_need_and_no_more() {
         let bed = Bed::new(version).await;
         bed.execute("CREATE TABLE public.before (id int)").await;
         bed.initialise(&full_request()).await.unwrap();
-        // As if Auth had started, and the administrator had made a table.
+        // As if Auth had started, and the administrator had created a table.
         let auth = bed.connect(Login::Auth).await;
         auth.batch_execute("CREATE TABLE users (id uuid)").await.unwrap();
         bed.execute("CREATE TABLE public.todo (id int)").await;
@@ -194,7 +194,7 @@ async fn services_can_do_what_they_need_and_no_more() {
                 .as_ref()
                 .err()
                 .and_then(|error| error.as_db_error().map(ToString::to_string));
-            // Below 16 who may make roles may do almost anything: nobody logs in who may.
+            // Below 16 a role that may create roles may do almost anything: no login may.
             let allowed = *allowed && !(version == Version::V15 && sql.starts_with("CREATE ROLE"));
             assert_eq!(result.is_ok(), allowed, "{version}: {login:?}: {sql}: {said:?}");
         }
@@ -250,7 +250,7 @@ async fn analytics_and_pooler_are_at_home_in_a_database_of_their_own() {
     }
 }
 
-/// A change of the schema reaches `PostgREST`, whoever makes it.
+/// PostgREST is notified of a schema change by any role.
 #[tokio::test]
 async fn changes_of_the_schema_are_announced() {
     for version in extremes() {
@@ -285,7 +285,7 @@ async fn changes_of_the_schema_are_announced() {
             meta.batch_execute(change).await.unwrap();
             assert_eq!(heard.recv().await.as_deref(), Some("reload schema"), "{change}");
         }
-        // What only its maker sees is not worth a reload: the next announcement is that of the last statement.
+        // A temporary table needs no reload: the next notification is that of the last statement.
         meta.batch_execute("CREATE TEMP TABLE mine ()").await.unwrap();
         meta.batch_execute("NOTIFY pgrst, 'the end'").await.unwrap();
         assert_eq!(heard.recv().await.as_deref(), Some("the end"));

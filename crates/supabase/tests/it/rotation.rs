@@ -1,4 +1,4 @@
-//! New keys on request.
+//! Key rotation on request.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
@@ -18,7 +18,7 @@ async fn new_keys_are_made_on_request_and_the_old_ones_stay_for_a_while() {
     let before = secrets.get("shop-jwt").await.unwrap();
     let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/rotate-keys-at": "2026-01-01T00:00:00Z" } } });
     stage.patch::<SupabaseProject>("shop", asked).await;
-    // Before anybody signs with the new keys, everybody accepts them: what the pods are given says so, and how far it is.
+    // Before any component signs with the new keys, all accept them: the values of the pods show it.
     let is_published = |secret: &Secret| value(secret, "published-at").is_some();
     let published = stage.wait().until(&secrets, "shop-jwt", is_published).await;
     for key in ["anon-key", "signing-key", "jwt-secret"] {
@@ -48,7 +48,7 @@ async fn new_keys_are_made_on_request_and_the_old_ones_stay_for_a_while() {
     );
 }
 
-/// While a component does not roll out, the new keys are published and nobody signs with them; a restart changes nothing.
+/// While a component does not roll out, the new keys are published but not used; a restart changes nothing.
 #[tokio::test]
 async fn new_keys_are_not_used_before_every_component_knows_them() {
     let stage = Stage::new().await;
@@ -58,7 +58,7 @@ async fn new_keys_are_not_used_before_every_component_knows_them() {
     let secrets = stage.api::<Secret>();
     let value = |secret: &Secret, key: &str| secret.data.as_ref().unwrap().get(key).cloned();
     let before = secrets.get("shop-jwt").await.unwrap();
-    // Pods of this image never become ready.
+    // Pods with this image never become ready.
     stage
         .project("shop", json!({ "meta": { "image": "registry/crash-loop:1" } }))
         .await;
@@ -84,7 +84,7 @@ async fn new_keys_are_not_used_before_every_component_knows_them() {
     assert_eq!(value(&waiting, "signing-key"), value(&before, "signing-key"));
     let next = value(&waiting, "signing-key-next");
     assert!(next.is_some());
-    // The component is mended: the keys that were published are used.
+    // The component is fixed: the published keys are used.
     stage
         .project(
             "shop",

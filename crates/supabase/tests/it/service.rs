@@ -1,4 +1,4 @@
-//! A service of Supabase's own, as a process, with nothing but the environment that it is given.
+//! A real Supabase service as a process, with only the environment that it is given.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,10 +16,10 @@ use stanchion_testkit::wait;
 
 use crate::stage::Pod;
 
-/// How long a service may take to start: it migrates first, and the machines are slow and busy.
+/// Timeout of a start: a service migrates first, and test machines are slow and busy.
 const STARTED_WITHIN: Duration = Duration::from_mins(2);
 
-/// A running service; it ends with the value.
+/// A running service; it ends when this is dropped.
 pub(crate) struct Service {
     process: Process,
     base: String,
@@ -51,8 +51,8 @@ impl Service {
         service
     }
 
-    /// Starts `program` as its Deployment's pods are started, with these variables instead of those that cannot hold on
-    /// one machine, and waits until the pod's own probe finds it ready.
+    /// Starts `program` like the pods of its Deployment, with these variables instead of those that cannot apply on one
+    /// machine, and waits until the pod's own probe finds it ready.
     pub(crate) async fn of(
         program: &Path,
         arguments: &[&str],
@@ -72,7 +72,7 @@ impl Service {
     async fn is_up(&mut self, health: &str) {
         let health = format!("{}{health}", self.base);
         wait::eventually(STARTED_WITHIN, &health, || {
-            // One that has ended will not answer any more: its log says why.
+            // A process that has ended will not answer: its log says why.
             self.process
                 .check_alive()
                 .unwrap_or_else(|error| panic!("{error}"));
@@ -93,7 +93,7 @@ impl Service {
         self.send_with(method, path, bearer, body).await
     }
 
-    /// The same with a header of one's own.
+    /// The same with an additional header.
     pub(crate) async fn send_with(
         &self,
         method: Method,

@@ -1,4 +1,4 @@
-//! A whole stage: a namespace, a PostgreSQL and an S3 with their Secrets, and the operator in this process.
+//! The test environment: a namespace, a PostgreSQL and an S3 with their Secrets, and an operator in this process.
 
 mod pods;
 mod running;
@@ -40,23 +40,23 @@ pub(crate) use webhook::serve;
 
 use crate::bed::{Bed, KEY};
 
-/// How long anything may take: the machines are slow and busy.
+/// The timeout of every wait: test machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// As steep as the usual one and much shorter.
+/// A backoff with the usual factor and a much shorter base.
 const QUICK: Backoff = Backoff {
     first: Duration::from_millis(50),
     most: Duration::from_millis(1600),
 };
 
-/// Everything that a project stands on.
+/// Everything that a project needs.
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) bed: Arc<Bed>,
     pub(crate) s3: S3,
     pub(crate) cluster: &'static Cluster,
-    /// What the operator's administrator allows.
+    /// The images that the administrator allows.
     pub(crate) allowed_images: Vec<String>,
     log: OperatorLog,
 }
@@ -67,7 +67,7 @@ impl Stage {
         Self::on(Bed::new(any()).await).await
     }
 
-    /// The same on a server that is there already.
+    /// The same on an existing server.
     pub(crate) async fn on(bed: impl Into<Arc<Bed>>) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
         let cluster = Cluster::shared().await;
@@ -99,7 +99,7 @@ impl Stage {
         })
     }
 
-    /// What stands between projects and their database from now on.
+    /// The proxy between projects and their database from now on.
     pub(crate) async fn proxy(&self) -> Proxy {
         let proxy = Proxy::postgres(self.bed.server.address()).await;
         let mut secret = self.database_secret();
@@ -142,7 +142,7 @@ impl Stage {
         api.patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Applies the smallest project, with `more` merged over its spec.
+    /// Applies the smallest project, with `more` merged into its spec.
     pub(crate) async fn project(&self, name: &str, more: Value) -> SupabaseProject {
         let mut spec = json!({
             "projectId": name,
@@ -167,7 +167,7 @@ impl Stage {
         self.api::<K>().get(name).await.unwrap()
     }
 
-    /// All of a kind that there are, by name.
+    /// All objects of a kind, by name.
     pub(crate) async fn all<K>(&self) -> BTreeMap<String, K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -189,7 +189,7 @@ impl Stage {
             .collect()
     }
 
-    /// What was told about an object: the type, the reason and the words of each event.
+    /// The events of an object: type, reason and message of each.
     pub(crate) async fn events(&self, name: &str) -> Vec<[String; 3]> {
         let about = |event: &Event| {
             let regarding = event.regarding.as_ref()?;
@@ -200,7 +200,7 @@ impl Stage {
         self.all::<Event>().await.values().filter_map(about).collect()
     }
 
-    /// Merges a patch into an object, as a person would.
+    /// Merges a patch into an object, as a user would.
     pub(crate) async fn patch<K>(&self, name: &str, patch: Value)
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -224,8 +224,8 @@ impl Stage {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Starts an operator for this namespace, and waits until it knows what is there: what is made meanwhile would be read
-    /// once more.
+    /// Starts an operator for this namespace, and waits until its caches are synced: objects that are created in
+    /// between would be read again.
     pub(crate) async fn operator(&self) -> Running {
         let faults = Faults::new();
         let (operator, metrics) = self.build(&faults).await;
@@ -270,7 +270,7 @@ impl Stage {
         wait::within(PATIENCE).showing(&self.log)
     }
 
-    /// Waits until the project is as described.
+    /// Waits until the project satisfies a condition.
     pub(crate) async fn until(
         &self,
         name: &str,
@@ -288,20 +288,20 @@ impl Stage {
         self.until(name, says).await
     }
 
-    /// Waits until the project runs, for its present generation.
+    /// Waits until the project runs with its current generation.
     pub(crate) async fn running(&self, name: &str) -> SupabaseProject {
         Box::pin(self.until(name, is_running)).await
     }
 }
 
-/// Whether the project runs, for its present generation.
+/// Whether the project runs with its current generation.
 pub(crate) fn is_running(project: &SupabaseProject) -> bool {
     project.status.as_ref().is_some_and(|status| {
         status.phase == Some(Phase::Running) && status.observed_generation == project.metadata.generation
     })
 }
 
-/// A condition's status and reason, if it speaks of the present generation.
+/// A condition's status and reason, if it is for the current generation.
 pub(crate) fn condition(project: &SupabaseProject, kind: &str) -> Option<(String, String)> {
     let conditions = &project.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;

@@ -4,7 +4,7 @@ use stanchion_postgres::handover::PREFIX;
 
 use crate::bed::Bed;
 
-/// Each part: a heading, and a query whose first column is one line an object.
+/// Each part: a heading, and a query whose first column is one line for each object.
 const PARTS: &[(&str, &str)] = &[
     (
         "roles",
@@ -86,13 +86,13 @@ pub(crate) async fn of(bed: &Bed) -> String {
     parts(bed, |_| true).await
 }
 
-/// Everything but the record, for a database that has none.
+/// Everything but the record, for a database without one.
 pub(crate) async fn without_record(bed: &Bed) -> String {
     parts(bed, |heading| heading != "steps").await
 }
 
 async fn parts(bed: &Bed, wanted: impl Fn(&str) -> bool) -> String {
-    // Names with their schemas, whatever the search path; and all of it in one go.
+    // Names with their schemas, independent of the search path; all in one query.
     let wanted = PARTS.iter().filter(|(heading, _)| wanted(heading));
     let queries = wanted.map(|(heading, query)| format!("SELECT '# {heading}'; {query}"));
     let sql: Vec<_> = std::iter::once("SET search_path = ''".to_owned())
@@ -118,7 +118,7 @@ fn without_numbers(line: &str) -> String {
     })
 }
 
-/// Privileges in the order of their holders, and without MAINTAIN, which came with 17.
+/// Privileges in the order of their holders, and without MAINTAIN, which is new in 17.
 fn sorted(line: &str) -> String {
     let Some((head, privileges)) = line
         .split_once(": ")

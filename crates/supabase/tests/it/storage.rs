@@ -1,4 +1,4 @@
-//! Storage itself, on the database that was made for it, and a real S3.
+//! Storage itself, on a database that the operator prepared, and a real S3.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::service::Service;
 use crate::stage::Stage;
 use crate::{jwt, meta};
 
-/// A shell command that starts it. It is in no package registry, and wants a newer Node.js than most have.
+/// A shell command that starts it. It is in no package registry, and needs a newer Node.js than most machines have.
 const VARIABLE: &str = "STANCHION_STORAGE_COMMAND";
 
 fn environment(bed: &Bed, s3: &S3, port: u16) -> BTreeMap<String, String> {
@@ -80,7 +80,7 @@ async fn storage_migrates_in_its_own_schema_and_keeps_objects() {
             .send(Method::GET, "/object/public/avatars/a.json", None, None)
             .await;
         assert_eq!((status, answer), (StatusCode::OK, object.clone()));
-        // Without a policy, those who come with the anonymous key see nothing and write nothing.
+        // Without a policy, clients with the anonymous key see nothing and write nothing.
         let (status, answer) = storage.send(Method::GET, "/bucket", Some(&anon), None).await;
         assert_eq!((status, answer), (StatusCode::OK, json!([])));
         let (_, answer) = storage
@@ -96,8 +96,8 @@ async fn storage_migrates_in_its_own_schema_and_keeps_objects() {
     }
 }
 
-/// What node-postgres makes of the URL that Storage is given: it checks the server with the authority that is named, and
-/// with no other. Storage's own program is not needed for that, only its driver, which meta has, too.
+/// How node-postgres interprets Storage's URL: it verifies the server with the named authority, and with no other. That
+/// needs only the driver, which meta has, too, not Storage's own program.
 #[tokio::test]
 async fn storages_url_checks_the_server_with_the_authority_that_is_named() {
     let Some(program) = tokio::task::spawn_blocking(meta::program).await.unwrap() else {
@@ -144,8 +144,8 @@ async fn storages_url_checks_the_server_with_the_authority_that_is_named() {
     }
 }
 
-/// With exactly the environment of its Deployment, but for where it listens and where the authority's certificate lies: over
-/// TLS that is checked, and with the key that URLs are signed with.
+/// With exactly the environment of its Deployment, except for its listen address and the path of the authority's
+/// certificate: over verified TLS, and with the key that signs URLs.
 #[tokio::test]
 async fn storage_signs_urls_as_it_is_deployed() {
     let Some(command) = std::env::var(VARIABLE).ok().filter(|command| !command.is_empty()) else {

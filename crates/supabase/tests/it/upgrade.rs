@@ -1,5 +1,5 @@
-//! A project that an earlier version of the operator made, with that version's marks, steps and Secret: it goes on, and every
-//! login and every key of it stays good.
+//! A project of an earlier version of the operator, with that version's marks, steps and Secret: it continues, and all
+//! its logins and keys stay valid.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
@@ -25,14 +25,14 @@ CREATE OR REPLACE FUNCTION pgbouncer.get_auth(p_usename text) RETURNS TABLE (use
     WHERE a.rolname = p_usename AND a.rolcanlogin AND NOT a.rolsuper $$; \
 CREATE ROLE app LOGIN PASSWORD 'app'; CREATE TABLE public.orders (id int); GRANT SELECT ON public.orders TO app";
 
-/// The keys of the Secret that came later.
+/// The keys of the Secret that were added later.
 const LATER: [&str; 3] = [
     "storage-url-signing-key",
     "storage-jwks",
     "realtime-db-enc-key-gcm",
 ];
 
-/// Its mark said whose a login is, and nothing more.
+/// The earlier mark, which only named the owner of a login.
 fn old_mark(namespace: &str, role: &str) -> String {
     format!(
         "DO $$ BEGIN EXECUTE format('COMMENT ON ROLE {role} IS %L', \
@@ -104,7 +104,7 @@ async fn upgraded(version: Version) {
             .await;
         connected.unwrap_or_else(|error| panic!("{version} {login:?}: {error:?}"));
     }
-    // And so does a login that people made.
+    // And so does a login that people created.
     let app = stage.bed.server.connect("app", "app", "shop").await.unwrap();
     app.batch_execute("SELECT FROM public.orders").await.unwrap();
 }

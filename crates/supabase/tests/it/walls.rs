@@ -1,4 +1,4 @@
-//! Whoever was in a database first, and whoever has a login of another project, gets nothing by it.
+//! Neither somebody who was in a database first, nor a login of another project, gains anything.
 
 use stanchion_kernel::Class;
 use stanchion_supabase::database::{self, Login};
@@ -6,7 +6,7 @@ use stanchion_testkit::postgres::{Version, extremes, versions};
 
 use crate::bed::{Bed, full_request, password, pools, request, request_of, target};
 
-/// A login that may do nothing but create in the database, and in public.
+/// A login that may only create in the database, and in public.
 async fn with_a_stranger(version: Version) -> Bed {
     let bed = Bed::new(version).await;
     bed.execute(
@@ -28,12 +28,12 @@ async fn is_superuser(bed: &Bed) -> bool {
         == "t"
 }
 
-/// A function that makes the stranger a superuser wherever a superuser runs it.
+/// A function that makes the stranger a superuser if a superuser runs it.
 const GRAB: &str = "CREATE FUNCTION public.grab() RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
     IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN ALTER ROLE dev SUPERUSER; END IF; \
     RETURN 'x'; END $$;";
 
-/// Each by what it plants, and what the refusal names.
+/// What each one plants, and what the refusal names.
 const TRAPS: [(&str, &str, &str); 5] = [
     (
         "the function of an event trigger that the operator makes",
@@ -96,13 +96,13 @@ async fn what_a_stranger_made_first_is_neither_read_nor_run() {
             bed.execute("GRANT CREATE ON DATABASE shop TO dev; GRANT CREATE ON SCHEMA public TO dev")
                 .await;
         }
-        // And then there is nothing in the way.
+        // And then nothing blocks it.
         bed.initialise(&request()).await.unwrap();
         assert!(!is_superuser(&bed).await);
     }
 }
 
-/// A table of that name is common, and most are an application's own: they are left alone, and stand in nobody's way.
+/// A table of that name is common, and most belong to an application: they are left alone, and block nothing.
 #[tokio::test]
 async fn a_foreign_history_is_not_read() {
     for version in versions() {
@@ -124,7 +124,7 @@ async fn a_foreign_history_is_not_read() {
              CREATE SCHEMA auth; CREATE TABLE auth.users (id int); CREATE TABLE auth.schema_migrations (version text)",
         )
         .await;
-        // A type of its own, with a cast that runs code.
+        // A type with a cast that runs code.
         plant(
             &bed,
             "CREATE TYPE public.v AS (x text); \
@@ -141,7 +141,7 @@ async fn a_foreign_history_is_not_read() {
     }
 }
 
-/// What a stranger plants in a project that is there already, in places that the project itself opened.
+/// What a stranger plants in an existing project, in places that the project itself opened.
 #[tokio::test]
 async fn what_a_service_plants_is_not_run_as_the_administrator() {
     for version in extremes() {
@@ -169,7 +169,8 @@ async fn what_a_service_plants_is_not_run_as_the_administrator() {
     }
 }
 
-/// An event trigger is a superuser's, and its function can be anybody's: it would run with every change of ours.
+/// An event trigger belongs to a superuser, but its function can have any owner: it would run with every change of the
+/// operator.
 #[tokio::test]
 async fn nothing_runs_beside_a_strangers_event_trigger() {
     for version in extremes() {
@@ -200,9 +201,9 @@ async fn the_internal_database_is_nobody_elses() {
         let problem = bed.initialise(&full_request()).await.unwrap_err();
         assert_eq!(problem.reason, "ObjectNotTrusted");
         assert!(problem.message.contains("\"_supabase\""), "{problem}");
-        // Who does not want it does not mind.
+        // A project that does not need it is not affected.
         bed.initialise(&request()).await.unwrap();
-        // A schema in one that is ours.
+        // A schema in an internal database that is ours.
         bed.execute("ALTER DATABASE _supabase OWNER TO postgres; GRANT CREATE ON DATABASE _supabase TO dev")
             .await;
         let dev = bed.server.connect("dev", "dev", "_supabase").await.unwrap();
@@ -240,7 +241,7 @@ async fn no_login_of_one_project_reads_anothers_tables() {
                 assert_eq!(code.as_deref(), Some("42501"), "{version} {name}: {error:?}");
             }
         }
-        // Studio's login is no way to a shell, nor to another's login.
+        // Studio's login leads neither to a shell nor to another login.
         let studio = bed
             .server
             .connect(&second.names.of(Login::Meta), &password(Login::Meta), "other")
@@ -261,7 +262,7 @@ async fn no_login_of_one_project_reads_anothers_tables() {
                 .get(0);
             assert!(refused.is_err() || !gained, "{version}: {attempt}");
         }
-        // Each gets into its own, and its tables are where they were.
+        // Each can connect to its own database, and its tables are unchanged.
         for (login, database) in [
             (Login::Rest, "shop"),
             (Login::Storage, "shop"),
@@ -279,7 +280,7 @@ async fn no_login_of_one_project_reads_anothers_tables() {
     }
 }
 
-/// As an earlier version left it: everybody may connect, and Studio's login may make and change roles on 15.
+/// The state after an earlier version: PUBLIC may connect, and Studio's login may create and change roles on 15.
 #[tokio::test]
 async fn an_older_project_is_closed_and_its_users_stay() {
     for version in versions() {
@@ -313,7 +314,7 @@ async fn an_older_project_is_closed_and_its_users_stay() {
         let bound = version != Version::V15;
         let may = "SELECT rolcreaterole FROM pg_roles WHERE rolname = 'dashboard_user'";
         assert_eq!(bed.scalar(may).await == "t", bound, "{version}");
-        // Somebody who opens it again is told so.
+        // If somebody opens it again, that is reported.
         bed.execute("GRANT CONNECT ON DATABASE shop TO PUBLIC").await;
         let notes = bed.inspect(&request()).await.unwrap().unwrap().notes;
         let told = notes

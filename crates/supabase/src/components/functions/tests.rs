@@ -1,5 +1,4 @@
-//! The entry of the runtime, run by Node in the runtime's place: the same Web APIs, and stand-ins for the two that are
-//! not.
+//! The runtime's entry, run by Node: it has the same Web APIs, and stand-ins replace the two that it lacks.
 
 use std::process::Command;
 
@@ -12,8 +11,8 @@ use super::*;
 use crate::keys::signing::SigningKey;
 use crate::keys::token::{self, Role};
 
-/// Asks the entry for each of the requests, which are a method, a path and perhaps a token, and returns what it answers;
-/// a function answers with the path of its folder.
+/// Sends each of the requests (a method, a path and an optional token) to the entry, and returns its answers; a
+/// function answers with the path of its folder.
 fn ask(bed: &Bed, verify: bool, requests: &Value) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let entry = folder.path().join("index.mjs");
@@ -66,10 +65,10 @@ fn a_request_needs_a_token_of_the_projects() {
     let signed = bearer(&token::asymmetric(&pair, Role::Service, now).unwrap());
     let other = "another-secret-another-secret-another".to_owned().into();
     let stranger = bearer(&token::symmetric(&other, Role::Service, now));
-    // The head and the body of one, with the signature of another.
+    // The header and the payload of one token, with the signature of another.
     let (_, signature) = signed.rsplit_once('.').unwrap();
     let forged = format!("{}.{signature}", anon.rsplit_once('.').unwrap().0);
-    // The keys of the bed are as old as time.
+    // The keys of the test project have expired.
     let expired = bearer(keys.get(key::ANON).unwrap());
     let requests = json!([
         ["GET", "/hello/world", anon],

@@ -1,25 +1,25 @@
-//! The API keys that the gateway accepts, and the tokens that it puts in their place.
+//! The API keys that the gateway accepts, and the tokens that replace them.
 //!
-//! A program may carry a short key, a long one, or one that was replaced: behind the gateway there is only the token
-//! that is signed with the newest key pair. So the services need to know no key but that, and a key can be replaced
-//! without any of them refusing its predecessor.
+//! A client may use a short key, a long one, or one that was rotated: behind the gateway there is only the token that
+//! is signed with the newest key pair. So the services need to know only that, and a rotation makes none of them refuse
+//! an old key.
 
 use crate::components::Project;
 use crate::keys::names as key;
 use crate::keys::token::Role;
 
-/// A key that a program may carry.
+/// A key that a client may use.
 pub(super) struct ApiKey {
-    /// The environment variable that has it.
+    /// The environment variable that holds it.
     pub(super) variable: &'static str,
-    /// Its place in the Secret.
+    /// Its key in the Secret.
     pub(super) key: &'static str,
-    /// Whose rights it gives.
+    /// The role of its token.
     pub(super) role: Role,
 }
 
 impl ApiKey {
-    /// Where its value goes.
+    /// The placeholder of its value.
     pub(super) fn placeholder(&self) -> String {
         placeholder(self.variable)
     }
@@ -88,7 +88,7 @@ const KEYS: &[ApiKey] = &[
     },
 ];
 
-/// The keys that there are.
+/// The existing keys.
 pub(super) fn api_keys(project: &Project<'_>) -> impl Iterator<Item = &'static ApiKey> {
     let secret = project.key_secret();
     KEYS.iter().filter(move |key| project.has(&secret, key.key))
@@ -98,7 +98,7 @@ fn placeholder(variable: &str) -> String {
     format!("${{{variable}}}")
 }
 
-/// The token that stands for a role behind the gateway.
+/// The token of a role behind the gateway.
 fn token(role: Role) -> String {
     placeholder(match role {
         Role::Anon => "ANON_KEY_ASYMMETRIC",
@@ -106,7 +106,7 @@ fn token(role: Role) -> String {
     })
 }
 
-/// `field` in Lua, with every key that it may hold exchanged for its token; `prefix` goes before both.
+/// A Lua expression that replaces every key in `field` by its token; `prefix` precedes both.
 fn exchanged(project: &Project<'_>, field: &str, prefix: &str, said: &str) -> Vec<String> {
     api_keys(project)
         .map(|key| {
@@ -119,8 +119,8 @@ fn exchanged(project: &Project<'_>, field: &str, prefix: &str, said: &str) -> Ve
         .collect()
 }
 
-/// The `Authorization` that a service gets: the user's own token as it is, a key as a token, and where there is none
-/// the token of the key in `apikey`.
+/// The `Authorization` for a service: the user's own token unchanged, a key as a token, and otherwise the token of the
+/// key in `apikey`.
 pub(super) fn authorization(project: &Project<'_>) -> String {
     let mut parts = exchanged(project, "headers.authorization", "Bearer ", "Bearer ");
     parts.push("headers.authorization".into());
@@ -128,19 +128,20 @@ pub(super) fn authorization(project: &Project<'_>) -> String {
     first_of(parts)
 }
 
-/// The token of the key in `apikey`, for those who look at the key beside the user.
+/// The token of the key in `apikey`, for services that check the key in addition to the user.
 pub(super) fn header_key(project: &Project<'_>) -> String {
     first_of(exchanged(project, "headers.apikey", "", ""))
 }
 
-/// What a web socket carries, which has its key in the query.
+/// The token for a web socket, which has its key in the query.
 pub(super) fn query_key(project: &Project<'_>) -> String {
     let mut parts = exchanged(project, "query_params.apikey", "", "");
     parts.push("query_params.apikey".into());
     first_of(parts)
 }
 
-/// The first that is something, in Lua. None of them is nothing, and not `false`, which would be written out.
+/// A Lua expression for the first value that is not empty. If all are empty it is the empty string, not `false`, which
+/// Kong would print.
 fn first_of(mut parts: Vec<String>) -> String {
     parts.push("nil".into());
     format!("$({})", parts.join(" or "))

@@ -1,7 +1,7 @@
-//! Kong: the gateway. Its configuration is a file with every route, made here; its admin API is closed.
+//! Kong: the gateway. Its configuration is a generated file with every route; its admin API is closed.
 //!
-//! The file holds no key. Where one belongs it names an environment variable, and the container's start writes the
-//! values in: Kong itself would take them for text.
+//! The file contains no key. It names environment variables, and the container's start script inserts the values: Kong
+//! itself would treat the names as text.
 
 mod expressions;
 pub mod routes;
@@ -113,8 +113,8 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     env.secret("DASHBOARD_PASSWORD", secret, password);
 }
 
-/// The whole file: who may come in, and where each path leads. A user's own name and password may hold anything, so
-/// they stand in double quotes, for which the container's start escapes them.
+/// The whole file: consumers, and the route of each path. A user's own name and password may contain anything, so they
+/// are in double quotes, and the start script escapes them.
 pub fn configuration(project: &Project<'_>) -> String {
     let services = routes::services(project);
     let all = json!({

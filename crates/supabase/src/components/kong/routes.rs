@@ -1,4 +1,4 @@
-//! What leads to a component, and what it takes to go there. Each component has its own rows.
+//! The gateway's routes to a component, and who may use them. Each component lists its own.
 
 use serde_json::{Value, json};
 
@@ -6,46 +6,47 @@ use super::expressions::{authorization, header_key, query_key};
 use crate::components::{self, Component, Project};
 use crate::json::put;
 
-/// One way to a component, at its first port.
+/// A route to a component, at its first port.
 pub struct Route {
-    /// A name, among all routes of a project.
+    /// A unique name among the routes of a project.
     pub name: &'static str,
-    /// The path there.
+    /// The path at the component.
     pub to: &'static str,
-    /// The path here; what is after it is kept.
+    /// The path at the gateway; the rest of the path is appended.
     pub path: &'static str,
-    /// Who may pass.
+    /// Who may use the route.
     pub guard: Guard,
-    /// For how many milliseconds an answer may keep one waiting, where that is longer than usual.
+    /// Read timeout in milliseconds, if it is longer than the default.
     pub timeout: Option<u32>,
 }
 
-/// Who may pass.
+/// Who may use a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// Everybody.
     Open,
-    /// Whoever has a key.
+    /// Clients with a key.
     Key,
-    /// The same, and the function that answers is found in this schema.
+    /// Clients with a key; selects the schema of the GraphQL function.
     Graphql,
-    /// Whoever has a key, in the query.
+    /// Clients with a key in the query.
     WebSocket,
-    /// Whoever has the service key.
+    /// Clients with the service key.
     Admin,
-    /// The service key, and no other web site's scripts.
+    /// Clients with the service key, and no scripts of other web sites.
     AdminOnly,
-    /// Everybody: the service checks by itself, perhaps a signature of S3.
+    /// Everybody: the service itself checks, perhaps an S3 signature.
     Own,
-    /// Everybody: the functions check by themselves. They are told which key was used, and nobody else can tell them.
+    /// Everybody: the functions themselves check. The gateway passes on which key was used, and removes what a client
+    /// claims.
     Functions,
-    /// Whoever knows the dashboard's password.
+    /// Clients with the dashboard's password.
     Password,
     /// Nobody.
     Closed,
 }
 
-/// A route that waits as long as usual.
+/// A route with the default timeout.
 pub const fn route(name: &'static str, to: &'static str, path: &'static str, guard: Guard) -> Route {
     Route {
         name,
@@ -56,7 +57,7 @@ pub const fn route(name: &'static str, to: &'static str, path: &'static str, gua
     }
 }
 
-/// Every service with its route, of the components that are there.
+/// Every service with its route, for the components of the project.
 pub(super) fn services(project: &Project<'_>) -> Vec<Value> {
     components::wanted(project.spec)
         .flat_map(|(component, _)| component.routes.iter().map(move |route| (component, route)))
@@ -65,7 +66,7 @@ pub(super) fn services(project: &Project<'_>) -> Vec<Value> {
 }
 
 impl Route {
-    /// As Kong wants it.
+    /// The route in Kong's format.
     fn service(&self, component: &Component, project: &Project<'_>) -> Value {
         let port = component.ports.first().map_or(80, |port| port.number);
         let mut service = json!({
@@ -81,7 +82,7 @@ impl Route {
     }
 }
 
-/// Puts a header there, whether or not the request has it.
+/// Sets headers, whether or not the request has them.
 fn header(headers: &[String]) -> Value {
     json!({ "name": "request-transformer", "config": {
         "add": { "headers": headers },
@@ -89,7 +90,7 @@ fn header(headers: &[String]) -> Value {
     }})
 }
 
-/// Takes headers away that have come out empty.
+/// Removes headers that are empty.
 fn without_empty(headers: &[&str]) -> Value {
     let clear = |name: &&str| {
         format!(
@@ -129,11 +130,11 @@ impl Guard {
                 }});
                 json!([cors, key, exchange, allow(&everybody)])
             }
-            // A request that is signed as for S3 has neither key nor token, and must not get an empty one.
+            // A request with an S3 signature has neither key nor token, and must not get an empty one.
             Self::Own => json!([cors, header(&[token]), without_empty(&["authorization"])]),
             Self::Functions => {
                 let key = format!("sb-api-key: {}", header_key(project));
-                // What a client says is taken away before ours is put there.
+                // Remove the client's header before setting the gateway's own.
                 let own = json!({ "name": "request-transformer", "config": {
                     "remove": { "headers": ["sb-api-key"] },
                     "add": { "headers": [token, key] },

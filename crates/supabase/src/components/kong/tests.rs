@@ -1,4 +1,4 @@
-//! Every route, guarded as it should be, and no key in the file.
+//! Every route has its guard, and the file contains no key.
 
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ fn the_file_names_variables_and_holds_no_key() {
     let text = configuration(&bed.project());
     for (name, value) in bed.keys.iter() {
         use secrecy::ExposeSecret as _;
-        // The user name of the dashboard is a word like others.
+        // The dashboard's user name is an ordinary word.
         if name != key::DASHBOARD_USERNAME {
             assert!(!text.contains(value.expose_secret()), "{name}");
         }
@@ -76,7 +76,7 @@ fn without_a_dashboard_nothing_leads_there() {
     assert_ne!(service(&config, "auth-v1"), &Value::Null);
 }
 
-/// The script as the container runs it, on values that would break out of a careless one.
+/// The script as the container runs it, with values that would break a careless one.
 #[test]
 fn the_start_writes_any_value_in() {
     let folder = tempfile::tempdir().unwrap();

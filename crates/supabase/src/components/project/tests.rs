@@ -1,4 +1,4 @@
-//! A project to render, for all tests of components, and what is said of it as a whole.
+//! A project for the tests of components, and tests of the project itself.
 
 use jiff::{SignedDuration, Timestamp};
 use rand::SeedableRng as _;
@@ -9,7 +9,7 @@ use super::super::Sealer;
 use super::*;
 use crate::keys::{self, Keys};
 
-/// A project to render.
+/// A project for tests.
 pub(crate) struct Bed {
     pub(crate) spec: SupabaseProjectSpec,
     pub(crate) keys: Keys,
@@ -33,7 +33,7 @@ impl Bed {
         }
     }
 
-    /// Gives it the user's Secrets of these names, with these keys.
+    /// Adds Secrets of the user with these names and keys.
     pub(crate) fn seal(&mut self, others: &[(&str, &[&str])]) {
         let mut sealer = Sealer::new(None);
         sealer.add("shop-jwt", self.keys.iter());

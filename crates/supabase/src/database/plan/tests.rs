@@ -1,4 +1,4 @@
-//! What is left to do, from catalogs made by hand.
+//! Plans from constructed catalogs.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,7 +28,7 @@ fn request() -> Request {
     }
 }
 
-/// A database in which everything has been done.
+/// A database in which everything is done.
 fn done() -> Catalog {
     let mut catalog = fresh(180_000, SUPERUSER);
     let seen = seen(&catalog);

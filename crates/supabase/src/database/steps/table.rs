@@ -32,7 +32,7 @@ const SCHEMAS: &[Thing] = &[
     Thing::schema("supabase_functions"),
 ];
 
-/// Where extensions put what they bring.
+/// The schemas of extensions.
 const EXTENSION_SCHEMAS: &[Thing] = &[
     Thing::schema("extensions"),
     Thing::schema("cron"),
@@ -60,7 +60,7 @@ macro_rules! extension {
     };
 }
 
-/// Extensions without which nothing works; they come with PostgreSQL's contrib.
+/// Required extensions; they are part of PostgreSQL's contrib.
 pub(in crate::database) const REQUIRED_EXTENSIONS: &[&str] = &["pgcrypto", "uuid-ossp", "pg_stat_statements"];
 
 /// The table, in the order of execution.
@@ -92,7 +92,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
         ..STEP
     },
     Step {
-        // 22 read a table that could be anybody's.
+        // Step 22 read a table that could have any owner.
         number: 23,
         name: "history of auth",
         touches: &[Thing::schema("auth"), Thing::table("auth", "schema_migrations")],
@@ -244,7 +244,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
         ..STEP
     },
     Step {
-        // 110 called a function that could be anybody's.
+        // Step 110 called a function that could have any owner.
         number: 111,
         name: "pooler",
         need: Optional("the pooler lets nobody in"),

@@ -1,14 +1,14 @@
-//! What a server that refuses means by it.
+//! Explains the errors of S3 servers.
 
 use http::StatusCode;
 use stanchion_kernel::Class;
 
 use super::transport::Answer;
 
-/// A row: the code of S3, and what it means here.
+/// A row: S3's error code, and its meaning here.
 struct Refusal(&'static str, Class, &'static str, &'static str);
 
-/// What servers answer. Those compatible with S3 use the same words.
+/// The error codes. S3-compatible servers use the same ones.
 const REFUSALS: &[Refusal] = &[
     Refusal(
         "NoSuchBucket",
@@ -84,7 +84,7 @@ const REFUSALS: &[Refusal] = &[
     ),
 ];
 
-/// Codes that pass by themselves: they are repeated, and no others.
+/// Transient error codes: only these are repeated in messages.
 const PASSING: &[&str] = &[
     "InternalError",
     "OperationAborted",
@@ -93,7 +93,7 @@ const PASSING: &[&str] = &[
     "SlowDown",
 ];
 
-/// Regions are short words; whatever else a server says in their place is not repeated.
+/// Regions are short words; any other text in their place is not repeated.
 fn is_region(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(plain)
@@ -101,7 +101,7 @@ fn is_region(text: &str) -> bool {
 
 const WRONG_REGION: &str = "WrongRegion";
 
-/// Who has to move, a reason, and what to look at.
+/// The class, a reason, and what to check.
 pub(super) fn explain(answer: &Answer, region: &str) -> (Class, &'static str, String) {
     let code = answer.element("Code").unwrap_or_default();
     let named = answer.region.as_deref().or_else(|| answer.element("Region"));
@@ -118,7 +118,7 @@ pub(super) fn explain(answer: &Answer, region: &str) -> (Class, &'static str, St
         let what = format!("the bucket is in another region: {named}, not {region}");
         return (Class::Human, WRONG_REGION, what);
     }
-    // Nothing of the body: the endpoint may be any service that the operator reaches and its user does not.
+    // Nothing of the body: the endpoint may be any service that the operator can reach and the user cannot.
     let code = PASSING.iter().find(|known| **known == code);
     let said = match code {
         Some(code) => format!("it answers {} {code}", answer.status),

@@ -1,4 +1,4 @@
-//! Getting a request to the server and its answer back, or knowing why not.
+//! Sends a request and returns the answer, or why there is none.
 
 use std::error::Error as StdError;
 use std::io;
@@ -25,14 +25,14 @@ use tower::Service;
 
 use crate::dependencies::is_unknown;
 
-/// Enough for any error document.
+/// Largest answer in bytes: enough for any error document.
 const MAX_ANSWER: usize = 64 * 1024;
-/// More is not repeated of what TLS has to say about a server.
+/// Most bytes of a TLS error that are repeated.
 const MAX_SHOWN: usize = 256;
 
 pub(super) type HttpsClient = Client<HttpsConnector<Connector>, Empty<Bytes>>;
 
-/// Connects to an address that was checked, and to no other.
+/// Connects only to addresses that were checked.
 #[derive(Clone)]
 pub(super) struct Connector(AllowedNetworks);
 
@@ -63,7 +63,7 @@ impl Service<Uri> for Connector {
 /// The authorities of the machine, read once: there are more than a hundred.
 static OF_THE_MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
-    // Some of a machine's certificates are usually unreadable or outdated; the rest is what counts.
+    // Some of a machine's certificates are usually unreadable or outdated; ignore them.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     Arc::new(roots)
 });
@@ -105,16 +105,16 @@ fn bad_ca() -> Problem {
     Problem::human("CertificateUntrusted", message)
 }
 
-/// What the server said.
+/// The server's answer.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
-    /// Where the bucket is, if the server says so.
+    /// The bucket's region, if the server reports it.
     pub(super) region: Option<String>,
     pub(super) body: String,
 }
 
 impl Answer {
-    /// The one that was asked for.
+    /// Whether it is a bucket listing.
     pub(super) fn is_list(&self) -> bool {
         self.status.is_success() && self.body.contains("<ListBucketResult")
     }
@@ -126,10 +126,10 @@ impl Answer {
     }
 }
 
-/// Why no answer came.
+/// Why there is no answer.
 pub(super) struct Failure(Box<dyn StdError + Send + Sync>);
 
-/// Sends the request, and reads the answer to its end.
+/// Sends the request, and reads the whole answer.
 pub(super) async fn get(client: &HttpsClient, uri: &Uri) -> Result<Answer, Failure> {
     let answer = client
         .get(uri.clone())
@@ -148,7 +148,7 @@ pub(super) async fn get(client: &HttpsClient, uri: &Uri) -> Result<Answer, Failu
 }
 
 impl Failure {
-    /// Who has to move, a reason, and what to look at.
+    /// The class, a reason, and what to check.
     pub(super) async fn explain(self, uri: &Uri) -> (Class, &'static str, String) {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(&*self.0);
         while let Some(inner) = cause {
@@ -196,7 +196,7 @@ fn explain_tls(error: &rustls::Error) -> (Class, &'static str, String) {
                 plain_to(&problem.to_string(), MAX_SHOWN)
             ),
         ),
-        // Usually a server that does not speak TLS at all.
+        // Usually a server without TLS.
         other => (
             "TlsFailed",
             format!(

@@ -1,4 +1,4 @@
-//! What is said in each case, without any cluster.
+//! Reports of single cases, without a cluster.
 
 use serde_json::json;
 use stanchion_kernel::condition::find;
@@ -12,7 +12,7 @@ use super::super::validate::validate;
 use super::*;
 use crate::components::wanted;
 
-/// A pass over a project that was brought in order before.
+/// A reconcile of a project that was converged before.
 struct Pass {
     project: SupabaseProject,
     /// Deployments that are not complete.
@@ -44,7 +44,7 @@ impl Pass {
         }
     }
 
-    /// One over a project that runs.
+    /// A reconcile of a running project.
     fn over_running() -> Self {
         let mut pass = Self::new();
         let report = pass.report(second(0));
@@ -52,7 +52,7 @@ impl Pass {
         pass
     }
 
-    /// What was said is what there was before the next pass.
+    /// Uses the reported status as the input of the next reconcile.
     fn believe(&mut self, report: Report<SupabaseProjectStatus>) {
         self.project.status = Some(SupabaseProjectStatus {
             observed_generation: self.project.metadata.generation,
@@ -102,7 +102,7 @@ fn second(number: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + number).unwrap()
 }
 
-/// A condition's status and reason; empty when it is not said.
+/// A condition's status and reason; empty if it is missing.
 fn said(report: &Report<SupabaseProjectStatus>, kind: &str) -> String {
     find(&report.status.conditions, kind)
         .map(|found| format!("{} {}", found.status, found.reason))
@@ -143,7 +143,7 @@ fn a_first_rollout_is_a_deployment_and_a_later_one_an_update() {
 
     let mut later = Pass::over_running();
     later.project.metadata.generation = Some(2);
-    // What was written in this pass was looked at before it was written.
+    // The rollout was read before this reconcile wrote the Deployment.
     later.applied.rolled = vec!["shop-auth".into()];
     let report = later.report(second(60));
     assert_eq!(report.status.phase, Some(Phase::Updating));
@@ -195,7 +195,7 @@ fn none_wanted_is_none_missing() {
     );
 }
 
-/// Each pod that becomes ready would be a write otherwise; a failure is told at once.
+/// A rollout does not write the status for each pod; a failure is reported at once.
 #[test]
 fn a_rollout_is_not_told_pod_by_pod() {
     let mut pass = Pass::new();
@@ -274,7 +274,7 @@ fn a_failure_is_told_by_the_step_that_it_ended() {
             .map(|notice| notice.reason.as_str())
             .collect();
         assert_eq!(events, [event], "{stage:?}");
-        // The same again is no news.
+        // The same again is not reported.
         pass.believe(report);
         assert_eq!(pass.report(second(60)).notices, [], "{stage:?}");
     }

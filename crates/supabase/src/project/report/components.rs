@@ -1,4 +1,4 @@
-//! Each component, as its Deployment is now.
+//! Conditions of the components, from their Deployments.
 
 use jiff::Timestamp;
 use stanchion_api::supabase::{ComponentPhase, ComponentStatus, Options, SupabaseProjectStatus, condition};
@@ -10,13 +10,13 @@ use super::super::observe::Look;
 use super::super::target::Wanted;
 use crate::components::{self, ALL, Component};
 
-/// The components in one word, and who has it to say.
+/// The summary of all components.
 pub(super) enum Overview {
     /// Every one is ready.
     Ready,
-    /// These are on their way.
+    /// These are rolling out.
     Rolling(Vec<String>),
-    /// These will not become ready by waiting.
+    /// These need more than waiting.
     Failed(Vec<String>),
 }
 
@@ -30,7 +30,7 @@ impl Overview {
     }
 }
 
-/// What was seen of one component.
+/// The observed state of one component.
 struct Found<'a> {
     component: &'static Component,
     options: &'a Options,
@@ -39,7 +39,7 @@ struct Found<'a> {
     ready: bool,
 }
 
-/// States every component, and says how it is with all of them.
+/// Reports every component, and returns the summary.
 pub(super) fn report(
     status: &mut SupabaseProjectStatus,
     conditions: &mut Conditions,
@@ -83,7 +83,7 @@ fn find<'a>(
 ) -> Found<'a> {
     let name = component.child_name(&wanted.name);
     let rollout = look.children.rollout(&name);
-    // What was written in this pass was seen before it was written.
+    // The rollout was read before this reconcile wrote the Deployment.
     let ready = rollout.is_some_and(Rollout::is_complete) && !applied.rolled.contains(&name);
     let said = look
         .troubles

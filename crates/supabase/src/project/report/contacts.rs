@@ -1,4 +1,4 @@
-//! What the project stands on: how the last contact went.
+//! Conditions of the dependencies.
 
 use jiff::Timestamp;
 use stanchion_api::instance::TlsMode;
@@ -10,7 +10,7 @@ use super::super::observe::Present;
 use super::super::target::Target;
 use super::Seen;
 
-/// Whether the server proved who it is. Without that a stranger in its place would be taken for it.
+/// A warning if the server is not verified, so that another one could take its place.
 fn unverified(mode: TlsMode) -> Option<String> {
     let mode = match mode {
         TlsMode::VerifyCa | TlsMode::VerifyFull => return None,
@@ -23,7 +23,7 @@ fn unverified(mode: TlsMode) -> Option<String> {
     ))
 }
 
-/// States both contacts. A latency that changes is no news; a contact that is lost or found is.
+/// Reports both checks. A changed latency is not written; a lost or restored connection is.
 pub(super) fn report(
     status: &mut SupabaseProjectStatus,
     conditions: &mut Conditions,
@@ -57,7 +57,7 @@ pub(super) fn report(
     ];
     for (kind, contact, slot, note) in rows {
         match contact {
-            // What was said of it stands until it is asked.
+            // The previous condition stays until the next check.
             Contact::Unasked => {}
             Contact::Answered(latency) => {
                 conditions.set(kind, Truth::True, "Connected", &note);

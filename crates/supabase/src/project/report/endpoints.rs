@@ -1,4 +1,4 @@
-//! Where people find the project, and its components each other.
+//! Addresses of the project and its components.
 
 use stanchion_api::supabase::Endpoints;
 
@@ -7,7 +7,7 @@ use super::super::target::Wanted;
 use crate::components;
 use crate::database::Names;
 
-/// What is wrong with the addresses: a mail leads to where its reader's browser cannot get. Empty if nothing is.
+/// A warning if links in mails lead to an address that a browser cannot reach. Empty otherwise.
 pub(super) fn warning(wanted: &Wanted, standing: &Standing) -> String {
     let names = Names::default();
     let project = standing.project(wanted, &names);
@@ -21,7 +21,7 @@ pub(super) fn warning(wanted: &Wanted, standing: &Standing) -> String {
     )
 }
 
-/// The addresses of a project. A component is found at its Service, by the first port of its row.
+/// The addresses of a project. A component's address is its Service with the first port of its row.
 pub(super) fn of(wanted: &Wanted, standing: &Standing) -> Endpoints {
     let at = |field: &str| {
         let (component, _) = components::wanted(&wanted.spec).find(|(row, _)| row.field == field)?;

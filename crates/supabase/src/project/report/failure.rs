@@ -1,4 +1,4 @@
-//! A pass that ended before its end.
+//! Reports a failed reconcile.
 
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{Phase, SupabaseProjectStatus, condition};
@@ -11,8 +11,7 @@ use super::super::observe::Observed;
 use super::super::secrets::DEPENDENCY;
 use super::Seen;
 
-/// What people are told for each step that can fail: the phase meanwhile, the words before the message, the reason of
-/// `Ready`, and the event.
+/// For each step that can fail: the phase, the prefix of the message, the reason of `Ready`, and the event.
 fn words(stage: Stage) -> (Phase, &'static str, &'static str, &'static str) {
     match stage {
         Stage::Dependencies => (
@@ -55,7 +54,7 @@ pub(super) fn report(
     } else {
         words(outcome.applied.stage)
     };
-    // A hiccup of the API server is no reason to say anything about a project that runs: its pods were not asked.
+    // A transient error of the API server does not change the state of a running project: its pods were not read.
     let contact_lost = matches!(outcome.observed, Some(Observed::Project(present))
         if present.postgres.is_lost() || present.s3.is_lost());
     let same_spec = status.observed_generation == project.metadata.generation;

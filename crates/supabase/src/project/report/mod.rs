@@ -1,4 +1,4 @@
-//! How it went, as a status. True is only what was seen in this pass.
+//! Builds the status. A condition is True only if it was observed in this reconcile.
 
 #[cfg(test)]
 mod cases;
@@ -26,7 +26,7 @@ use crate::components::ALL;
 
 pub(super) type Seen<'a> = Outcome<'a, ProjectController>;
 
-/// Every condition that is written here: these, and one for each component.
+/// Every condition of this kind: these, and one for each component.
 #[allow(clippy::indexing_slicing, reason = "it is checked by the compiler")]
 pub const CONDITIONS: &[&str] = &{
     let mut all = [condition::READY; WHOLE.len() + ALL.len()];
@@ -42,7 +42,7 @@ pub const CONDITIONS: &[&str] = &{
     all
 };
 
-/// The conditions that speak of the whole.
+/// The conditions of the whole project.
 const WHOLE: &[&str] = &[
     condition::READY,
     condition::PROGRESSING,
@@ -54,7 +54,7 @@ const WHOLE: &[&str] = &[
     condition::SECRETS_READY,
 ];
 
-/// What is told when it flips.
+/// Events on transitions of conditions.
 pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
     condition: condition::DEGRADED,
     status: "True",
@@ -62,13 +62,13 @@ pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
     action: "Reconcile",
 }];
 
-/// The reason of `NetworkReady` with a route of the Gateway API: a later pass has to know that one was made.
+/// The reason of `NetworkReady` with an `HTTPRoute`: a later reconcile has to know that one was created.
 pub const ROUTED: &str = "RouteConfigured";
 
-/// For how long a status of a rollout stands: each pod that becomes ready would be a write otherwise.
+/// How long the status of a rollout stays: otherwise each pod that becomes ready would be a write.
 const STANDS: Duration = Duration::from_secs(30);
 
-/// The status after a pass.
+/// The status after a reconcile.
 pub fn report(
     project: &SupabaseProject,
     outcome: &Seen<'_>,
@@ -109,8 +109,8 @@ pub fn report(
     report
 }
 
-/// The phase of a project that is made for the first time, before what takes long begins. It is said once: one that
-/// has failed at it, or was cut short, has said it, and one that has been up is updated.
+/// The phase of a new project, written before a long step begins. It is written once: not after a failure or an
+/// interruption, and not for an update.
 pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
     let status = project.status.clone().unwrap_or_default();
     let Plan::Make(work) = plan else { return None };
@@ -135,7 +135,7 @@ pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjec
     })
 }
 
-/// What holds the end of a project up, or was left behind.
+/// What blocks the deletion of a project, or was left behind.
 fn leaving(mut status: SupabaseProjectStatus, outcome: &Seen<'_>) -> Report<SupabaseProjectStatus> {
     let Some(problem) = outcome.problem else {
         return Report::new(status);
@@ -160,7 +160,7 @@ fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus>
     }
 }
 
-/// A pass that came to its end: whether the project is ready is for its pods to say.
+/// A complete reconcile: the pods decide whether the project is ready.
 fn present_report(
     project: &SupabaseProject,
     mut status: SupabaseProjectStatus,
@@ -202,7 +202,7 @@ fn present_report(
     report
 }
 
-/// How far the rollout has come.
+/// The progress of the rollout.
 fn rolled_out(
     project: &SupabaseProject,
     mut status: SupabaseProjectStatus,
@@ -232,7 +232,7 @@ fn rolled_out(
     let again = match phase {
         Phase::Running => next_look(&status, look, now),
         Phase::Failed => look.patience,
-        // What is not said now is said then.
+        // Report then what is not reported now.
         _ => look.patience.min(STANDS),
     };
     Report {
@@ -242,7 +242,7 @@ fn rolled_out(
     }
 }
 
-/// The four conditions that speak of the whole.
+/// The four conditions of the whole project.
 fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: bool) {
     use components::Overview::{Failed, Ready, Rolling};
     let message = overview.message();
@@ -277,7 +277,7 @@ fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: b
     }
 }
 
-/// When to look although nothing changed: to ask the dependencies, or to end the time of the old keys.
+/// When to reconcile although nothing changed: for the dependency check, or for the end of the old keys.
 fn next_look(status: &SupabaseProjectStatus, look: &Look, now: Timestamp) -> Duration {
     let until = status.keys.as_ref().and_then(|keys| keys.previous_until);
     let left = until.map(|until| until.duration_since(now).unsigned_abs());
@@ -285,7 +285,7 @@ fn next_look(status: &SupabaseProjectStatus, look: &Look, now: Timestamp) -> Dur
         .max(Duration::from_secs(1))
 }
 
-/// Keeps what would change without being news, and notes when there was some.
+/// Keeps values that change without being relevant, and records the time of relevant changes.
 fn settle(project: &SupabaseProject, report: &mut Report<SupabaseProjectStatus>, now: Timestamp) {
     let Some(before) = &project.status else {
         report.status.last_reconcile_time = Some(now);

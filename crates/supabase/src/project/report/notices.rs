@@ -1,11 +1,11 @@
-//! What people are told once, as events.
+//! Events, each sent once.
 
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::events::Notice;
 
 use super::super::apply::Applied;
 
-/// The events of a pass that came to its end.
+/// The events of a complete reconcile.
 pub(super) fn of(applied: &Applied, previous: Option<Phase>, phase: Phase) -> Vec<Notice> {
     let runs = phase == Phase::Running && previous != Some(Phase::Running);
     let rows = [

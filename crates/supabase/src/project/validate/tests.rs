@@ -1,4 +1,4 @@
-//! What is refused, in which words, and what is not.
+//! What is refused, with which message, and what is accepted.
 
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn what_cannot_work_is_refused_in_known_words() {
     }
 }
 
-/// Nothing is taken away unless that is asked for, and what could not be made has made nothing.
+/// Nothing is removed unless the spec requests it, and an invalid project has created nothing.
 #[test]
 fn a_project_leaves_as_it_asks_to() {
     let leaves = |spec: Value| {

@@ -1,4 +1,4 @@
-//! The definition on the API server: what it accepts, what it fills in, what it refuses.
+//! The CRD on the API server: what it accepts, defaults and refuses.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
@@ -9,7 +9,7 @@ use stanchion_api::SupabaseProject;
 use super::FIELDS;
 use crate::stage::Stage;
 
-/// Objects as the server has them, without what our own types would add.
+/// Objects as the server stores them, without defaults of our own types.
 fn raw(stage: &Stage) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<SupabaseProject>(&());
     Api::namespaced_with(stage.client.clone(), &stage.namespace, &resource)
@@ -29,7 +29,7 @@ fn smallest() -> Value {
     })
 }
 
-/// Everything that the original's spec has, in every place where it has it.
+/// Every field of the original's spec.
 fn complete() -> Value {
     let component = || {
         json!({
@@ -69,7 +69,7 @@ fn complete() -> Value {
     })
 }
 
-/// What of `sent` is not in `stored`.
+/// Fields of `sent` that are missing in `stored`.
 fn lost(place: &str, sent: &Value, stored: &Value) -> Vec<String> {
     match (sent, stored) {
         (Value::Object(sent), Value::Object(_)) => sent

@@ -1,4 +1,4 @@
-//! The objects that a project consists of.
+//! The children of a project.
 
 use std::collections::BTreeSet;
 
@@ -144,7 +144,7 @@ async fn a23_two_projects_in_one_namespace_have_nothing_in_common() {
         assert_eq!(owner.name, project);
         assert_eq!(selector.unwrap()["app.kubernetes.io/instance"], project);
     }
-    // No login, no password and no key serves both.
+    // No login, password or key is shared by both.
     let (shop, other) = (stage.values("shop-jwt").await, stage.values("other-jwt").await);
     let common: BTreeSet<_> = shop
         .iter()

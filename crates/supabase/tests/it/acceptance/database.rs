@@ -1,4 +1,4 @@
-//! The database: asked, prepared once, and left in peace.
+//! The database: checked, prepared once, and not changed again.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -11,7 +11,7 @@ use super::shop;
 use crate::bed::Bed;
 use crate::stage::{Stage, condition};
 
-/// The operator does itself what the original leaves to a Job: there is neither that nor its scripts.
+/// The operator does what the original leaves to a Job: neither the Job nor its scripts exist.
 #[tokio::test]
 async fn a18_the_database_has_what_the_services_need() {
     let (stage, _operator, _) = shop(json!({})).await;
@@ -58,7 +58,7 @@ async fn b02_what_was_prepared_is_not_prepared_again() {
     let record = "SELECT string_agg(number || ' ' || run_at, ',' ORDER BY number) FROM _stanchion.steps";
     let before = stage.bed.scalar(record).await;
     assert!(!before.is_empty());
-    // Whatever makes it look again: a restart, a request, a change.
+    // Everything that causes another check: a restart, a request, a change.
     operator.kill().await;
     let second = stage.operator().await;
     let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/reconcile-at": "now" } } });
@@ -120,7 +120,7 @@ async fn b08_a_password_may_have_any_character() {
     assert!(connected.is_ok(), "{:?}", connected.err());
 }
 
-/// The smallest manifest there is, to the letter: no webhook has filled anything in, and TLS is required.
+/// The smallest manifest: no webhook has added defaults, and TLS is required.
 #[tokio::test]
 async fn b10_the_smallest_manifest_runs_without_a_webhook() {
     let server = Postgres::builder(any())

@@ -1,4 +1,4 @@
-//! Who owns what, and what ends with whom.
+//! Owner references, and what is deleted with a project.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
@@ -16,7 +16,7 @@ use crate::stage::serve;
 async fn a10_children_belong_to_their_project_and_go_with_it() {
     let spec = json!({ "ingress": { "enabled": true, "host": "shop.example.com" } });
     let (stage, _operator, project) = shop(spec).await;
-    // As if the original had put it there.
+    // As if the original had added it.
     let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
     stage.patch::<SupabaseProject>("shop", finalizer).await;
     let owned = |what: &str, owners: &[OwnerReference]| {
@@ -51,7 +51,7 @@ async fn a10_children_belong_to_their_project_and_go_with_it() {
     wait.gone(&stage.api::<ConfigMap>(), map).await;
     wait.gone(&stage.api::<Secret>(), keys).await;
     wait.gone(&stage.api::<Ingress>(), "shop").await;
-    // What is the user's stays: the Secrets, and everything in the database.
+    // The user's Secrets and everything in the database stay.
     stage.get::<Secret>("db").await;
     stage.get::<Secret>("s3").await;
     assert_eq!(
@@ -63,7 +63,7 @@ async fn a10_children_belong_to_their_project_and_go_with_it() {
     );
 }
 
-/// Its Secrets go before the project, and the webhook is asked about everything: neither holds the end up.
+/// The Secrets are deleted before the project, and the webhook is called for everything: neither blocks the deletion.
 #[tokio::test]
 async fn b06_a_namespace_with_a_project_in_it_comes_to_its_end() {
     let (stage, _operator, _) = shop(json!({})).await;

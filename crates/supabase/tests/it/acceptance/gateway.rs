@@ -1,4 +1,4 @@
-//! The way in: what Kong is told, who gets through, and what leads to Kong.
+//! The gateway: Kong's configuration, who may use it, and the routes to Kong.
 
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -160,7 +160,7 @@ async fn b11_an_ingress_leads_to_the_gateway() {
     assert_eq!(json!(ingress.spec), expected);
 }
 
-/// As much of the Gateway API's definition as the operator has to do with.
+/// The part of the Gateway API's CRD that the operator uses.
 fn routes() -> CustomResourceDefinition {
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let version = json!({
@@ -180,7 +180,7 @@ fn routes() -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// B11 for the Gateway API. Only this test has to do with the definition, so it may take it away.
+/// B11 for the Gateway API. Only this test uses the CRD, so it may delete it.
 #[tokio::test]
 async fn b11_a_route_of_the_gateway_api_leads_to_the_gateway_once_there_is_one() {
     let stage = Stage::new().await;

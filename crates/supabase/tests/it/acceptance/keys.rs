@@ -1,4 +1,4 @@
-//! Keys and passwords: what is made, what is kept, and what follows when one changes.
+//! Keys and passwords: what is generated, what is kept, and the effects of a change.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ async fn b05_a_changed_secret_rolls_the_pods_that_use_it_and_no_others() {
     is_rolled(&stage, "shop-kong", &before).await;
     assert_eq!(stage.rolled_since(&before).await, ["shop-kong"]);
 
-    // No pod knows the administrator's password; with a new one the project goes on.
+    // No pod has the administrator's password; with a new one the project continues.
     let before = stage.generations().await;
     stage
         .bed
@@ -117,7 +117,7 @@ async fn b05_a_changed_secret_rolls_the_pods_that_use_it_and_no_others() {
     assert!(!after.contains(&"shop-meta".to_owned()), "{after:?}");
 }
 
-/// A service's own password: whoever removes it from the Secret gets a new one, in the database and in the pods.
+/// A service's own password: removing it from the Secret creates a new one, in the database and in the pods.
 #[tokio::test]
 async fn b05_a_new_password_of_a_service_reaches_the_database_and_the_pods() {
     let (stage, _operator, _) = shop(json!({})).await;
@@ -144,7 +144,7 @@ async fn b05_a_new_password_of_a_service_reaches_the_database_and_the_pods() {
     );
 }
 
-/// Waits until the Deployment has another template, and the project runs with it.
+/// Waits until the Deployment has a new template, and the project runs with it.
 async fn is_rolled(stage: &Stage, name: &str, before: &BTreeMap<String, i64>) {
     let known = before[name];
     let is_newer = |deployment: &Deployment| deployment.metadata.generation > Some(known);
@@ -155,7 +155,7 @@ async fn is_rolled(stage: &Stage, name: &str, before: &BTreeMap<String, i64>) {
     stage.running("shop").await;
 }
 
-/// B1 as far as no service has to run; with Auth itself it is `auth_signs_users_up_as_it_is_deployed`.
+/// B1 without running services; `auth_signs_users_up_as_it_is_deployed` covers Auth itself.
 #[tokio::test]
 async fn b01_every_service_verifies_what_auth_signs_and_every_key() {
     let (stage, _operator, _) = shop(json!({})).await;
@@ -166,7 +166,7 @@ async fn b01_every_service_verifies_what_auth_signs_and_every_key() {
         stage.pod("shop-storage").await,
         stage.pod("shop-realtime").await,
     ];
-    // Auth signs with the one key of its list that may.
+    // Auth signs with the only key of its list that has `sign`.
     let list: Vec<Value> = serde_json::from_str(auth.value("GOTRUE_JWT_KEYS")).unwrap();
     let may_sign = |key: &&Value| key["key_ops"].as_array().unwrap().contains(&json!("sign"));
     let signing = list.iter().find(may_sign).unwrap().to_string();
@@ -188,7 +188,7 @@ async fn b01_every_service_verifies_what_auth_signs_and_every_key() {
         assert!(jwt::verify_by_set(set, user.expose_secret()).is_some());
         assert!(jwt::verify_by_set(set, &jwt::sign_with("another secret", "anon")).is_none());
     }
-    // Those who take no set take the secret as the text that it is.
+    // Components without a key set use the secret as plain text.
     for secret in [
         auth.value("GOTRUE_JWT_SECRET"),
         storage.value("AUTH_JWT_SECRET"),

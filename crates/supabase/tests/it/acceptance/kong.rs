@@ -1,6 +1,6 @@
-//! Kong's decisions, from the file that its container's start makes, by the rules of Kong's manual: a regular
-//! expression before a prefix, the longest prefix first; then the plugins in their order. Kong itself is no program
-//! that a test can start.
+//! Kong's decisions, computed from the file that its container's start script generates, by the rules of Kong's manual:
+//! a regular expression before a prefix, the longest prefix first; then the plugins in their order. A test cannot start
+//! Kong itself.
 
 use std::process::Command;
 
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use crate::stage::Stage;
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It goes on to this URL.
+    /// It is forwarded to this URL.
     To(String),
     /// It is answered with this code.
     Refused(u16),
 }
 
-/// What a request has with it.
+/// The credentials of a request.
 #[derive(Clone, Copy)]
 pub(super) enum With<'a> {
     Nothing,
@@ -69,7 +69,7 @@ impl Kong {
             .collect()
     }
 
-    /// What becomes of a GET.
+    /// The result of a GET.
     pub(super) fn ask(&self, path: &str, with: With<'_>) -> Verdict {
         let Some(service) = self.service_of(path) else {
             return Verdict::Refused(404);
@@ -97,7 +97,7 @@ impl Kong {
         let services = self.0["services"].as_array().unwrap();
         let matching = services.iter().filter_map(|service| {
             let pattern = service["routes"][0]["paths"][0].as_str()?;
-            // The one regular expression that there is has nothing in it but its end.
+            // The only regular expression contains nothing special but its end.
             match pattern
                 .strip_prefix('~')
                 .map(|pattern| pattern.trim_end_matches('$'))

@@ -1,6 +1,6 @@
-//! What another implementation of this API has to do, check by check: A1 to A23 are what users of the original rely
-//! on, B1 to B15 what it should have done. A test's name begins with the number of its check; docs/supabase/checks.md
-//! says what each is about, and which cannot be made here.
+//! The acceptance checks: A1 to A23 are what users of the original rely on, B1 to B15 what it should have done. A
+//! test's name begins with the number of its check; docs/supabase/checks.md describes each, and lists those that cannot
+//! be tested here.
 
 mod api;
 mod children;
@@ -22,7 +22,7 @@ use stanchion_api::SupabaseProject;
 
 use crate::stage::{Running, Stage};
 
-/// The seven that every project has: the name of the Deployment after the project's, and the component's label.
+/// The seven components of every project: the suffix of the Deployment's name, and the component's label.
 const COMPONENTS: [(&str, &str); 7] = [
     ("auth", "authentication"),
     ("kong", "api-gateway"),
@@ -33,7 +33,7 @@ const COMPONENTS: [(&str, &str); 7] = [
     ("studio", "studio"),
 ];
 
-/// The fields of the spec that these seven have.
+/// The fields of these seven in the spec.
 const FIELDS: [&str; 7] = [
     "kong",
     "auth",
@@ -44,7 +44,7 @@ const FIELDS: [&str; 7] = [
     "studio",
 ];
 
-/// The five labels of everything that belongs to a component; its pods are selected by them.
+/// The five labels of every object of a component, which also select its pods.
 fn labels(project: &str, name: &str, component: &str) -> Value {
     serde_json::json!({
         "app.kubernetes.io/name": name, "app.kubernetes.io/instance": project,
@@ -53,7 +53,7 @@ fn labels(project: &str, name: &str, component: &str) -> Value {
     })
 }
 
-/// A stage on which the project `shop` runs.
+/// An environment in which the project `shop` runs.
 async fn shop(more: Value) -> (Stage, Running, SupabaseProject) {
     let stage = Stage::new().await;
     let operator = stage.operator().await;

@@ -1,5 +1,5 @@
-//! What the original does not have, on a cluster: what guards and scales pods, a project that is suspended, and an update
-//! that fails.
+//! Features beyond the original, on a cluster: objects that protect and scale pods, a suspended project, and a failed
+//! update.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -39,7 +39,7 @@ async fn what_guards_and_scales_pods_comes_and_goes_with_its_field() {
         (name.as_str(), scaler.spec.as_ref().unwrap().max_replicas),
         ("shop-auth", 5)
     );
-    // How many there are is the autoscaler's business from now on.
+    // From now on the autoscaler owns the number of replicas.
     let scale = json!({ "spec": { "replicas": 3 } });
     stage.patch::<Deployment>("shop-auth", scale).await;
     stage
@@ -78,7 +78,7 @@ async fn a_suspended_project_is_left_alone_until_it_is_not() {
     };
     stage.until("shop", says).await;
     stage.delete::<Deployment>("shop-meta").await;
-    // The operator sees the next project to its end, and has left this one as it was.
+    // The operator reconciles the next project completely, and has not changed this one.
     stage.secret("other", stage.secret_for("postgres")).await;
     stage
         .project(
@@ -97,7 +97,7 @@ async fn a_suspended_project_is_left_alone_until_it_is_not() {
     stage.get::<Deployment>("shop-meta").await;
 }
 
-/// The pods that serve go on serving, and the message has the new pod's own words.
+/// The serving pods keep serving, and the message is that of the new pod.
 #[tokio::test]
 async fn an_update_that_fails_stays_as_it_is_and_is_told() {
     let (stage, _operator, _) = shop(json!({ "auth": { "image": GOOD } })).await;

@@ -1,4 +1,4 @@
-//! Nothing to do, nothing written.
+//! A converged project causes no writes.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use stanchion_api::SupabaseProject;
 use super::shop;
 use crate::stage::Stage;
 
-/// How long nobody must write to be at rest.
+/// How long there must be no write.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The bench has the same with a thousand: see docs/supabase.
+/// The bench has the same with a thousand projects: see docs/supabase.
 #[tokio::test]
 async fn b14_projects_at_rest_cost_no_write() {
     let stage = Stage::new().await;
@@ -31,7 +31,7 @@ async fn b14_projects_at_rest_cost_no_write() {
     }
     operator.faults.quiet(QUIET).await;
     let (writes, passes) = (operator.faults.writes().len(), operator.passes());
-    // Each is looked at as a whole once more.
+    // Each is reconciled completely once more.
     for name in names {
         let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/reconcile-at": "now" } } });
         stage.patch::<SupabaseProject>(name, asked).await;
@@ -46,7 +46,7 @@ async fn b14_projects_at_rest_cost_no_write() {
     assert_eq!(after.len(), writes, "{:?}", after.get(writes..));
 }
 
-/// A restart finds everything as it was left, and writes nothing.
+/// A restart finds everything unchanged, and writes nothing.
 #[tokio::test]
 async fn b14_a_restart_writes_nothing() {
     let (stage, first, before) = shop(json!({})).await;

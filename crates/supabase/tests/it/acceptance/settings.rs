@@ -1,4 +1,4 @@
-//! What the spec says about a component, on its Deployment.
+//! The settings of a component in the spec, on its Deployment.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, EnvVar};
@@ -88,7 +88,7 @@ async fn b12_a_mail_server_and_providers_reach_auth() {
         "auth": { "smtpSecretRef": { "name": "smtp" }, "oauthSecretRef": { "name": "oauth" } },
     });
     stage.project("shop", spec).await;
-    // A Secret that is missing is noticed, and its appearance too.
+    // A missing Secret is noticed, and so is its creation.
     let waits = "Dependency validation failed: OAuth secret 'oauth' not found";
     stage.says("shop", waits).await;
     stage.secret("oauth", oauth).await;
@@ -107,7 +107,7 @@ async fn b12_a_mail_server_and_providers_reach_auth() {
     ] {
         assert_eq!(auth.value(name), value, "{name}");
     }
-    // And none of it is written down in the Deployment.
+    // The Deployment contains none of the values.
     let text = serde_json::to_string(&auth.container).unwrap();
     assert!(!text.contains("p@ss") && !text.contains("hush"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What a project says about itself.
+//! The status of a project.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ async fn a17_a_missing_secret_is_named_and_its_appearance_wakes() {
     stage.running("shop").await;
 }
 
-/// A provider without a secret would be a pod that cannot start; its Secret is corrected, and the project goes on.
+/// With a provider without a secret a pod could not start; once its Secret is corrected, the project continues.
 #[tokio::test]
 async fn a_provider_without_a_secret_is_named() {
     let stage = Stage::new().await;
@@ -135,7 +135,7 @@ async fn a19_the_originals_events_are_told_once() {
         ],
         ["Normal", "PhaseChanged", "SupabaseProject is now Running"],
     ];
-    // They are told after the status is written.
+    // Events are sent after the status is written.
     let told = stage
         .wait()
         .eventually("all events", async || {

@@ -1,4 +1,4 @@
-//! The bucket: asked with the user's own key, in the user's own way, and Storage is told the same.
+//! The bucket: checked with the user's own key and addressing style, which Storage uses, too.
 
 use serde_json::json;
 use stanchion_api::SupabaseProject;
@@ -47,7 +47,7 @@ async fn b04_the_region_and_the_rest_of_the_secret_reach_storage() {
     }
 }
 
-/// Nobody here can resolve a bucket's own host name: that it is asked for is the proof.
+/// Nothing here resolves a bucket's own host name: that it is requested is the proof.
 #[tokio::test]
 async fn b07_path_style_can_be_switched_off() {
     let stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! A running installation of the operator that came before.
+//! Adopts a running installation of the original operator.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn meta(project: &SupabaseProject, name: &str, component: &str) -> Value {
     json!({ "name": format!("shop-{name}"), "labels": labels("shop", name, component), "ownerReferences": [owner] })
 }
 
-/// As the predecessor wrote it: by plain updates, with what is wrong with it.
+/// As the predecessor wrote it: by plain updates, with its errors.
 fn old_deployment(project: &SupabaseProject, name: &str, component: &str) -> Deployment {
     let labels = labels("shop", name, component);
     let container = json!({
@@ -113,7 +113,7 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
         text.contains("_format_version") && !text.contains("\"old\""),
         "{text}"
     );
-    // Nobody reads the scripts any more; a Job ends by itself.
+    // Nothing reads the scripts any more; the Job ends by itself.
     stage.wait().gone(&maps, "shop-db-init").await;
     jobs.get("shop-db-init").await.unwrap();
     let keys = stage.values("shop-jwt").await;
@@ -124,7 +124,7 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
     );
     assert!(keys.contains_key("pg-meta-crypto-key"));
 
-    // Its finalizer holds nothing up, even when the Secrets went first.
+    // Its finalizer blocks nothing, even if the Secrets are deleted first.
     stage.delete::<Secret>("db").await;
     stage.delete::<Secret>("s3").await;
     stage.delete::<SupabaseProject>("shop").await;

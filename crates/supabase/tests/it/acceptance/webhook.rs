@@ -1,4 +1,4 @@
-//! The door: what the webhook refuses, in which words, and what it only warns about.
+//! What the webhook refuses, with which message, and what it only warns about.
 
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::FIELDS;
 use crate::stage::{Stage, serve};
 
-/// What the API server answers: its code, its words, and its warnings.
+/// The API server's answer: its code, its message, and its warnings.
 #[derive(Debug)]
 struct Answer {
     code: StatusCode,
@@ -14,7 +14,7 @@ struct Answer {
     warnings: Vec<String>,
 }
 
-/// Applies an object as `kubectl apply --server-side` does; with `dry_run` nothing is kept.
+/// Applies an object like `kubectl apply --server-side`; with `dry_run` nothing is stored.
 async fn apply(stage: &Stage, object: &Value, dry_run: bool) -> Answer {
     let (group, plural) = match object["kind"].as_str() {
         Some("Secret") => ("api/v1", "secrets"),
@@ -57,7 +57,7 @@ fn project(more: &Value) -> Value {
     })
 }
 
-/// A stage whose webhook is asked: a registration takes a moment to be known.
+/// An environment whose webhook is active: a registration takes a moment to take effect.
 async fn guarded() -> (Stage, impl Sized) {
     let stage = Stage::new().await;
     let served = serve(&stage).await;
@@ -117,7 +117,7 @@ async fn a05_a_secret_that_lacks_a_key_is_refused() {
     }
 }
 
-/// Where the original refuses, ours warns: whoever applies a folder cannot say in which order.
+/// The original refuses, Stanchion warns: the order of objects in a folder is not defined.
 #[tokio::test]
 async fn a06_a_secret_that_is_not_there_is_warned_about() {
     let (stage, _served) = guarded().await;
@@ -156,7 +156,7 @@ async fn a07_an_image_needs_a_tag_and_no_blanks() {
     }
 }
 
-/// Every example, document by document, as it is written and the other way round.
+/// Every example, document by document, in its order and in reverse.
 #[tokio::test]
 async fn a06_the_examples_apply_in_any_order() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/supabaseproject");
@@ -171,7 +171,7 @@ async fn a06_the_examples_apply_in_any_order() {
         for file in &files {
             let text = std::fs::read_to_string(file).unwrap();
             let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-            // The servers that an example brings along are nothing to do with us.
+            // Servers that an example deploys are not of interest here.
             objects.retain(|object| {
                 matches!(
                     object["kind"].as_str(),

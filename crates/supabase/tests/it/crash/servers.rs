@@ -1,4 +1,4 @@
-//! Servers that one telling leaves to the next: to forget what was on one takes a fraction of starting another.
+//! Servers that are reused between runs: resetting one takes a fraction of the time of starting another.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,12 +7,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::bed::Bed;
 
-/// Each telling has a server and a whole project to itself: more at a time would only wait for each other.
+/// Each run has its own server and project: more at a time would only wait for each other.
 static TURNS: Semaphore = Semaphore::const_new(4);
 
 static FREE: Mutex<Vec<Arc<Bed>>> = Mutex::new(Vec::new());
 
-/// A server as if it were new, for one telling; the next may have it when this is dropped.
+/// A reset server for one run; the next run may use it when this is dropped.
 pub(super) struct Lent {
     bed: Arc<Bed>,
     _turn: SemaphorePermit<'static>,

@@ -1,4 +1,4 @@
-//! Killed at every statement, and cut off at every statement.
+//! Killed at every statement, and disconnected at every statement.
 
 use stanchion_testkit::crash::{SqlScenario, crash_at_every_statement};
 use stanchion_testkit::proxy::Proxy;

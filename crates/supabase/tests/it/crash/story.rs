@@ -1,4 +1,4 @@
-//! What an operator may be in the middle of, and what must be so in the end.
+//! The scenarios of the crash tests, and their required end states.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
@@ -15,38 +15,38 @@ use super::servers::{self, Lent};
 use crate::stage::{Stage, is_running};
 use crate::state;
 
-/// What is going on.
+/// A scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Story {
-    /// A project is made, and its database prepared.
+    /// Creates a project and prepares its database.
     Create,
-    /// One component gets another image, one goes, one gets a new password, and there is an Ingress now.
+    /// Changes an image, removes a component, replaces a password, and adds an Ingress.
     Change,
-    /// A project goes, and takes with it what it made in the database; somebody has tables there meanwhile.
+    /// Deletes a project that removes what it created in the database, while somebody else has tables there.
     Delete,
 }
 
-/// What somebody else has in the database: one table beside what the project made, one amid it.
+/// Somebody else's objects in the database: one table beside those of the project, one among them.
 const OTHERS: &str = "CREATE TABLE public.mine (note text); INSERT INTO public.mine VALUES ('kept'); \
      CREATE TABLE storage.of_mine (id int); INSERT INTO storage.of_mine VALUES (1)";
 
-/// One telling of a story, with a namespace and a server to itself.
+/// One run of a scenario, with its own namespace and server.
 pub(super) struct Told {
     stage: Stage,
-    /// Between the operator and the server.
+    /// The proxy between the operator and the server.
     pub(super) proxy: Proxy,
     operator: Latest,
     _lent: Lent,
 }
 
 impl Told {
-    /// Whether there is no project any more.
+    /// Whether the project is gone.
     async fn is_gone(&self) -> bool {
         let projects = self.stage.api::<SupabaseProject>();
         projects.get_opt("shop").await.unwrap().is_none()
     }
 
-    /// Whether everybody can log in with what the pods were given.
+    /// Whether every service can log in with the values of its pods.
     async fn logs_in(&self) -> Value {
         let mut all = serde_json::Map::new();
         for (child, variable) in [
@@ -66,7 +66,7 @@ impl Told {
 impl Scenario for Story {
     type Run = Told;
 
-    /// Everything up to the moment that matters; the operator that brought it about is gone.
+    /// Prepares the scenario with an operator that is then stopped.
     async fn set_up(&self) -> Told {
         let lent = servers::lend(any()).await;
         let stage = Stage::on(lent.bed()).await;
@@ -108,12 +108,12 @@ impl Scenario for Story {
         operator.run().await;
     }
 
-    /// Nobody looks at a project that is gone.
+    /// A deleted project is not reconciled.
     async fn has_looked(&self, told: &Told) -> bool {
         told.operator.has_looked() || told.is_gone().await
     }
 
-    /// Returns when the story has come to its end.
+    /// Returns when the scenario has converged.
     async fn converge(&self, told: &Told) {
         let stage = &told.stage;
         if matches!(self, Self::Delete) {
@@ -133,12 +133,12 @@ impl Scenario for Story {
         }
     }
 
-    /// All there is in the end.
+    /// The end state.
     async fn end_state(&self, told: &Told) -> Value {
         let stage = &told.stage;
         let (client, namespace) = (|| stage.client.clone(), &stage.namespace);
         if matches!(self, Self::Delete) {
-            // The children go by ownership, in their own time; the database's record went with the rest.
+            // The children are garbage-collected asynchronously; the database's record is removed with the rest.
             let database = state::without_record(&stage.bed).await;
             return json!({
                 "projects": objects::<SupabaseProject>(client(), namespace).await,
@@ -171,7 +171,7 @@ impl Scenario for Story {
         all
     }
 
-    /// Without what differs from telling to telling.
+    /// Masks what differs between runs.
     fn mask(&self, told: &Told, text: &str) -> String {
         let Told { stage, proxy, .. } = told;
         text.replace(&stage.namespace, "<namespace>")
@@ -181,7 +181,7 @@ impl Scenario for Story {
     }
 }
 
-/// Hashes are of other ports and other keys each time.
+/// Removes hashes, which depend on ports and keys.
 fn without_hashes(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! A component's pod, as a kubelet would start it: its container, and its environment with every value filled in.
+//! A component's pod as a kubelet would start it: its container, and its resolved environment.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ pub(crate) fn container(deployment: &Deployment) -> &Container {
     &pod.containers[0]
 }
 
-/// What a pod of a Deployment is started with.
+/// The container and the environment of a pod.
 pub(crate) struct Pod {
     pub(crate) container: Container,
     pub(crate) environment: BTreeMap<String, String>,
 }
 
 impl Pod {
-    /// The path that says whether it is ready.
+    /// The path of its readiness probe.
     pub(crate) fn readiness_path(&self) -> String {
         let probe = self.container.readiness_probe.as_ref().unwrap();
         probe.http_get.as_ref().unwrap().path.clone().unwrap()
     }
 
-    /// A variable that must be there.
+    /// A variable that must exist.
     pub(crate) fn value(&self, name: &str) -> &str {
         self.environment
             .get(name)
@@ -50,7 +50,7 @@ impl Stage {
             .collect()
     }
 
-    /// What a pod of this Deployment is started with.
+    /// The pod of this Deployment.
     pub(crate) async fn pod(&self, deployment: &str) -> Pod {
         let container = container(&self.get(deployment).await).clone();
         let mut environment = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Stage {
             let map = self.get::<ConfigMap>(&selected.name).await;
             return map.data.unwrap()[&selected.key].clone();
         }
-        // A pod of this machine is at home on loopback.
+        // A pod on this machine uses loopback.
         match source
             .field_ref
             .as_ref()
@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// `$(NAME)` is the value of an earlier variable, `$$` a dollar sign; everything else stands for itself.
+/// `$(NAME)` is the value of an earlier variable, `$$` a dollar sign; everything else is literal.
 fn expand(text: &str, before: &BTreeMap<String, String>) -> String {
     let mut expanded = String::new();
     let mut rest = text;

@@ -5,7 +5,7 @@ use stanchion_testkit::faults::{Call, Faults};
 use stanchion_testkit::running;
 use tokio::task::JoinHandle;
 
-/// An operator that runs; dropped, it is killed where it stands.
+/// A running operator; it is killed when this is dropped.
 pub(crate) struct Running {
     operator: running::Running,
     pub(crate) faults: Faults,
@@ -19,29 +19,29 @@ impl Running {
         }
     }
 
-    /// The calls that a project has cost, in order: watches and their lists are opened once, whatever there is.
+    /// The API calls for projects, in order, without watches and their lists, which are opened once.
     pub(crate) fn calls(&self) -> Vec<String> {
         of_objects(&self.faults.calls())
     }
 
-    /// Those of them that write to objects whose names begin like this.
+    /// The writes to objects whose names begin like this.
     pub(crate) fn writes(&self, start: &str) -> Vec<String> {
         let mut writes = self.faults.writes();
         writes.retain(|call| call.target.name.starts_with(start));
         of_objects(&writes)
     }
 
-    /// How many passes have ended.
+    /// How many reconciles have ended.
     pub(crate) fn passes(&self) -> u64 {
         self.operator.passes()
     }
 
-    /// Waits until no pass is running.
+    /// Waits until no reconcile is running.
     pub(crate) async fn idle(&self) {
         self.operator.idle().await;
     }
 
-    /// Kills it, as SIGKILL would: nothing of it goes on.
+    /// Kills it, like SIGKILL: nothing of it continues.
     pub(crate) async fn kill(self) {
         self.operator.kill().await;
     }

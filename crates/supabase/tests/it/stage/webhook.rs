@@ -1,4 +1,4 @@
-//! The webhook, between whoever applies an object and the API server.
+//! The webhook, called by the API server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::Stage;
 
-/// A webhook for one namespace; nobody serves it once this is dropped.
+/// A webhook for one namespace; it is no longer served once this is dropped.
 pub(crate) struct Served {
     registration: Registration,
     _tasks: JoinSet<()>,
 }
 
 impl Served {
-    /// Nobody is asked any more.
+    /// Removes the registration.
     pub(crate) async fn unregister(self) {
         self.registration.unregister().await.unwrap();
     }
 }
 
-/// Registers the webhook for the namespace of the stage, and serves it.
+/// Registers the webhook for the namespace of the test, and serves it.
 pub(crate) async fn serve(stage: &Stage) -> Served {
     let scopes = [Scope::Namespace(stage.namespace.clone())];
     let webhooks: Arc<[Webhook]> = stanchion_supabase::webhooks(&stage.client, &scopes).into();
