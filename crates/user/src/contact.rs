@@ -1,10 +1,10 @@
-//! What a condition says about the connection: whether the server was verified, and whether its log can be kept clean.
+//! Condition messages about the connection: whether the server was verified, and whether its log can be kept clean.
 
 use stanchion_postgres::Server;
 use stanchion_postgres::server::LOG_GRANTS;
 use stanchion_postgres::session::Security;
 
-/// Whether the server has proven to be the one that is meant.
+/// Whether the server's identity was verified.
 pub const fn reach(security: Security) -> &'static str {
     match (security.verified, security.encrypted) {
         (true, _) => "; the server was verified",
@@ -17,7 +17,7 @@ pub const fn reach(security: Security) -> &'static str {
     }
 }
 
-/// Verifiers of passwords are part of statements. A superuser switches the server's log off for them, others only with a
+/// Password verifiers are part of statements. A superuser switches the server's log off for them, others need a
 /// privilege.
 pub fn log(server: &Server) -> String {
     if server.keeps_log_clean {

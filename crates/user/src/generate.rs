@@ -1,8 +1,8 @@
-//! Passwords by rule (`password.generate`).
+//! Generates passwords by rules (`password.generate`).
 //!
-//! Every character comes from the system's randomness through a cryptographic generator, and is drawn without
-//! bias. Rules that cannot be kept are refused before anything is drawn, with the field that has to change: an
-//! object must not wait for ever for a password that cannot exist.
+//! Every character comes from the system's randomness through a cryptographic generator, and is drawn without bias.
+//! Rules that cannot be satisfied are refused before anything is drawn, with the field that has to change: an object
+//! must not wait forever for a password that cannot exist.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,14 @@ use stanchion_kernel::Problem;
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const DIGITS: &str = "0123456789";
-/// Symbols that mean nothing to a shell, a URI, a connection string or YAML.
+/// Symbols without a special meaning in a shell, a URI, a connection string or YAML.
 const SYMBOLS: &str = "-._";
-/// The schema's limits: an object may be older than the schema.
+/// The schema's limits, checked again because an object may be older than the schema.
 const LENGTHS: std::ops::RangeInclusive<u32> = 16..=128;
 /// With fewer characters to choose from, even a long password could be guessed.
 const FEWEST_CHARACTERS: usize = 10;
 
-/// A new password that keeps all the rules.
+/// A new password that satisfies all rules.
 pub fn password(generate: &Generate) -> Result<SecretString, Problem> {
     let rules = Rules::of(generate)?;
     let mut rng = StdRng::try_from_os_rng().map_err(|error| {
@@ -37,14 +37,14 @@ pub fn password(generate: &Generate) -> Result<SecretString, Problem> {
     Ok(rules.draw(&mut rng).into())
 }
 
-/// Whether a password that keeps all the rules can exist.
+/// Whether a password that satisfies all rules can exist.
 pub fn check(generate: &Generate) -> Result<(), Problem> {
     Rules::of(generate).map(drop)
 }
 
-/// A kind of character.
+/// A class of characters.
 struct Class {
-    /// The field that asks for it.
+    /// The field that requires it.
     field: &'static str,
     name: &'static str,
     characters: Vec<char>,
@@ -61,7 +61,7 @@ impl Class {
     ) -> Self {
         let excluded = generate.exclude.as_deref().unwrap_or_default();
         let mut characters: Vec<char> = all.chars().filter(|c| !excluded.contains(*c)).collect();
-        // A symbol that is written twice must not come twice as often.
+        // A symbol that is listed twice must not be twice as likely.
         characters.sort_unstable();
         characters.dedup();
         let at_least = at_least.unwrap_or(0) as usize;
@@ -78,7 +78,7 @@ impl Class {
     }
 }
 
-/// Rules that can be kept.
+/// Satisfiable rules.
 struct Rules {
     length: usize,
     first_letter: bool,
@@ -139,7 +139,7 @@ impl Rules {
     fn draw(mut self, rng: &mut impl CryptoRng) -> String {
         let mut password = String::with_capacity(self.length);
         if self.first_letter {
-            // Where the minimums fill the whole password, the first letter has to be one of them.
+            // If the minimums fill the whole password, the first letter has to be one of them.
             let full = self.asked(|_| true) == self.length;
             let letters = self.all(|class| class.is_letters() && (!full || class.at_least > 0));
             let first = letters.choose(rng);
@@ -159,7 +159,7 @@ impl Rules {
         let any = self.all(|_| true);
         let free = self.length.saturating_sub(password.len() + rest.len());
         rest.extend((0..free).filter_map(|_| any.choose(rng)));
-        // Without this the minimums would always stand in front, in the order of the classes.
+        // Otherwise the minimums would always come first, in the order of the classes.
         rest.shuffle(rng);
         password.extend(rest);
         password
@@ -174,7 +174,7 @@ impl Rules {
             .collect()
     }
 
-    /// How many characters the minimums of the chosen classes ask for.
+    /// The sum of the minimums of the chosen classes.
     fn asked(&self, chosen: impl Fn(&Class) -> bool) -> usize {
         self.classes
             .iter()
@@ -184,7 +184,7 @@ impl Rules {
     }
 }
 
-/// The symbols to use: those that are listed, or a harmless few where some are asked for; else none.
+/// The symbols to use: those that are listed, or a safe default if some are required; otherwise none.
 fn symbols(generate: &Generate) -> Result<&str, Problem> {
     match generate.symbols.as_deref() {
         Some(listed) if listed.chars().all(|c| c.is_ascii_punctuation()) => Ok(listed),

@@ -1,14 +1,14 @@
-//! `PostgresUser` and `PostgresInstance`: a role, its password, its privileges, and a clean goodbye.
+//! `PostgresUser` and `PostgresInstance`: a role, its password, its privileges, and its cleanup.
 //!
 //! ```text
 //! user/       the controller of PostgresUser: validate, observe, plan, apply, report
-//! instance/   the controller of PostgresInstance, in the same rooms
-//! server      which server an object means, and how it is reached
+//! instance/   the controller of PostgresInstance, in one file
+//! server      which server an object uses, and its connection
 //! rules       what a server opens to a namespace
-//! contact     what a condition says about the connection to a server
-//! credentials what the application's Secret contains
+//! contact     condition messages about the connection to a server
+//! credentials the contents of the application's Secret
 //! generate    passwords
-//! webhook     what is told when somebody applies an object
+//! webhook     validation when somebody applies an object
 //! ```
 
 pub mod contact;

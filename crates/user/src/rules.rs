@@ -1,7 +1,7 @@
-//! What a server opens to the objects of a namespace, beside what they made themselves.
+//! What a server opens to the objects of a namespace, in addition to what they created themselves.
 //!
-//! A role or a database belongs to the object whose mark it bears, and so to that object's namespace; from another one
-//! nothing on it can be had. These rules are about the rest: roles and databases that bear nobody's mark.
+//! A role or a database belongs to the object whose mark it carries, and so to that object's namespace; another
+//! namespace gets nothing on it. These rules concern the rest: roles and databases without a mark.
 
 use stanchion_api::instance::{Attribute, PostgresInstanceSpec};
 use stanchion_api::user::Privilege;
@@ -12,35 +12,35 @@ use crate::user::catalog::{DatabaseFacts, RoleRef};
 use crate::user::target::{DatabaseWish, SchemaWish};
 use crate::user::words;
 
-/// Roles of cloud providers begin so. Most of them have powers that no attribute shows.
+/// Name prefixes of cloud providers' roles. Most of them have powers that no attribute shows.
 const CLOUD: &[&str] = &["rds", "cloudsql", "alloydb", "azure", "neon_", "aiven"];
-/// Roles of cloud providers that only let a cloud identity log in.
+/// Roles of cloud providers that only allow a cloud identity to log in.
 const CLOUD_LOGINS: &[&str] = &[
     "rds_iam",
     "cloudsqliamuser",
     "cloudsqliamserviceaccount",
     "azure_ad_user",
 ];
-/// Databases that belong to the server itself.
+/// The database of the server itself.
 const OF_THE_SERVER: &str = "postgres";
 
-/// What the operator's default server opens to every namespace. The flags of the command line set it.
+/// What the operator's default server opens to every namespace. Command line flags set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Openings {
-    /// Databases that a person made, in which roles may be given privileges.
+    /// Databases that a person created, in which roles may get privileges.
     pub databases: Vec<String>,
-    /// Roles that a person made, which roles may be members of.
+    /// Roles that a person created, which roles may be members of.
     pub roles: Vec<String>,
-    /// Roles that a person made, which may be adopted.
+    /// Roles that a person created, which may be adopted.
     pub adoption: Vec<String>,
-    /// Extensions that may be made although they are not trusted.
+    /// Extensions that may be created although they are not trusted.
     pub extensions: Vec<String>,
-    /// Parameters beside those that every user may set.
+    /// Parameters in addition to those that every user may set.
     pub parameters: Vec<String>,
 }
 
 impl Default for Openings {
-    /// As the guide has it: any database that a person made may be named, and nothing else.
+    /// As in the guide: any database that a person created may be used, and nothing else.
     fn default() -> Self {
         Self {
             databases: vec!["*".into()],
@@ -52,14 +52,14 @@ impl Default for Openings {
     }
 }
 
-/// From where an object looks at a server.
+/// The relation of an object's namespace to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// From the instance's own namespace.
+    /// The instance's own namespace.
     Home,
-    /// From another namespace that the instance allows.
+    /// Another namespace that the instance allows.
     Guest,
-    /// At the operator's default server.
+    /// Any namespace, at the operator's default server.
     Default,
 }
 
@@ -68,9 +68,9 @@ pub enum Side {
 pub struct Rules {
     /// The objects' namespace.
     pub namespace: String,
-    /// From where they look.
+    /// The relation of the namespace to the server.
     pub side: Side,
-    /// Powerful attributes that may be asked for.
+    /// Powerful attributes that are allowed.
     pub attributes: Vec<Attribute>,
     databases: Vec<(Vec<String>, Option<Vec<Privilege>>)>,
     roles: Vec<String>,
@@ -79,14 +79,14 @@ pub struct Rules {
     parameters: Vec<String>,
 }
 
-/// Whose something is.
+/// The owner of a role or database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// This namespace's.
+    /// This namespace.
     Ours,
-    /// Another's.
+    /// Another namespace.
     Theirs,
-    /// No object made it.
+    /// No object created it.
     Nobodys,
 }
 
@@ -138,7 +138,7 @@ impl Rules {
         }
     }
 
-    /// Whose something with this mark is.
+    /// The owner of something with this mark.
     pub fn whose(&self, mark: Option<&Found>) -> Whose {
         match mark {
             Some(found) if found.is_of(&self.namespace) => Whose::Ours,
@@ -147,17 +147,17 @@ impl Rules {
         }
     }
 
-    /// Whose a database is: its own mark says so, else that of its owner.
+    /// The owner of a database: by its own mark, or else by that of its owner.
     pub fn whose_database(&self, facts: &DatabaseFacts) -> Whose {
         self.whose(facts.mark.as_ref().or(facts.owner_mark.as_ref()))
     }
 
-    /// Whether a role that no object made may be adopted.
+    /// Whether a role without a mark may be adopted.
     pub fn adopts(&self, role: &str) -> bool {
         is_among(&self.adoption, role) && !is_closed(role)
     }
 
-    /// Whether an extension may be made although it is not trusted.
+    /// Whether an extension may be created although it is not trusted.
     pub fn opens_extension(&self, name: &str) -> bool {
         is_among(&self.extensions, name) || self.is_superuser_allowed()
     }
@@ -171,7 +171,7 @@ impl Rules {
         self.attributes.contains(&Attribute::Superuser)
     }
 
-    /// Whether an object may use a role, as a group or as an heir.
+    /// Whether an object may use a role, as a group or as the new owner of its objects.
     pub fn check_role(&self, field: &str, name: &str, role: &RoleRef) -> Result<(), Problem> {
         match self.whose(role.mark.as_ref()) {
             Whose::Ours => Ok(()),
@@ -201,8 +201,8 @@ impl Rules {
         }
     }
 
-    /// Whether default privileges may be changed for what a role makes. Within a database that is open, that is true
-    /// of every role that bears no other namespace's mark.
+    /// Whether default privileges may be changed for future objects of a role. Within an open database, that is allowed
+    /// for every role without another namespace's mark.
     pub fn check_default_owner(&self, name: &str, role: &RoleRef) -> Result<(), Problem> {
         let field = "defaultPrivilegesForRoles";
         match self.whose(role.mark.as_ref()) {
@@ -217,7 +217,7 @@ impl Rules {
         }
     }
 
-    /// Whether an object may have this in a database that is there.
+    /// Whether an object may have these privileges in an existing database.
     pub fn check_database(
         &self,
         name: &str,
@@ -291,7 +291,7 @@ impl Rules {
     }
 }
 
-/// The first word of a wish that goes beyond these.
+/// The first requested privilege that goes beyond these.
 fn more_than(most: &[Privilege], wish: &DatabaseWish) -> Option<String> {
     let mut open = DatabaseWish::default();
     open.schemas.insert("public".into(), SchemaWish::default());
@@ -320,7 +320,7 @@ fn more_than(most: &[Privilege], wish: &DatabaseWish) -> Option<String> {
         .next()
 }
 
-/// A role that is closed unless it is opened by its exact name.
+/// Whether a role must be opened by its exact name.
 fn is_closed(name: &str) -> bool {
     name.starts_with("pg_") || CLOUD.iter().any(|provider| name.starts_with(provider))
 }
@@ -329,7 +329,7 @@ fn is_among(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| is_like(pattern, name))
 }
 
-/// `*` stands for any characters. Looks at each character of the pattern once for each of the name, at most.
+/// `*` matches any characters. Compares each character of the pattern with each of the name at most once.
 pub(crate) fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {

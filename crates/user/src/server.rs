@@ -1,4 +1,4 @@
-//! Which server an object means, and how it is reached.
+//! Resolves the server of an object, and its connection.
 
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ pub const NOT_ALLOWED: &str = "NamespaceNotAllowed";
 pub enum Access {
     /// It may.
     Open(Server),
-    /// It might be used once, and may not any more.
+    /// It was allowed once, and no longer is.
     Withdrawn(Server),
 }
 
 /// A server.
 pub struct Server {
-    /// How the administrator gets there.
+    /// The administrator's connection.
     pub target: pg::Target,
-    /// What it opens to the object's namespace, and who owns what.
+    /// The rules for the object's namespace, and the check of ownership.
     pub viewer: Viewer,
     /// Addresses for applications.
     pub endpoints: Endpoints,
@@ -42,8 +42,8 @@ pub struct Server {
     pub tls: pg::TlsMode,
 }
 
-/// Finds the server of an object. An object that was provisioned there is told when it may not use the server any more;
-/// to any other, an instance that does not allow its namespace is as good as none.
+/// Resolves the server of an object. An object that was provisioned there learns when it may no longer use the server;
+/// for any other, an instance that does not allow its namespace looks like a missing one.
 pub async fn resolve(
     read: &Reader,
     setup: &Setup,
@@ -75,7 +75,7 @@ pub async fn resolve(
     match instance {
         Some(instance) if allowed => Ok(Access::Open(of_instance(read, setup, &instance).await?)),
         Some(instance) if provisioned => Ok(Access::Withdrawn(of_instance(read, setup, &instance).await?)),
-        // In the same words, whether it is there or not: who may not use it is not told which instances there are.
+        // The same message whether it exists or not: a namespace that may not use an instance does not learn of it.
         _ => Err(Problem::dependency(
             "InstanceNotFound",
             format!(

@@ -1,4 +1,4 @@
-//! What the controllers of this crate share.
+//! State that the controllers of this crate share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use stanchion_postgres::{Pools, Target};
 
 use crate::rules::Openings;
 
-/// How long a pass waits for its turn at a database before it lets others go first.
+/// How long a reconcile waits for its turn at a database before it lets others go first.
 pub const TURN: Duration = Duration::from_secs(20);
 
-/// What the controllers of this crate share. Clones share it.
+/// State that the controllers of this crate share. Clones share it.
 #[derive(Clone)]
 pub struct Setup {
     /// The server of objects without `instanceRef`.
@@ -20,11 +20,11 @@ pub struct Setup {
     pub openings: Openings,
     /// The connections of this process.
     pub pools: Pools,
-    /// Tells whether a password has changed, without keeping it.
+    /// Detects changed passwords without keeping them.
     pub fingerprints: Arc<FingerprintKey>,
 }
 
-/// The server that is used when an object names none. It may be exchanged while the operator runs.
+/// The server of objects without `instanceRef`. It may change while the operator runs.
 #[derive(Clone, Default)]
 pub struct DefaultInstance(Arc<std::sync::RwLock<Option<Target>>>);
 
@@ -34,7 +34,7 @@ impl DefaultInstance {
         Self(Arc::new(std::sync::RwLock::new(target)))
     }
 
-    /// The server as it is set now.
+    /// The current server.
     pub fn get(&self) -> Option<Target> {
         self.0
             .read()
@@ -42,7 +42,7 @@ impl DefaultInstance {
             .clone()
     }
 
-    /// Exchanges it; passes that run keep the one they have.
+    /// Replaces it; running reconciles keep the one that they have.
     pub fn set(&self, target: Option<Target>) {
         *self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = target;
     }

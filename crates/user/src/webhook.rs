@@ -1,6 +1,6 @@
-//! What is told when somebody applies a `PostgresUser`: the controller's own rules, and that a role has one object.
+//! Validates a `PostgresUser` when it is applied: the controller's own rules, and that a role has one object.
 //!
-//! The controller checks all of it again, so nothing depends on the webhook: a mistake is only found earlier.
+//! The controller checks all of it again, so nothing depends on the webhook: it only finds errors earlier.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ async fn review(others: Lookup<PostgresUser>, request: Arc<Request>) -> Result<V
     match judge(&request)? {
         Judged::Passed(warnings) => Ok(warnings),
         Judged::Alone(user) => {
-            // Only in the author's own namespace, and only if the author may list what is there: a refusal names the
-            // other object. What is not looked at is no reason to stop anybody; the controller looks everywhere.
+            // Only in the author's own namespace, and only if the author may list the objects there: a refusal names
+            // the other object. Otherwise the request is not refused; the controller checks all namespaces.
             let others = others.list(&request).await;
             let others = others.as_deref().unwrap_or_default();
             match others.iter().find(|other| is_rival(&user, other)) {
@@ -38,12 +38,12 @@ async fn review(others: Lookup<PostgresUser>, request: Arc<Request>) -> Result<V
     }
 }
 
-/// What can be said about one object alone.
+/// The result for one object alone.
 #[derive(Debug)]
 enum Judged {
-    /// It may pass.
+    /// Accepted, with warnings.
     Passed(Vec<String>),
-    /// It may pass if no other object has the same role.
+    /// Accepted if no other object has the same role.
     Alone(Box<PostgresUser>),
 }
 
@@ -56,7 +56,7 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     };
     let user = match read(object) {
         Ok(user) => user,
-        // The schema took it, so it belongs to a newer version of the operator than this replica.
+        // The schema accepted it, so it belongs to a newer version of the operator than this replica.
         Err(error) => {
             let warning = format!("this version of the operator cannot read the object: {error}");
             return Ok(Judged::Passed(vec![warning]));
@@ -77,7 +77,7 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     if instance(&old) != instance(&user) {
         return Err(Denial::of_field("spec.instanceRef", INSTANCE_IS_IMMUTABLE));
     }
-    // An object that was let in while nobody looked stays changeable, and is told what is wrong with it.
+    // An object that was accepted without the webhook stays changeable, with a warning.
     match (rules(&user), rules(&old)) {
         (Err(now), Err(before)) if now == before => Ok(Judged::Passed(vec![now.message])),
         (Err(denial), _) => Err(denial),
@@ -85,7 +85,7 @@ fn judge(request: &Request) -> Result<Judged, Denial> {
     }
 }
 
-/// The controller's rules. A suspended object is checked like any other: one day it is not.
+/// The controller's rules. A suspended object is checked like any other, because it may be resumed.
 fn rules(user: &PostgresUser) -> Result<(), Denial> {
     let mut user = user.clone();
     user.spec.suspend = false;
@@ -95,7 +95,7 @@ fn rules(user: &PostgresUser) -> Result<(), Denial> {
     }
 }
 
-/// Whether another object has the same role. One that is being deleted is about to give it up.
+/// Whether another object has the same role. One that is being deleted does not count.
 fn is_rival(user: &PostgresUser, other: &PostgresUser) -> bool {
     let same_object = (user.namespace(), user.name_any()) == (other.namespace(), other.name_any());
     !same_object
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// C36.
+    /// C36: the username is immutable.
     #[test]
     fn a_username_does_not_change() {
         let denial = judged(Some(&spec("a")), &spec("b")).unwrap_err();
@@ -189,7 +189,7 @@ mod tests {
         );
     }
 
-    /// The role would be left behind.
+    /// Otherwise the role would be left behind.
     #[test]
     fn a_server_does_not_change() {
         let there = |name: &str| with(spec("a"), "instanceRef", json!({ "name": name }));
@@ -205,7 +205,7 @@ mod tests {
         assert!(judged(Some(&there("main")), &with(spec("a"), "instanceRef", here)).is_ok());
     }
 
-    /// C37: what is wrong already stops no other change, and what is not about the spec stops nothing.
+    /// C37: an existing error prevents no other change, and metadata changes are never refused.
     #[test]
     fn an_invalid_object_can_be_changed() {
         let wrong = with(spec("a"), "database", json!("a b"));

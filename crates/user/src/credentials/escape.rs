@@ -1,25 +1,25 @@
-//! How a value is written into a text that gives some characters a meaning. One function a syntax; each is also
-//! a function of the templates.
+//! Escapes values for the syntax that they are written into. One function for each syntax; each is also a template
+//! function.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but what RFC 3986 calls unreserved. `+` is among it: some drivers read it as a space.
+/// All characters except RFC 3986's unreserved ones. `+` is included, because some drivers read it as a space.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The same for an address of colons.
+/// The same for an IPv6 address.
 const RESERVED_IN_BRACKETS: &AsciiSet = &RESERVED.remove(b':');
 
-/// A part of a URI: user, password, database, or a value of the query. A space is `%20`, which every driver
-/// understands; a `+` would be a plus sign to libpq.
+/// A part of a URI: user, password, database, or a value of the query. A space becomes `%20`, which every driver
+/// understands; libpq would read `+` as a plus sign.
 pub(super) fn percent(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// The host of a URI: an IPv6 address stands in brackets, so that its colons are not taken for the port's.
+/// The host of a URI: an IPv6 address is in brackets, so that its colons do not look like the port's.
 pub(super) fn host(host: &str) -> String {
     if host.contains(':') {
         format!("[{}]", utf8_percent_encode(host, RESERVED_IN_BRACKETS))
@@ -28,7 +28,7 @@ pub(super) fn host(host: &str) -> String {
     }
 }
 
-/// A value of a .NET connection string: in double quotes where it needs them.
+/// A value of a .NET connection string: in double quotes where necessary.
 pub(super) fn dotnet(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     if !text.is_empty() && text.chars().all(plain) {
@@ -47,7 +47,7 @@ pub(super) fn conninfo(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// A string of JSON, which YAML reads as well.
+/// A JSON string, which is also valid YAML.
 pub(super) fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

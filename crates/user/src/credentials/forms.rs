@@ -1,14 +1,14 @@
-//! The forms in which drivers read a connection: URI, JDBC, .NET, password file.
+//! Connection formats of drivers: URI, JDBC, .NET, password file.
 
 use secrecy::ExposeSecret as _;
 
 use super::params::Params;
 use super::{Facts, escape};
 
-/// Where to connect to: host and port.
+/// A host and a port.
 pub(super) type Address<'a> = (&'a str, u16);
 
-/// `postgresql://…`, as libpq and most drivers read it.
+/// `postgresql://…`, for libpq and most drivers.
 pub(super) fn uri(facts: &Facts<'_>, (host, port): Address<'_>, params: &Params<'_>) -> String {
     let password = facts
         .password
@@ -23,7 +23,7 @@ pub(super) fn uri(facts: &Facts<'_>, (host, port): Address<'_>, params: &Params<
     )
 }
 
-/// `jdbc:postgresql://…`: pgJDBC takes user and password from the query only, and does not decode the host.
+/// `jdbc:postgresql://…`: pgJDBC takes user and password only from the query, and does not decode the host.
 pub(super) fn jdbc<'a>(facts: &Facts<'a>, params: &Params<'a>) -> String {
     let password = facts
         .password
@@ -61,8 +61,8 @@ pub(super) fn dotnet(facts: &Facts<'_>, params: &Params<'_>) -> String {
     all.join(";")
 }
 
-/// A password file with a line for each address. There is none without a password, and none for a password with
-/// a line break, which the file cannot express.
+/// A password file with a line for each address. There is none without a password, or for a password with a line break,
+/// which the format cannot express.
 pub(super) fn pgpass<'a>(facts: &Facts<'a>, addresses: impl Iterator<Item = Address<'a>>) -> Option<String> {
     let password = facts.password?.expose_secret();
     let line = |(host, port): Address<'_>| {

@@ -66,12 +66,12 @@ use template::{Field, Template};
 /// The longest key that Kubernetes allows in a Secret.
 const LONGEST_KEY: usize = 253;
 
-/// What is known about a login.
+/// The values of a login.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The login.
     pub username: &'a str,
-    /// Its password; none when it has none, or when only a hash of it is known.
+    /// Its password; `None` if it has none, or if only a hash is known.
     pub password: Option<&'a SecretString>,
     /// The server's host, for applications.
     pub host: &'a str,
@@ -79,7 +79,7 @@ pub struct Facts<'a> {
     pub port: u16,
     /// The database.
     pub database: &'a str,
-    /// As libpq's `sslmode`.
+    /// libpq's `sslmode`.
     pub sslmode: &'a str,
     /// The connection pooler's host and port.
     pub pooler: Option<(&'a str, u16)>,
@@ -87,7 +87,7 @@ pub struct Facts<'a> {
     pub replica: Option<(&'a str, u16)>,
 }
 
-/// Whether the Secret can be rendered, as far as that can be told without the values.
+/// Whether the Secret can be rendered, as far as that is known without the values.
 pub fn check(secret: &CredentialsSecret) -> Result<(), Problem> {
     params::check(&secret.params)?;
     secret
@@ -120,7 +120,7 @@ pub fn render(
     Ok(data.into_iter().map(|(key, value)| (key, value.into())).collect())
 }
 
-/// The keys that need no template.
+/// The keys without a template.
 fn built_in<'a>(
     secret: &CredentialsSecret,
     facts: &Facts<'a>,
@@ -159,7 +159,7 @@ fn built_in<'a>(
             ],
             KeySet::Uri => vec![("uri", Some(forms::uri(facts, primary, params)))],
             KeySet::Jdbc => vec![("jdbc-uri", Some(forms::jdbc(facts, params)))],
-            // Always there, whether asked for or not.
+            // Always present.
             KeySet::Dotnet | KeySet::Pgpass => vec![],
             KeySet::Pooler => endpoint(
                 ["pooler-host", "pooler-port", "pooler-uri"],
@@ -215,7 +215,8 @@ fn in_template(key: &str, mistake: &template::Mistake) -> Problem {
     )
 }
 
-/// The address of an endpoint. Somebody else may look after the instance, so its lack is no mistake of the object's.
+/// The address of an endpoint. Somebody else may manage the instance, so a missing endpoint is not an error of the
+/// object.
 fn need<'a>(name: &str, address: Option<Address<'a>>) -> Result<Address<'a>, Problem> {
     let missing = || {
         let message = format!(

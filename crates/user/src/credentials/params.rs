@@ -1,7 +1,7 @@
-//! Connection parameters (`credentialsSecret.params`), in the words of each driver.
+//! Connection parameters (`credentialsSecret.params`), with the names of each driver.
 //!
-//! Parameters are named as libpq names them. pgJDBC and Npgsql have other names for some; pgJDBC overlooks what it
-//! does not know, Npgsql refuses to connect.
+//! Parameters have libpq's names. pgJDBC and Npgsql have other names for some; pgJDBC ignores unknown ones, Npgsql
+//! refuses to connect.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::escape;
 
 const SSLMODE: &str = "sslmode";
 
-/// What the role and the server say already; a second value in the query would win over it.
+/// Parameters that the role and the server determine; a second value in the query would override them.
 const TAKEN: &[&str] = &[
     "user", "password", "passfile", "host", "hostaddr", "port", "dbname", "service",
 ];
 
-/// libpq's modes, and Npgsql's words for them.
+/// libpq's modes, and Npgsql's names for them.
 const MODES: &[(&str, &str)] = &[
     ("disable", "Disable"),
     ("allow", "Allow"),
@@ -66,7 +66,7 @@ impl<'a> Params<'a> {
         query(login.chain(named))
     }
 
-    /// Words and values of a .NET connection string. What Npgsql has no word for is left out.
+    /// Names and values for a .NET connection string. Parameters that Npgsql does not have are left out.
     pub(super) fn dotnet(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
         self.0.iter().filter_map(|(name, value)| {
             let mode = MODES
@@ -89,7 +89,7 @@ fn query<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     pairs.join("&")
 }
 
-/// Whether the parameters can be written into every form.
+/// Whether every format can express the parameters.
 pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(), Problem> {
     for (name, value) in given {
         let refuse = |why: &str| {

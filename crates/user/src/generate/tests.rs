@@ -1,4 +1,4 @@
-//! Every rule holds, for any rules that can be kept.
+//! Every password satisfies its rules, for all satisfiable rules.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn count(password: &str, class: impl Fn(char) -> bool) -> u32 {
     u32::try_from(password.chars().filter(|c| class(*c)).count()).unwrap()
 }
 
-/// What the rules say, checked without a word from the code that keeps them.
+/// Checks the rules independently of the code under test.
 fn keeps(generate: &Generate, password: &str) -> bool {
     let at_least =
         |minimum: Option<u32>, class: fn(char) -> bool| count(password, class) >= minimum.unwrap_or(0);
@@ -174,7 +174,7 @@ fn chi_squared(counts: &BTreeMap<char, u32>, characters: u32) -> f64 {
 
 #[test]
 fn characters_are_even_and_minimums_stand_anywhere() {
-    // With a fixed seed the test says the same each time: a biased draw fails always, a good one never.
+    // With a fixed seed the result is the same each time: a biased draw always fails, a good one never.
     let mut rng = StdRng::seed_from_u64(1);
     let (mut characters, mut places) = (BTreeMap::new(), vec![0u32; 16]);
     let plain = rules(serde_json::json!({"length": 128}));

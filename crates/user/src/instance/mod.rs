@@ -1,6 +1,6 @@
-//! The controller of `PostgresInstance`: is the server there, and what is it?
+//! The controller of `PostgresInstance`: checks the server's connection and reports its properties.
 //!
-//! Small enough for one file: it only looks, so there is nothing to plan and nothing to apply.
+//! It fits into one file: it only reads, so there is nothing to plan and nothing to apply.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::contact;
 use crate::server;
 use crate::setup::Setup;
 
-/// How often a server that answers is asked again.
+/// How often a reachable server is checked.
 const INTERVAL: Duration = Duration::from_mins(10);
 
-/// Says whether the servers of `PostgresInstance` objects can be reached.
+/// Reports whether the servers of `PostgresInstance` objects are reachable.
 pub struct InstanceController {
     setup: Setup,
 }
@@ -35,13 +35,13 @@ impl InstanceController {
     }
 }
 
-/// What a server said about itself.
+/// The server's properties.
 pub struct Seen {
     address: String,
     version: String,
     system: String,
     replica: bool,
-    /// What to say about the connection.
+    /// How far the server was verified.
     security: Security,
     log: String,
 }

@@ -1,9 +1,9 @@
-//! How an access control list is read.
+//! Reads access control lists.
 
-/// `aclexplode` of an expression. It takes its argument out of compression once for every row that it returns, which is
-/// tens of milliseconds for a thousand grantees; a list that was just put together is not compressed. It is put together
-/// of two arrays, because what an array and one more element make is flattened anew for every row. The entry that is
-/// appended for that is nobody's, and no privilege of anybody we ask about.
+/// `aclexplode` of an expression. It decompresses its argument for every row that it returns, which takes tens of
+/// milliseconds for a thousand grantees; a list that was just concatenated is not compressed. It is concatenated from
+/// two arrays, because an array with one appended element is flattened again for every row. The entry that is appended
+/// for that has no relevant grantee or privilege.
 macro_rules! exploded {
     ($acl:literal) => {
         concat!(

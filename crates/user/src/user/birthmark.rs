@@ -1,9 +1,10 @@
-//! How a database tells that we made it: by its mark, and until that is written, by its oid.
+//! Proves that the operator created a database: by its mark, and until that is written, by its oid.
 //!
-//! A status can be written before a crash and the database after it never be made, or be made by somebody else; and a
-//! comment cannot be set in the statement that makes a database. The oid can (PostgreSQL 15): it follows from the uid of
-//! the object, the name of the database and the installation's key, so it takes no memory, and nobody else can choose
-//! it. The mark follows in the next transaction. Only a database that is ours by one of the two is ever dropped.
+//! A status can be written before a crash, and the database never be created, or be created by somebody else; and a
+//! comment cannot be set in the statement that creates a database. The oid can (PostgreSQL 15): it is derived from the
+//! uid of the object, the name of the database and the installation's key, so nothing needs to be stored, and nobody
+//! else can predict it. The mark follows in the next transaction. Only a database that is ours by one of the two is
+//! ever dropped.
 
 use sha2::{Digest, Sha256};
 use stanchion_kernel::marks::{Marks, Seal};
@@ -12,10 +13,10 @@ use super::catalog::DatabaseFacts;
 use super::plan::ownership::is_own;
 use super::target::Identity;
 
-/// From here on the server gives none away before it has made two thousand million objects.
+/// The server assigns oids from here on only after it has created two thousand million objects.
 const FIRST: u32 = 1 << 31;
 
-/// The oid of the database of this name that the object with this uid makes.
+/// The oid of the database of this name that the object with this uid creates.
 pub fn oid(marks: &Marks, uid: &str, database: &str) -> u32 {
     number(&Sha256::digest(
         marks.key().mac("oid of a database", &[uid, database]),
@@ -36,8 +37,8 @@ fn number(digest: &[u8]) -> u32 {
     FIRST | start.fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Whether the operator made the database for this object. An oid is a proof only while the database belongs to the
-/// administrator, or to the object's own role: anybody may choose an oid for a database of their own.
+/// Whether the operator created the database for this object. An oid is proof only while the database belongs to the
+/// administrator, or to the object's own role: anybody may choose an oid for their own database.
 pub fn is_ours(
     marks: &Marks,
     identity: &Identity,

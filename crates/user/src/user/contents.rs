@@ -1,4 +1,4 @@
-//! What a role may do inside one database: schemas, their contents, and default privileges.
+//! The role's privileges inside one database: schemas, their contents, and default privileges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,41 +10,41 @@ use super::acl::exploded;
 use super::catalog::{Unexpected, Viewer};
 use crate::rules::Whose;
 
-/// What there is inside one database.
+/// The state inside one database.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// The schemas among those asked for that exist.
+    /// The requested schemas that exist.
     pub schemas: BTreeMap<String, SchemaFacts>,
-    /// The extensions that are there.
+    /// The existing extensions.
     pub extensions: BTreeSet<String>,
-    /// What the role holds: a word counts for a schema's tables when no table lacks it.
+    /// What the role holds: a privilege on a schema's tables counts if no table lacks it.
     pub held: BTreeSet<Held>,
-    /// The same for single tables, sequences and functions: it counts when any of them has it. What is given is
-    /// wanted for all of them, and what is taken back must be left on none.
+    /// The same for single tables, sequences and functions: it counts if any of them has it. A grant must cover all of
+    /// them, and a revocation must leave none.
     pub partly: BTreeSet<Held>,
     /// Whether PUBLIC may create in the schema `public`.
     pub public_creates: bool,
 }
 
-/// A schema as it is.
+/// Properties of a schema.
 #[derive(Clone, Debug)]
 pub struct SchemaFacts {
     /// Its owner.
     pub owner: String,
-    /// Whether we may change the owner's default privileges, and the owner is not another namespace's.
+    /// Whether the administrator may change the owner's default privileges, and the owner is not another namespace's.
     pub acting: bool,
 }
 
-/// One word that the role holds.
+/// One privilege that the role holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Held {
-    /// On what.
+    /// The kind of object.
     pub kind: GrantKind,
-    /// In which schema.
+    /// The schema.
     pub schema: String,
-    /// For whose future objects.
+    /// The owner of future objects, for default privileges.
     pub owner: Option<String>,
-    /// The word.
+    /// The privilege.
     pub word: String,
 }
 
@@ -69,7 +69,7 @@ const ON_SCHEMAS: &str = concat!(
     " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND n.nspname = ANY ($1)"
 );
 
-/// A word is held on a schema's tables (sequences, functions) when none of them lacks it, also when there are none.
+/// A privilege on a schema's tables (sequences, functions) is held if none of them lacks it, also if there are none.
 const ON_RELATIONS: &str = concat!(
     "SELECT CASE k.kind WHEN 'r' THEN 'Tables' ELSE 'Sequences' END, n.nspname::pg_catalog.text, \
        NULL::pg_catalog.text, w.word \
@@ -140,7 +140,7 @@ pub fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
     queries
 }
 
-/// The answers to [`queries`].
+/// Decodes the answers to [`queries`].
 pub fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
     let [schemas, extensions, public, held @ .., any_relation, any_function] = results else {
         return Err(Unexpected);

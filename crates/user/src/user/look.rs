@@ -1,4 +1,4 @@
-//! What one look at a database takes: the catalog, and what is inside where that matters, in one round trip.
+//! Inspects one database: the catalog, and its contents where they matter, in one round trip.
 
 use stanchion_postgres::{Query, Row};
 
@@ -6,23 +6,23 @@ use super::catalog::{Catalog, Question, Unexpected, Viewer};
 use super::contents::{self, Contents};
 use super::target::Wanted;
 
-/// A look at one database, for one role.
+/// The inspection of one database, for one role.
 pub struct Look {
     question: Question,
-    /// The schemas to look into; none when only the database itself matters.
+    /// The schemas to inspect; `None` if only the database itself matters.
     schemas: Option<Vec<String>>,
 }
 
-/// What was seen.
+/// The result of an inspection.
 pub struct View {
     /// The server, the role, and the databases themselves.
     pub catalog: Catalog,
-    /// What is inside.
+    /// The contents of the database.
     pub contents: Contents,
 }
 
 impl Look {
-    /// What there is to see for this role in this database.
+    /// The inspection for this role in this database.
     pub fn at(wanted: &Wanted, viewer: &Viewer, database: &str) -> Self {
         let schemas = schemas_of(wanted, database);
         Self {
@@ -40,7 +40,7 @@ impl Look {
         queries
     }
 
-    /// The answers to [`Self::queries`].
+    /// Decodes the answers to [`Self::queries`].
     pub fn answer(&self, results: &[Vec<Row>]) -> Result<View, Unexpected> {
         let (catalog, contents) = results.split_at_checked(Question::ANSWERS).ok_or(Unexpected)?;
         Ok(View {
@@ -53,7 +53,7 @@ impl Look {
     }
 }
 
-/// The databases in which something is asked for, or was.
+/// The databases that the spec or an earlier spec names.
 pub fn databases_of(wanted: &Wanted) -> Vec<String> {
     let mut databases: Vec<String> = wanted.databases.keys().cloned().collect();
     databases.extend(
@@ -68,7 +68,7 @@ pub fn databases_of(wanted: &Wanted) -> Vec<String> {
     databases
 }
 
-/// What to ask about a wanted role.
+/// The catalog queries for a wanted role.
 pub fn question(wanted: &Wanted, viewer: &Viewer) -> Question {
     let wishes = || wanted.databases.values();
     let owners = wishes()
@@ -100,7 +100,7 @@ pub fn question(wanted: &Wanted, viewer: &Viewer) -> Question {
     }
 }
 
-/// The schemas of a database that are asked for, or were.
+/// The schemas of a database that the spec or an earlier spec names.
 pub fn schemas_of(wanted: &Wanted, database: &str) -> Vec<String> {
     let asked = wanted
         .databases

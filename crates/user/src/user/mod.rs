@@ -29,7 +29,7 @@ pub use validate::{instance, username as check_username, username_is_immutable, 
 
 use crate::setup::Setup;
 
-/// Keeps roles as `PostgresUser` objects say.
+/// Reconciles `PostgresUser` objects.
 pub struct UserController {
     setup: Setup,
 }
@@ -100,7 +100,7 @@ impl Reconciler for UserController {
     fn rules() -> Vec<Rule> {
         vec![
             Rule::new("", &["secrets"], READ),
-            // The Secret for the application: written by server-side apply, deleted when it gets another name.
+            // The credentials Secret: written by server-side apply, deleted when its name changes.
             Rule::new("", &["secrets"], &["create", "patch", "delete"]),
             // That Secret blocks the deletion of its owner, which some clusters check.
             Rule::new("db.example.com", &["postgresusers/finalizers"], &["update"]),

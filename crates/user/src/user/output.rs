@@ -1,4 +1,4 @@
-//! The Secret for the application, as an object.
+//! The credentials Secret, as an object.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::target::{PasswordWish, Wanted};
 use crate::credentials::{self, Facts};
 use crate::server::Server;
 
-/// The Secret as it shall be.
+/// The desired Secret.
 pub fn secret(
     asked: &CredentialsSecret,
     wanted: &Wanted,
@@ -64,7 +64,7 @@ pub fn secret(
     })
 }
 
-/// The user's annotations, and for a generated password its story.
+/// The user's annotations, and for a generated password its rotation state.
 fn annotations(
     asked: &CredentialsSecret,
     wanted: &Wanted,

@@ -1,4 +1,4 @@
-//! Which password each login shall have, and whether it has it.
+//! The desired password of each login, and whether it is set.
 
 use jiff::Timestamp;
 use secrecy::SecretString;
@@ -12,40 +12,40 @@ use super::target::Password;
 /// The field that a fingerprint is bound to, so that it cannot be moved to another.
 const FIELD: &str = "password";
 
-/// What was found out about the role's passwords.
+/// The state of the role's passwords.
 #[derive(Default)]
 pub struct Passwords {
-    /// The change of the role itself, where it logs in with a password.
+    /// The change of the role itself, if it logs in with a password.
     pub main: Option<PasswordChange>,
     /// The two logins of `DualUser`.
     pub dual: Vec<Login>,
-    /// The password for the application, where it is known.
+    /// The password for the application, if it is known.
     pub current: Option<SecretString>,
-    /// The fingerprint of what is applied when this pass ends well.
+    /// The fingerprint after this reconcile.
     pub mark: Option<String>,
-    /// The Secret is gone while the role works: said in a condition, and nothing else happens.
+    /// The Secret is gone while the role works: reported in a condition, and nothing else happens.
     pub unavailable: Option<(&'static str, String)>,
-    /// The value ended with a line break that was taken off.
+    /// Whether a trailing line break was removed from the value.
     pub trimmed: bool,
-    /// A new password is on its way, since this time.
+    /// When a new password was generated, if it is not set yet.
     pub rotated: Option<Timestamp>,
-    /// When the present password was set.
+    /// When the current password was set.
     pub changed: Option<Timestamp>,
     /// When the next one is due.
     pub next: Option<Timestamp>,
     /// When a login's grace period ends.
     pub grace_ends: Option<Timestamp>,
-    /// The login to use, where there are two.
+    /// The login to use, if there are two.
     pub active: Option<String>,
-    /// The request for a new password that was acted on last.
+    /// The last request for a new password that was fulfilled.
     pub request: Option<String>,
-    /// Whether the value differs from the one that was applied last.
+    /// Whether the value differs from the last applied one.
     pub source_changed: bool,
     /// Whether sessions end with the password that opened them.
     pub terminates: bool,
 }
 
-/// One of two logins that take turns.
+/// One of two alternating logins.
 pub struct Login {
     /// Its name.
     pub name: String,
@@ -53,17 +53,17 @@ pub struct Login {
     pub catalog: Catalog,
     /// Whether it may log in now.
     pub enabled: bool,
-    /// What becomes of its password.
+    /// The change of its password.
     pub change: PasswordChange,
 }
 
 impl Passwords {
-    /// Whether two logins take turns.
+    /// Whether two logins alternate.
     pub fn is_dual(&self) -> bool {
         self.active.is_some()
     }
 
-    /// The same when everything has been done that there is to do.
+    /// The state after all changes are applied.
     #[must_use]
     pub fn settled(&self) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Passwords {
         self.main.as_ref().is_some_and(sets) || self.dual.iter().any(|login| sets(&login.change))
     }
 
-    /// Logins that could log in until now, and whose time is over.
+    /// Logins that could log in until now, and whose grace period has ended.
     pub fn retiring(&self) -> impl Iterator<Item = &Login> {
         self.dual.iter().filter(|login| {
             let could = |role: &RoleFacts| role.login;
@@ -96,7 +96,7 @@ impl Passwords {
         })
     }
 
-    /// Whether a password or a login changes because that was asked for, which is no drift.
+    /// Whether a password or a login changes on request, which is not drift.
     pub fn is_moving(&self) -> bool {
         self.rotated.is_some()
             || (self.is_changing() && self.source_changed)
@@ -104,8 +104,8 @@ impl Passwords {
     }
 }
 
-/// Whether the role has this password, and the change if not. Where the stored verifier can be read it decides;
-/// elsewhere the fingerprint of the last password that was set does.
+/// Whether the role has this password, and the change if not. The stored verifier decides if it can be read; otherwise
+/// the fingerprint of the last password does.
 pub fn compare(
     password: &Password,
     catalog: &Catalog,
@@ -118,7 +118,7 @@ pub fn compare(
     let is_set = match catalog.role.as_ref().map(|role| &role.stored) {
         None | Some(Stored::Nothing) => false,
         Some(Stored::Unreadable) => same_as_applied,
-        // The server has encoded it in its own way, which cannot be repeated here.
+        // The server encoded it in a way that cannot be repeated here.
         Some(Stored::Verifier(stored))
             if password.as_is
                 && scram::encoding(&password.value) == Encoding::Clear
@@ -147,7 +147,7 @@ fn is_stored(password: &Password, stored: &SecretString) -> bool {
     scram::matches(&password.value, stored.expose_secret()).unwrap_or(false)
 }
 
-/// The fingerprint to keep: the old one while it fits, for a new one would be a write that says nothing.
+/// The fingerprint to keep: the old one while it matches, because a new one would cause a needless write.
 pub fn fingerprint(password: &Password, key: &FingerprintKey, uid: &str, mark: Option<&str>) -> String {
     match mark {
         Some(mark) if key.compare(mark, uid, FIELD, &[&password.value]) == Verdict::Same => mark.to_owned(),
@@ -155,11 +155,11 @@ pub fn fingerprint(password: &Password, key: &FingerprintKey, uid: &str, mark: O
     }
 }
 
-/// Whether a role has a password that it should not have.
+/// Whether a role has a password although it should not.
 pub fn clear(catalog: &Catalog, mark: Option<&str>) -> PasswordChange {
     match catalog.role.as_ref().map(|role| &role.stored) {
         None | Some(Stored::Nothing) => PasswordChange::Keep,
-        // Nobody can look: it is taken away once, and the mark remembers that.
+        // It cannot be read: it is removed once, and the mark records that.
         Some(Stored::Unreadable) if mark == Some(NO_PASSWORD) => PasswordChange::Keep,
         Some(Stored::Unreadable | Stored::Verifier(_)) => PasswordChange::Clear,
     }

@@ -1,7 +1,7 @@
-//! When a generated password is replaced, and which of two logins is in use.
+//! Decides when a generated password is replaced, and which of two logins is in use.
 //!
-//! The times are kept in annotations of the credentials Secret, which is written in one piece with the
-//! password: after a crash there is no doubt which password they speak of.
+//! Annotations of the credentials Secret record the times. The Secret is written atomically with the password, so after
+//! a crash it is clear which password they belong to.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use stanchion_api::user::RotationStrategy;
 
 use super::target::{RotationWish, Wanted};
 
-/// When the password in the Secret was made.
+/// When the password in the Secret was generated.
 pub const CHANGED: &str = "db.example.com/password-changed";
-/// The request that was acted on when it was made.
+/// The request that it fulfilled.
 pub const REQUEST: &str = "db.example.com/password-request";
-/// The login that the password belongs to.
+/// The login of the password.
 pub const LOGIN: &str = "db.example.com/password-login";
 
 /// The two logins of a role.
@@ -23,7 +23,7 @@ pub fn login_names(username: &str) -> [String; 2] {
     [format!("{username}_a"), format!("{username}_b")]
 }
 
-/// What is due, at one moment.
+/// What is due at one time.
 #[derive(Clone, Debug)]
 pub struct Clock {
     now: Timestamp,
@@ -35,7 +35,7 @@ pub struct Clock {
     rotated: bool,
 }
 
-/// Reads the clock.
+/// Reads the state from the annotations.
 pub fn clock(
     wanted: &Wanted,
     wish: &RotationWish,
@@ -62,7 +62,7 @@ pub fn clock(
 }
 
 impl Clock {
-    /// When a new password is due: by interval, by date, or by request. Nothing is due before there is one.
+    /// When a new password is due: by interval, by date, or by request. Nothing is due before there is a password.
     fn due(&self) -> Option<Timestamp> {
         let changed = self.changed?;
         let by_interval = self.wish.interval.and_then(|interval| later(changed, interval));
@@ -81,7 +81,7 @@ impl Clock {
         self.due().is_some_and(|due| due <= self.now)
     }
 
-    /// The clock after a new password was made now. With two logins it belongs to the other one.
+    /// The state after a new password was generated now. With two logins it belongs to the other one.
     #[must_use]
     pub fn rotated(mut self) -> Self {
         if self.is_dual() && self.changed.is_some() {
@@ -96,12 +96,12 @@ impl Clock {
         self
     }
 
-    /// When a password was made in this pass.
+    /// When this reconcile generated a password.
     pub fn rotating_since(&self) -> Option<Timestamp> {
         self.rotated.then_some(self.now)
     }
 
-    /// When the password was made.
+    /// When the password was generated.
     pub fn changed(&self) -> Option<Timestamp> {
         self.changed
     }
@@ -111,7 +111,7 @@ impl Clock {
         self.due()
     }
 
-    /// The request that was acted on last. One whose time has not come is not forgotten by being recorded.
+    /// The last request that was fulfilled. A request for a future time stays open.
     pub fn request(&self) -> Option<String> {
         self.acted_on.clone()
     }
@@ -126,12 +126,12 @@ impl Clock {
         self.wish.terminate_sessions
     }
 
-    /// The login that the password belongs to.
+    /// The login of the password.
     pub fn active_login(&self) -> &str {
         &self.active
     }
 
-    /// When the other login ends.
+    /// When the grace period of the other login ends.
     pub fn grace_ends(&self) -> Option<Timestamp> {
         self.changed
             .and_then(|changed| later(changed, self.wish.grace))
@@ -179,7 +179,7 @@ mod tests {
         };
         let due = |changed, now| clock(wish.clone(), Some(changed), now).next();
         assert_eq!(due(0, 0), Some(at(50)));
-        // The date has been kept; the request has not.
+        // The date has passed; the request is still open.
         assert_eq!(due(50, 50), Some(at(70)));
         let rotated = clock(wish.clone(), Some(50), 70).rotated();
         assert_eq!(

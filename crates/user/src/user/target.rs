@@ -1,4 +1,4 @@
-//! What a `PostgresUser` asks for, in a form that cannot be invalid.
+//! What a `PostgresUser` requests, validated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use stanchion_kernel::marks::Owner;
 /// The kind in the marks of this controller.
 pub const KIND: &str = "PostgresUser";
 
-/// What shall be.
+/// The validated request.
 pub enum Target {
-    /// A role.
+    /// An active role.
     Present(Box<Wanted>),
-    /// Nothing is touched until the object says otherwise.
+    /// A suspended object: nothing is changed.
     Suspended(Box<Standing>),
-    /// Nothing is touched until the spec is right.
+    /// An invalid spec: nothing is changed until it is fixed.
     Invalid(Box<Standing>, Box<Refusal>),
-    /// No role.
+    /// A role to remove.
     Absent(Box<Leaving>),
 }
 
-/// The object, as far as the database has to know it.
+/// The object's identity, as marks record it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Namespace of the object.
@@ -37,16 +37,16 @@ pub struct Identity {
     pub uid: String,
 }
 
-/// A role that was made, whatever the spec says now.
+/// A role that was created, independent of the current spec.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// Whose it is.
+    /// Its owner.
     pub identity: Identity,
-    /// What earlier passes did.
+    /// The record of earlier reconciles.
     pub before: Before,
 }
 
-/// Why a spec is not followed.
+/// Why a spec is refused.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// The reason.
@@ -56,7 +56,7 @@ pub struct Refusal {
 }
 
 impl Identity {
-    /// The owner in a mark.
+    /// The owner for a mark.
     pub fn owner(&self) -> Owner {
         Owner {
             kind: KIND.into(),
@@ -67,9 +67,9 @@ impl Identity {
     }
 }
 
-/// A role as it shall be.
+/// An active role.
 pub struct Wanted {
-    /// Whose it is.
+    /// Its owner.
     pub identity: Identity,
     /// The server.
     pub instance: Option<InstanceRef>,
@@ -79,40 +79,40 @@ pub struct Wanted {
     pub database: String,
     /// Attributes and parameters.
     pub role: Role,
-    /// Where the password comes from.
+    /// The source of the password.
     pub password: PasswordWish,
-    /// Memberships, those for cloud logins included.
+    /// Memberships, including those for cloud logins.
     pub member_of: Vec<Membership>,
-    /// Whether others are taken away.
+    /// Whether other memberships are removed.
     pub membership_policy: MembershipPolicy,
-    /// What to have in which database, by name; `database` is always among them.
+    /// The requested privileges in each database, by name; `database` is always included.
     pub databases: BTreeMap<String, DatabaseWish>,
-    /// Whether `database` may be made, and how.
+    /// Whether and how to create `database`.
     pub create_database: Option<CreateDatabase>,
-    /// The Secret to write.
+    /// The credentials Secret to write.
     pub credentials: Option<CredentialsSecret>,
-    /// What to do with a role that is there already.
+    /// How to handle an existing role.
     pub existing: ExistingRolePolicy,
-    /// What to do about changes by hand.
+    /// How to handle drift.
     pub drift: DriftMode,
-    /// How often to look for them.
+    /// How often to check for drift.
     pub drift_interval: Duration,
-    /// Show the statements, run none.
+    /// Whether to show the statements without running them.
     pub plan_only: bool,
-    /// What an earlier pass did.
+    /// The record of earlier reconciles.
     pub before: Before,
 }
 
-/// What the status remembers of earlier passes.
+/// The status' record of earlier reconciles.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
-    /// The role that was made or adopted, or was about to be.
+    /// The role that was created or adopted, or was about to be.
     pub username: Option<String>,
-    /// The server it was made on, where that is not the default one.
+    /// Its server, if that is not the default one.
     pub instance: Option<InstanceRef>,
-    /// Whether this generation has been applied: what differs now was changed by hand.
+    /// Whether this generation has been applied: what differs now is drift.
     pub settled: bool,
-    /// What was given, and is taken back when it is no longer asked for.
+    /// What was granted, and is revoked when it is no longer requested.
     pub grants: Vec<AppliedGrant>,
     /// The fingerprint of the password that was set.
     pub password_mark: Option<String>,
@@ -120,30 +120,30 @@ pub struct Before {
     pub password_changed: Option<Timestamp>,
     /// The login in use (`DualUser`).
     pub active_login: Option<String>,
-    /// Logins on their way out (`DualUser`).
+    /// Logins in their grace period (`DualUser`).
     pub retiring_logins: Vec<String>,
-    /// The value of the rotation annotation that was acted on.
+    /// The last value of the rotation annotation that was fulfilled.
     pub rotation_request: Option<String>,
-    /// The oid of the role, if it was made and not adopted.
+    /// The oid of the role, if it was created and not adopted.
     pub oid: Option<u32>,
-    /// The proof that it was.
+    /// The proof of that.
     pub seal: Option<String>,
     /// The database that the privileges are in.
     pub database: Option<String>,
-    /// The databases in which something was done.
+    /// The databases in which something was changed.
     pub databases: Vec<String>,
     /// The Secrets that were written.
     pub credentials_secrets: Vec<String>,
 }
 
-/// Where the password comes from.
+/// The source of the password.
 #[derive(Clone, Debug)]
 pub enum PasswordWish {
-    /// A key of a Secret of the user's.
+    /// A key of the user's Secret.
     From(SecretKeyRef, Encoding),
-    /// The operator makes it.
+    /// Generated by the operator.
     Generated(Generate, RotationWish),
-    /// There is none.
+    /// No password.
     None,
 }
 
@@ -154,75 +154,75 @@ pub struct RotationWish {
     pub interval: Option<Duration>,
     /// One login or two.
     pub strategy: RotationStrategy,
-    /// How long the old login still works.
+    /// How long the replaced login still works.
     pub grace: Duration,
     /// Whether sessions end with the password that opened them.
     pub terminate_sessions: bool,
-    /// Times at which a person asked for a new one: `spec.password.rotation.at`.
+    /// When a person requested a new one: `spec.password.rotation.at`.
     pub at: Option<Timestamp>,
-    /// The annotation's value, not acted on yet unless it equals [`Before::rotation_request`].
+    /// The annotation's value, not fulfilled yet unless it equals [`Before::rotation_request`].
     pub requested: Option<String>,
 }
 
-/// What to have in one database.
+/// The requested state of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseWish {
-    /// The role owns the database.
+    /// Whether the role owns the database.
     pub owner: bool,
-    /// Words on the database itself.
+    /// Privileges on the database itself.
     pub privileges: BTreeSet<&'static str>,
-    /// Schemas and the words in them.
+    /// Schemas and the privileges in them.
     pub schemas: BTreeMap<String, SchemaWish>,
-    /// Extensions that shall be there.
+    /// Extensions that must exist.
     pub extensions: BTreeSet<String>,
-    /// Take PUBLIC's rights away.
+    /// Whether to revoke PUBLIC's privileges.
     pub revoke_public: bool,
 }
 
-/// What to have in one schema.
+/// The requested state of one schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchemaWish {
-    /// Make it.
+    /// Whether to create it.
     pub create: bool,
-    /// It has words of its own, so those of the database are not for it.
+    /// Whether it has its own privileges, so that those of the database do not apply.
     pub own_words: bool,
-    /// Words on the schema itself.
+    /// Privileges on the schema itself.
     pub schema: BTreeSet<&'static str>,
-    /// Words on its tables and views.
+    /// Privileges on its tables and views.
     pub tables: BTreeSet<&'static str>,
-    /// Words on its sequences.
+    /// Privileges on its sequences.
     pub sequences: BTreeSet<&'static str>,
-    /// Words on its functions and procedures.
+    /// Privileges on its functions and procedures.
     pub functions: BTreeSet<&'static str>,
-    /// Whose future objects the words also apply to; the schema's and the database's owner when empty.
+    /// The owners whose future objects the privileges also apply to; if empty, the schema's and the database's owner.
     pub default_for: Vec<String>,
 }
 
-/// A role that shall go, by what the status says was provisioned.
+/// A role to remove, as recorded in the status.
 pub struct Leaving {
-    /// Whose it is.
+    /// Its owner.
     pub identity: Identity,
     /// The server.
     pub instance: Option<InstanceRef>,
-    /// The role; `None` when no pass ever came as far as the database.
+    /// The role; `None` if no reconcile ever reached the database.
     pub username: Option<String>,
-    /// What becomes of the role.
+    /// What happens to the role.
     pub policy: DeletionPolicy,
-    /// What becomes of what it owns.
+    /// What happens to the objects that it owns.
     pub on_delete: OnDelete,
-    /// Drop the databases that we made.
+    /// Whether to drop the databases that the operator created.
     pub drop_databases: bool,
-    /// Leave everything as it is and go.
+    /// Whether to release the object without any change.
     pub released: bool,
-    /// What earlier passes did.
+    /// The record of earlier reconciles.
     pub before: Before,
 }
 
-/// A password, and whether the server gets it as it stands.
+/// A password, and whether the server gets it unchanged.
 #[derive(Clone, Debug)]
 pub struct Password {
     /// The value.
     pub value: SecretString,
-    /// It is a verifier already, or shall be sent as it is.
+    /// Whether it is already a verifier, or is to be sent unchanged.
     pub as_is: bool,
 }

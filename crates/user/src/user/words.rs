@@ -1,4 +1,4 @@
-//! What the words of `privileges` mean: one table.
+//! The meaning of the keywords in `privileges`: one table.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use stanchion_api::user::Privilege;
 
 use super::target::{DatabaseWish, SchemaWish};
 
-/// What one word gives, and where.
+/// What one keyword grants, and where.
 struct Meaning {
     database: &'static [&'static str],
     schema: &'static [&'static str],
@@ -32,10 +32,10 @@ const ALL_TABLES: &[&str] = &[
     "TRIGGER",
 ];
 const ALL_SEQUENCES: &[&str] = &["SELECT", "UPDATE", "USAGE"];
-/// A privilege on what is in a schema is worth nothing without this one.
+/// Privileges inside of a schema are useless without this one.
 const USAGE: &[&str] = &["USAGE"];
 
-/// A word in `spec.privileges` or `databases[].privileges`.
+/// A keyword in `spec.privileges` or `databases[].privileges`.
 const fn meaning(word: Privilege) -> Meaning {
     match word {
         Privilege::All | Privilege::AllPrivileges => Meaning {
@@ -126,7 +126,7 @@ const fn meaning(word: Privilege) -> Meaning {
     }
 }
 
-/// A word in `schemas[].privileges`: CREATE and ALL are about the schema there.
+/// A keyword in `schemas[].privileges`: CREATE and ALL apply to the schema there.
 const fn meaning_in_schema(word: Privilege) -> Meaning {
     match word {
         Privilege::All | Privilege::AllPrivileges => meaning(Privilege::Owner),
@@ -138,8 +138,8 @@ const fn meaning_in_schema(word: Privilege) -> Meaning {
     }
 }
 
-/// Adds words to a database; what they say about schemas goes to those that are listed without words of their own,
-/// or to `public` when none is listed.
+/// Adds keywords to a database; their schema privileges apply to the listed schemas without their own keywords, or to
+/// `public` if none is listed.
 pub fn add_to_database(wish: &mut DatabaseWish, words: &[Privilege]) {
     for word in words {
         let meaning = meaning(*word);
@@ -155,7 +155,7 @@ pub fn add_to_database(wish: &mut DatabaseWish, words: &[Privilege]) {
     }
 }
 
-/// Adds words to one schema.
+/// Adds keywords to one schema.
 pub fn add_to_schema(wish: &mut SchemaWish, words: &[Privilege]) {
     for word in words {
         add(wish, &meaning_in_schema(*word));

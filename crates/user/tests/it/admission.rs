@@ -1,4 +1,4 @@
-//! What the API server lets in, by the schema alone, and in which words it refuses.
+//! What the API server accepts by the schema alone, and the messages of its refusals.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -22,7 +22,7 @@ fn with(field: &str, value: Value) -> Value {
     spec
 }
 
-/// What the API server says to this spec.
+/// The API server's answer to this spec.
 async fn apply(bed: &Bed, name: &str, spec: Value) -> Result<PostgresUser, String> {
     let user = json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": name }, "spec": spec,
@@ -32,7 +32,7 @@ async fn apply(bed: &Bed, name: &str, spec: Value) -> Result<PostgresUser, Strin
     applied.map_err(|error| error.to_string())
 }
 
-/// C34, C35, C40, A16: names that are refused, the words for it, and that nothing is stored.
+/// C34, C35, C40, A16: refused names, their messages, and that nothing is stored.
 #[tokio::test]
 async fn usernames_are_judged_at_the_door() {
     let bed = Bed::new(any()).await;
@@ -68,7 +68,7 @@ async fn usernames_are_judged_at_the_door() {
     }
 }
 
-/// The other rules of the schema, in the words of the specification.
+/// The other rules of the schema, with their messages.
 #[tokio::test]
 async fn a_spec_that_contradicts_itself_is_refused() {
     let bed = Bed::new(any()).await;
@@ -116,7 +116,7 @@ async fn a_spec_that_contradicts_itself_is_refused() {
         .unwrap();
 }
 
-/// C36, A17: the name stays, everything else may change.
+/// C36, A17: the name is immutable, everything else may change.
 #[tokio::test]
 async fn a_username_is_for_life() {
     let bed = Bed::new(any()).await;
@@ -149,7 +149,7 @@ async fn a_server_is_for_life() {
     assert!(refused.contains(INSTANCE_IS_IMMUTABLE), "{refused}");
 }
 
-/// C38, A24: defaults are in the stored object, so that applying again changes nothing and differs in nothing.
+/// C38, A24: the stored object includes the defaults, so that a second apply changes nothing and the diff is empty.
 #[tokio::test]
 async fn a_manifest_applied_twice_is_unchanged() {
     let bed = Bed::new(any()).await;
@@ -190,8 +190,8 @@ spec: {username: alice, database: app, privileges: [CONNECT], passwordSecretRef:
     }
 }
 
-/// C37, A17: an object that a newer schema would refuse can be labelled, keeps its other fields changeable, loses
-/// its finalizer and goes. A copy of the CRD under another group stands for an older one.
+/// C37, A17: an object that a newer schema would refuse can be labelled, changed in its other fields, lose its
+/// finalizer and be deleted. A copy of the CRD under another group stands for an older one.
 #[tokio::test]
 async fn an_object_from_before_the_rules_can_go() {
     let cluster = Cluster::shared().await;

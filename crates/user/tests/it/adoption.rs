@@ -1,11 +1,11 @@
-//! Roles that were there before: adopted with guard-rails, or refused.
+//! Existing roles: adopted within limits, or refused.
 
 use serde_json::json;
 use stanchion_testkit::postgres::versions;
 
 use super::bed::{Bed, any, message, role_name};
 
-/// A19, C12: a role that was there is adopted, keeps what it had when the object goes, and loses what it was given.
+/// A19, C12: an existing role is adopted, keeps what it had when the object is deleted, and loses what it was granted.
 #[tokio::test]
 async fn an_adopted_role_outlives_its_object() {
     for version in versions() {
@@ -55,7 +55,7 @@ async fn an_adopted_role_outlives_its_object() {
     }
 }
 
-/// A19: the roles that are never adopted, and what stands in the way.
+/// A19: roles that are never adopted, and why.
 #[tokio::test]
 async fn powerful_roles_are_never_adopted() {
     let bed = Bed::new(any()).await;
@@ -119,7 +119,7 @@ async fn a_role_that_belongs_to_somebody_is_a_conflict() {
     assert!(bed.logs_in(&shared, "first").await);
 }
 
-/// A comment over the mark does not make a stranger of a role that we made: its oid is known.
+/// A role whose mark was overwritten by another comment is recognised by its oid.
 #[tokio::test]
 async fn a_lost_mark_is_put_back() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! A cleanup that a database holds up.
+//! A cleanup that a database blocks.
 
 use serde_json::json;
 use stanchion_api::user::Phase;
@@ -6,8 +6,8 @@ use stanchion_testkit::unique;
 
 use super::bed::{Bed, message, role_name};
 
-/// C6, A8: a database that lets nobody in keeps object and role; the condition says which and why; it is tried again
-/// seldom, and without a touch it goes once it can.
+/// C6, A8: a database that refuses connections keeps object and role; the condition names it and the reason; retries
+/// are rare, and the object goes by itself once it can.
 #[tokio::test]
 async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
     Bed::on_each_kind(async |bed| {
@@ -57,7 +57,7 @@ async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
     .await;
 }
 
-/// A8: also when it is the object's own database.
+/// A8: the same with the object's own database.
 #[tokio::test]
 async fn the_objects_own_database_may_be_the_one() {
     Bed::on_each_kind(async |bed| {

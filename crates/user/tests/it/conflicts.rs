@@ -1,4 +1,4 @@
-//! Others write the object, too, all the time.
+//! Other clients write the object all the time.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::bed::{Bed, any, role_name};
 
-/// A21, C29: somebody annotates the object fifty times a second while it is created, changed and deleted. It
-/// converges all the same, and neither writer loses a word.
+/// A21, C29: somebody annotates the object fifty times a second while it is created, changed and deleted. It converges
+/// nevertheless, and neither writer loses a change.
 #[tokio::test]
 async fn a_storm_of_other_writers_is_survived() {
     let bed = Bed::new(any()).await;
@@ -53,7 +53,7 @@ async fn a_storm_of_other_writers_is_survived() {
         let sql = format!("SELECT rolconnlimit FROM pg_roles WHERE rolname = '{role}'");
         assert_eq!(bed.server_one(&sql).await, limit.to_string());
     }
-    // Each of its twenty annotations, however quick the operator was.
+    // All of its twenty annotations, however fast the operator was.
     counted.wait_for(|count| *count > 20).await.unwrap();
     let user = bed.users().get("gil").await.unwrap();
     assert_eq!(user.metadata.generation, Some(11));

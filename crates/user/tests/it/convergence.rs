@@ -1,4 +1,4 @@
-//! Any number of passes is one: what is so is left alone, by this operator and by the next.
+//! Reconciles are idempotent: a converged object is left alone, by this operator and by the next.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, How, PATIENCE, any, role_name};
 
-/// What can be said in a spec, each in a way that PostgreSQL stores differently from how it is said.
+/// Specs with values that PostgreSQL stores in another form.
 fn specs(group: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("plain", json!({})),
@@ -36,7 +36,7 @@ fn specs(group: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// C11, C14, A14, A15: a pass over what is ready, and a restart, write nothing: not to the API, not to the database.
+/// C11, C14, A14, A15: a reconcile of a converged object, and a restart, write nothing to the API and to the database.
 #[tokio::test]
 async fn what_is_so_is_not_written_again() {
     let bed = Bed::new(any()).await;
@@ -85,7 +85,7 @@ async fn what_is_so_is_not_written_again() {
     assert_eq!(self::versions(&bed).await, versions);
 }
 
-/// The versions of what the operator may write, without the annotation by which a test asks for a pass.
+/// The resource versions of what the operator may write, without the annotation by which a test requests a reconcile.
 async fn versions(bed: &Bed) -> Vec<Option<String>> {
     let list = kube::api::ListParams::default();
     let secrets = bed.secrets().list(&list).await.unwrap().items;
@@ -100,7 +100,7 @@ async fn versions(bed: &Bed) -> Vec<Option<String>> {
         .collect()
 }
 
-/// C11, A15: labels and annotations that mean nothing cause no pass, and so not even a read.
+/// C11, A15: irrelevant labels and annotations cause no reconcile, and so not even a read.
 #[tokio::test]
 async fn touching_an_object_asks_the_database_nothing() {
     let bed = Bed::new(any()).await;
@@ -123,13 +123,13 @@ async fn touching_an_object_asks_the_database_nothing() {
         )
         .await;
     }
-    // Events come in order: once this one has had its effect, the others had theirs.
+    // Events arrive in order: once this one has had its effect, the others had theirs.
     bed.look_again(&operator, "rob").await;
     assert_eq!(operator.passes(), passes + 1);
     assert_eq!(bed.statements().len(), before + 2 * one_pass);
 }
 
-/// C13: two operators at once, which no election keeps apart, end up with one role each and no error.
+/// C13: two operators at once, without leader election, end up with one role for each object and no error.
 #[tokio::test]
 async fn two_operators_at_once_do_not_harm() {
     let bed = Bed::new(any()).await;
@@ -191,7 +191,7 @@ async fn many_objects_at_once_lose_no_grant() {
         }
         let left = format!("SELECT count(*) FROM pg_roles WHERE rolname LIKE '{role}%'");
         assert_eq!(bed.server_one(&left).await, "0");
-        // Four, and each may be counted twice for a moment when it is replaced by one to another database.
+        // Four, and each may be counted twice for a moment while it is replaced by one to another database.
         assert!(
             proxy.seen().most_open <= 8,
             "{} connections",

@@ -1,4 +1,4 @@
-//! Killed anywhere, the operator ends up where it would have ended up anyway.
+//! Killed at any point, the operator reaches the same end state.
 
 mod api;
 mod sql;

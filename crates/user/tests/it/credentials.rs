@@ -1,4 +1,4 @@
-//! The Secret for the application: what is in it works as it is, and it is nobody else's.
+//! The credentials Secret: its contents work as they are, and Secrets of others stay untouched.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ async fn connects(uri: &str) -> Result<String, tokio_postgres::Error> {
     Ok(client.query_one("SELECT current_user::text", &[]).await?.get(0))
 }
 
-/// The words of a `key=value;` string, of which values may stand in double quotes.
+/// The pairs of a `key=value;` string, whose values may be in double quotes.
 fn words(dotnet: &str) -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
     let mut rest = dotnet;
@@ -41,8 +41,8 @@ fn words(dotnet: &str) -> BTreeMap<String, String> {
     words
 }
 
-/// A25, C10: every form logs in as it is; labels, type and template are as asked; it is made again, re-rendered,
-/// moved and collected.
+/// A25, C10: every format logs in as it is; labels, type and template are as requested; the Secret is recreated,
+/// re-rendered, renamed and garbage-collected.
 #[tokio::test]
 async fn every_form_logs_in() {
     let bed = Bed::new(any()).await;
@@ -111,7 +111,7 @@ async fn every_form_logs_in() {
         ("PostgresUser", Some(true))
     );
 
-    // Re-rendered on any change of what it is made from.
+    // Re-rendered on any change of its inputs.
     bed.user("alice", &role, wish("two", "out")).await;
     wait::until(&bed.secrets(), "out", PATIENCE, |secret: &Secret| {
         secret.labels().get("app").is_some_and(|label| label == "two")
@@ -130,7 +130,7 @@ async fn every_form_logs_in() {
     let made = wait::until(&bed.secrets(), "out", PATIENCE, |_: &Secret| true).await;
     assert_ne!(made.uid(), secret.uid());
 
-    // Under another name the first one goes.
+    // Under another name the first one is deleted.
     bed.user("alice", &role, wish("two", "moved")).await;
     bed.ready("alice").await;
     assert_eq!(connects(&bed.values("moved").await["uri"]).await.unwrap(), role);
@@ -140,7 +140,7 @@ async fn every_form_logs_in() {
     wait::gone(&bed.secrets(), "moved", PATIENCE).await;
 }
 
-/// A Secret of somebody else's is never written to, with or without a password to put into it.
+/// A Secret of somebody else is never written, with or without a password.
 #[tokio::test]
 async fn a_foreign_secret_is_left_alone() {
     let bed = Bed::new(any()).await;
@@ -161,8 +161,7 @@ async fn a_foreign_secret_is_left_alone() {
     assert_eq!(bed.secrets().get("theirs").await.unwrap(), before);
 }
 
-/// A Secret that was renamed in a pass that then failed does not stay, with the password in it, when it is renamed
-/// again.
+/// A Secret that was renamed in a failed reconcile does not stay, with the password in it, when it is renamed again.
 #[tokio::test]
 async fn no_renamed_secret_is_forgotten() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! Databases that are made for a role, and those that are not there.
+//! Databases that the operator creates for a role, and missing databases.
 
 use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
@@ -7,7 +7,7 @@ use stanchion_testkit::postgres::versions;
 
 use super::bed::{Bed, any, role_name};
 
-/// Whether the status says that the object made its database.
+/// Whether the status says that the object created its database.
 fn is_made(user: &PostgresUser) -> bool {
     let databases = &user.status.as_ref().unwrap().databases;
     let found = databases
@@ -25,8 +25,8 @@ async fn exists(bed: &Bed, database: &str) -> bool {
     bed.server_one(&count).await == "1"
 }
 
-/// `createDatabase`, as an administrator who is no superuser, with the rules of each version: the role owns it,
-/// PUBLIC is kept out, and it goes with the object where that is asked for.
+/// `createDatabase`, with an administrator without superuser, on each version: the role owns the database, PUBLIC may
+/// not connect, and it is dropped with the object on request.
 #[tokio::test]
 async fn a_database_of_its_own() {
     for version in versions() {
@@ -75,7 +75,7 @@ async fn a_database_of_its_own() {
     }
 }
 
-/// A database that is not there and not to be made is waited for; a database that cannot be reached is named.
+/// A missing database that is not to be created is waited for; an unreachable one is named.
 #[tokio::test]
 async fn a_missing_database_is_named() {
     let bed = Bed::new(any()).await;
@@ -88,7 +88,7 @@ async fn a_missing_database_is_named() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// Killed between the word that a database is to be made and its making; somebody else makes it. It is theirs.
+/// Killed between the announcement of a database and its creation; somebody else creates it, and keeps it.
 #[tokio::test]
 async fn a_database_that_somebody_else_made_stays() {
     let bed = Bed::new(any()).await;
@@ -116,7 +116,7 @@ async fn a_database_that_somebody_else_made_stays() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// Two objects would make one database: it belongs to the one that did, and goes with that one alone.
+/// Two objects request one database: it belongs to the one that created it, and is dropped only with that one.
 #[tokio::test]
 async fn a_database_has_one_maker() {
     let bed = Bed::new(any()).await;

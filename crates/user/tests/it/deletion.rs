@@ -1,4 +1,4 @@
-//! How a role goes, and what becomes of what it had.
+//! Cleanup of a role, and what happens to its objects.
 
 use serde_json::json;
 use stanchion_api::user::Phase;
@@ -8,7 +8,7 @@ use stanchion_testkit::{unique, wait};
 
 use super::bed::{Bed, PATIENCE, any, condition, role_name};
 
-/// A database of the administrator's.
+/// A database of the administrator.
 async fn database(bed: &Bed, owner: &str) -> String {
     let name = unique::name("other");
     bed.database
@@ -17,15 +17,15 @@ async fn database(bed: &Bed, owner: &str) -> String {
     name
 }
 
-/// The role that keeps what the namespace's users left behind in a database.
+/// The keeper of the namespace in a database.
 async fn keeper(bed: &Bed, database: &str) -> String {
     let oid = format!("SELECT oid FROM pg_database WHERE datname = '{database}'");
     let oid = bed.server_one(&oid).await.parse().unwrap();
     Keeper::of(oid, &bed.namespace).name().to_owned()
 }
 
-/// A6, A7: whatever the role owns, was given and gave on does not hold it up, in any database; nothing of it is lost,
-/// everything belongs to whom it should; and nobody is still logged in.
+/// A6, A7: neither what the role owns nor its grants, also those that it passed on, block the deletion, in any
+/// database; nothing is lost, every object has the right new owner; and no session is left.
 #[tokio::test]
 async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
     Bed::on_every_version(async |bed| {
@@ -44,7 +44,7 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
         .await;
         bed.ready("erin").await;
 
-        // Things of its own, and a grant that it passed on.
+        // Objects of its own, and a grant that it passed on.
         bed.database
             .execute(&format!(
                 "CREATE TABLE public.given (n int); ALTER TABLE public.given OWNER TO {owner}; \
@@ -57,7 +57,7 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
                  ALTER DEFAULT PRIVILEGES IN SCHEMA s GRANT SELECT ON TABLES TO {third}"
             ))
             .await;
-        // Privileges in another database, a whole database of its own, and a table in that one.
+        // Privileges in another database, its own database, and a table in that one.
         let grants = format!(
             "GRANT CREATE ON SCHEMA public TO {role}; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {role}; \
              SET ROLE {role}; CREATE TABLE public.elsewhere (n int)"
@@ -84,7 +84,7 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
         assert_eq!(bed.one("SELECT n FROM s.kept").await, "7");
         let table_owner =
             |table: &str| format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
-        // Each database has a keeper for the namespace, and the whole database its own.
+        // Each database has a keeper for the namespace, and so does the role's own database.
         for (database, table) in [(bed.database.name(), "kept"), (&other, "elsewhere"), (&whole, "inside")] {
             let keeper = keeper(&bed, database).await;
             let found = server.scalar(database, &table_owner(table)).await;
@@ -99,8 +99,8 @@ async fn a_role_with_belongings_everywhere_goes_and_they_stay() {
     .await;
 }
 
-/// A9, C32 (E28): the database of the spec may change; what was given in the old one is taken back, and a deletion
-/// finds nothing in the way.
+/// A9, C32: the database of the spec may change; privileges in the old one are revoked, and a later deletion is not
+/// blocked.
 #[tokio::test]
 async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
     Bed::on_every_version(async |bed| {
@@ -141,7 +141,7 @@ async fn a_user_that_moved_to_another_database_leaves_nothing_in_the_old_one() {
     .await;
 }
 
-/// C7, A10: what was dropped by hand is no problem.
+/// C7, A10: a role or database that was dropped by hand does not block the deletion.
 #[tokio::test]
 async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
     for (dropped, bed) in ["role", "database", "both"].into_iter().zip(Bed::kinds().await) {
@@ -166,7 +166,7 @@ async fn a_role_or_a_database_that_is_gone_already_is_no_problem() {
     }
 }
 
-/// C4, C5, A5: a server that cannot be reached keeps the object, and it goes by itself when the server is back.
+/// C4, C5, A5: an unreachable server keeps the object, which goes by itself when the server is back.
 #[tokio::test]
 async fn an_unreachable_server_keeps_the_object() {
     Bed::on_each_kind(async |bed| {
@@ -196,7 +196,7 @@ async fn an_unreachable_server_keeps_the_object() {
     .await;
 }
 
-/// C23, A12: the password's Secret may go first.
+/// C23, A12: the password's Secret may be deleted first.
 #[tokio::test]
 async fn the_secret_may_go_before_the_object() {
     Bed::on_each_kind(async |bed| {
@@ -217,7 +217,7 @@ async fn the_secret_may_go_before_the_object() {
     .await;
 }
 
-/// Facts 3.2: a person may give a role up. Then the object goes at once, and the server is not even asked.
+/// A person may release a role. Then the object goes at once, without a connection to the server.
 #[tokio::test]
 async fn a_role_that_was_given_up_stays_behind() {
     let bed = Bed::new(any()).await;

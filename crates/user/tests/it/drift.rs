@@ -1,4 +1,4 @@
-//! Changes by hand: undone, told, or looked away from.
+//! Drift: corrected, reported or ignored.
 
 use serde_json::json;
 use stanchion_api::user::Phase;
@@ -9,7 +9,7 @@ fn so(status: &str, reason: &str) -> (String, String) {
     (status.into(), reason.into())
 }
 
-/// A13: `Correct` puts it right within the interval, and says what it was.
+/// A13: `Correct` corrects drift within the interval, and reports it.
 #[tokio::test]
 async fn drift_is_put_right_and_named() {
     Bed::on_each_kind(async |bed| {
@@ -81,7 +81,7 @@ async fn drift_is_put_right_and_named() {
     .await;
 }
 
-/// A13: `Report` says what differs and leaves it; a new spec and a new password are applied all the same.
+/// A13: `Report` reports drift and leaves it; a new spec and a new password are applied nevertheless.
 #[tokio::test]
 async fn drift_is_reported_and_left() {
     Bed::on_each_kind(async |bed| {
@@ -117,7 +117,7 @@ async fn drift_is_reported_and_left() {
                 "REVOKE CONNECT ON DATABASE {database} FROM {role}; ALTER ROLE {role} PASSWORD 'x'"
             ))
             .await;
-        // The Secret for the application is made again, whatever the role is like.
+        // The credentials Secret is restored in any case.
         bed.secrets()
             .delete("alice-credentials", &kube::api::DeleteParams::default())
             .await
@@ -129,7 +129,7 @@ async fn drift_is_reported_and_left() {
         .await;
         assert_eq!(bed.values("alice-credentials").await["password"], "secret");
 
-        // A pass over what is known already writes nothing.
+        // A reconcile with known drift writes nothing.
         let before = bed.users().get("alice").await.unwrap().metadata.resource_version;
         let writes = bed.sql_writes().len();
         bed.look_again(&operator, "alice").await;
@@ -161,7 +161,7 @@ async fn drift_is_reported_and_left() {
     .await;
 }
 
-/// A13: `Ignore` looks away; a spec that failed to apply is still applied, and is no drift.
+/// A13: `Ignore` does not check; a spec that failed to apply is still applied, and is not drift.
 #[tokio::test]
 async fn drift_is_ignored_until_the_spec_changes() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! Before anything is made outside, the object says so; and nothing but our own entry is ever touched.
+//! The finalizer is written before anything is created outside, and finalizers of others are never changed.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use super::bed::{Bed, How, PATIENCE, any, quick, role_name};
 
 const OURS: &str = "db.example.com/postgresuser";
 
-/// Writes to the object itself, where finalizers are.
+/// Writes to the object itself, which has the finalizers.
 fn is_finalizer(call: &Call) -> bool {
     call.method.as_str() == "PATCH"
         && call.target.resource == "postgresusers"
         && call.target.subresource.is_empty()
 }
 
-/// C1, C15, A2, A3: nobody connects before the finalizer is written, and afterwards nothing else has to happen.
+/// C1, C15, A2, A3: the operator does not connect before the finalizer is written, and needs no further event
+/// afterwards.
 #[tokio::test]
 async fn no_connection_is_made_before_the_finalizer_is_there() {
     Bed::on_each_kind(async |bed| {
@@ -46,7 +47,7 @@ async fn no_connection_is_made_before_the_finalizer_is_there() {
     .await;
 }
 
-/// C5, A3: the role is gone before the finalizer is.
+/// C5, A3: the role is dropped before the finalizer is removed.
 #[tokio::test]
 async fn the_finalizer_goes_after_the_role() {
     Bed::on_each_kind(async |bed| {
@@ -72,7 +73,7 @@ async fn the_finalizer_goes_after_the_role() {
     .await;
 }
 
-/// C2: killed between the finalizer and the work.
+/// C2: killed between the finalizer and the first statement.
 #[tokio::test]
 async fn an_object_whose_work_never_began_goes_without_a_trace() {
     let bed = Bed::new(any()).await;
@@ -92,7 +93,7 @@ async fn an_object_whose_work_never_began_goes_without_a_trace() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// C3: killed between the role and the status that says so.
+/// C3: killed between the role and the status that records it.
 #[tokio::test]
 async fn a_role_that_no_status_tells_of_yet_is_found_again() {
     Bed::on_each_kind(async |bed| {
@@ -116,7 +117,7 @@ async fn a_role_that_no_status_tells_of_yet_is_found_again() {
     .await;
 }
 
-/// Facts 1.6: without a status the mark on the role says whose it is.
+/// Without a status, the mark on the role proves its owner.
 #[tokio::test]
 async fn an_object_that_lost_its_status_still_takes_its_role_along() {
     let bed = Bed::new(any()).await;
@@ -135,7 +136,7 @@ async fn an_object_that_lost_its_status_still_takes_its_role_along() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// C8: what others hold the object with is theirs; and while they hold it, nothing happens.
+/// C8: finalizers of others stay; and while they hold the object, nothing happens.
 #[tokio::test]
 async fn a_foreign_finalizer_is_left_alone() {
     let bed = Bed::new(any()).await;
@@ -161,7 +162,7 @@ async fn a_foreign_finalizer_is_left_alone() {
     bed.gone("eve").await;
 }
 
-/// C9: a deletion that comes while the role is being made finds it when it is made.
+/// C9: a deletion during the creation of the role finds the role.
 #[tokio::test]
 async fn an_object_that_is_deleted_while_its_role_is_made_takes_it_along() {
     let bed = Bed::new(any()).await;
@@ -181,14 +182,14 @@ async fn an_object_that_is_deleted_while_its_role_is_made_takes_it_along() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// C9: objects that go as soon as they come leave nothing behind, and nothing goes wrong on the way.
+/// C9: objects that are deleted right after their creation leave nothing behind, and cause no error.
 #[tokio::test]
 async fn objects_that_go_as_soon_as_they_come_leave_nothing_behind() {
     let bed = Bed::new(any()).await;
     let role = role_name();
     let operator = bed.operator().await;
     bed.password("fay", "secret").await;
-    // Under many names, and under one name again and again.
+    // Under many names, and repeatedly under one name.
     for n in 0..30 {
         let (name, username) = (format!("fay-{n}"), format!("{role}_{n}"));
         let secret = json!({ "passwordSecretRef": { "name": "fay" } });
@@ -205,7 +206,7 @@ async fn objects_that_go_as_soon_as_they_come_leave_nothing_behind() {
         "SELECT string_agg(rolname || ' ' || coalesce(shobj_description(oid, 'pg_authid'), ''), '; ') \
          FROM pg_roles WHERE rolname LIKE '{role}%'"
     );
-    // The API server may let an object go that gets its finalizer in the moment it is deleted: then it goes first.
+    // An object that gets its finalizer in the moment of its deletion may be deleted by the API server first.
     bed.wait()
         .eventually("no role to be left", async || match bed.server_one(&left).await {
             left if left.is_empty() => Ok(()),
@@ -216,7 +217,7 @@ async fn objects_that_go_as_soon_as_they_come_leave_nothing_behind() {
     assert!(!bed.log.text().contains(" ERROR "), "{}", bed.log.text());
 }
 
-/// C10: what is inside Kubernetes goes by ownership.
+/// C10: Kubernetes objects are garbage-collected by owner references.
 #[tokio::test]
 async fn the_secret_of_the_application_belongs_to_the_object() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! Inputs that mean harm: nothing but the intended statements runs, and a password is found nowhere.
+//! Hostile inputs: nothing but the intended statements runs, and passwords do not leak.
 
 use std::collections::BTreeSet;
 
@@ -15,19 +15,19 @@ use tracing::instrument::WithSubscriber;
 
 use super::bed::{Bed, PATIENCE, any, role_name};
 
-/// What no password, name or comment may contain by chance.
+/// A text that no password, name or comment contains by chance.
 const CANARY: &str = "cAnArY";
 
 /// As odd as the rules allow.
 const DATABASE: &str = "a$$--b";
 
 /// How many of each kind are generated: usernames and databases (which are refused), and passwords, comments, two
-/// parameters, schemas and templates (which arrive).
+/// parameters, schemas and templates (which are accepted).
 const EACH: usize = 30;
 const KINDS: usize = 8;
 const _: () = assert!(EACH * KINDS >= 200);
 
-/// Text that breaks out of quotes where there is a way out.
+/// Text that breaks out of quotes if that is possible.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "'",
@@ -75,7 +75,7 @@ fn generate(count: usize) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// No longer than PostgreSQL's limit for names.
+/// At most PostgreSQL's limit for names.
 fn name(text: &str) -> String {
     let mut end = text.len().min(63);
     while !text.is_char_boundary(end) {
@@ -84,7 +84,7 @@ fn name(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// All roles with what makes them dangerous, and all databases: what an injected statement would change.
+/// All roles with their dangerous attributes, and all databases: what an injected statement would change.
 async fn census(server: &Postgres) -> Vec<Vec<Option<String>>> {
     server
         .query(
@@ -95,8 +95,8 @@ async fn census(server: &Postgres) -> Vec<Vec<Option<String>>> {
         .await
 }
 
-/// Applies a user that is made of this text, and looks whether everything is exactly as it was written. Returns how many
-/// inputs that were.
+/// Applies a user with this text in every field, and checks that everything arrives unchanged. Returns the number of
+/// inputs.
 async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &str) -> usize {
     let password = format!("{CANARY}{text}");
     bed.password("alice", &password).await;
@@ -152,8 +152,8 @@ async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &
     6
 }
 
-/// C40, A16, A18: no generated name of a user or a database gets in that could be more than a name, at the API server
-/// itself and in the controller.
+/// C40, A16, A18: no generated username or database name is accepted that could be more than a name, by the API server
+/// itself and by the controller.
 #[tokio::test]
 async fn names_are_names() {
     let bed = Bed::new(any()).await;
@@ -166,7 +166,7 @@ async fn names_are_names() {
             let user = json!({
                 "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "x" }, "spec": spec,
             });
-            // What is let in has no character that could end a quoted name.
+            // An accepted name has no character that could end a quoted name.
             let inert = text
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_$-".contains(c));
@@ -181,8 +181,8 @@ async fn names_are_names() {
     assert_eq!(judged, 2 * EACH);
 }
 
-/// A18: passwords, comments, parameters, templates and the names inside of a database arrive exactly as they are, and
-/// nothing else happens. A server of its own, so that nobody else changes its catalog.
+/// A18: passwords, comments, parameters, templates and names inside of a database arrive unchanged, and nothing else
+/// happens. On a separate server, so that nobody else changes its catalog.
 #[tokio::test]
 async fn nothing_but_the_intended_statement_runs() {
     let server = Postgres::start(any()).await;
@@ -200,7 +200,7 @@ async fn nothing_but_the_intended_statement_runs() {
     let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
     let texts = generate(EACH);
 
-    // Values: each arrives as it is, on a few users at a time.
+    // Values: each arrives unchanged, on a few users at a time.
     let role = role_name();
     let before = census(&server).await;
     let mut arrived = 0;
@@ -212,7 +212,7 @@ async fn nothing_but_the_intended_statement_runs() {
     let mut after = census(&server).await;
     after.retain(|row| row[0].as_deref() != Some(&role));
     assert_eq!(after, before);
-    // What ran, ran alone: no statement but those that are meant.
+    // Only the intended statements ran.
     let meant = [
         "SELECT",
         "BEGIN",
@@ -241,7 +241,7 @@ async fn nothing_but_the_intended_statement_runs() {
     {
         assert!(meant.iter().any(|word| sql.starts_with(word)), "{sql}");
     }
-    // The canary: nowhere but in the Secrets.
+    // The canary is only in the Secrets.
     assert!(!server.log().text().contains(CANARY));
     let user = bed.users().get("alice").await.unwrap();
     let told: Value = json!([serde_json::to_value(&user).unwrap(), bed.events("alice").await]);
@@ -251,8 +251,8 @@ async fn nothing_but_the_intended_statement_runs() {
     operator.abort();
 }
 
-/// A18: a password that cannot be set, for a server that says no, is not told either. The server refuses what an
-/// administrator without the right sends, and logs what it refuses.
+/// A18: a password that the server refuses does not leak, either. The server refuses what an administrator without the
+/// privilege sends, and logs the refused statement.
 #[tokio::test]
 async fn a_refused_password_is_not_told() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! Servers by name: who may use them, how they are reached, and what is said about them.
+//! `PostgresInstance`: who may use a server, its connection, and its status.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -25,7 +25,7 @@ async fn becomes(bed: &Bed, name: &str, status: &str, reason: &str) -> PostgresI
     .await
 }
 
-/// The status is what the server says of itself; a rotated admin Secret is followed by instance and users.
+/// The status has the server's properties; instance and users follow a rotated admin Secret.
 #[tokio::test]
 async fn an_instance_says_what_it_is() {
     let bed = Bed::new(any()).await;
@@ -53,7 +53,7 @@ async fn an_instance_says_what_it_is() {
     bed.ready("alice").await;
     becomes(&bed, "main", "True", "Connected").await;
 
-    // What is missing is named, and comes.
+    // A missing instance is reported, and then created.
     bed.user("bob", &role_name(), json!({ "instanceRef": { "name": "later" } }))
         .await;
     bed.password("bob", "p").await;
@@ -105,7 +105,7 @@ async fn a_server_is_trusted_by_its_authority() {
     let other = stanchion_testkit::certificates::Authority::new();
     bed.keys("ca", &[("ca.crt", other.pem())]).await;
     becomes(&bed, "tls", "False", "TlsFailed").await;
-    // Without TLS the server lets nobody in but the superuser of the test.
+    // Without TLS the server accepts only the superuser of the test.
     bed.instance("tls", spec(json!({ "mode": "disable" }))).await;
     wait::until(
         &bed.instances(),
@@ -118,7 +118,7 @@ async fn a_server_is_trusted_by_its_authority() {
     .await;
 }
 
-/// `allowedNamespaces`: nobody else by default, then by name, then by label, as the labels change.
+/// `allowedNamespaces`: no other namespace by default, then by name, then by label, as the labels change.
 #[tokio::test]
 async fn an_instance_chooses_its_namespaces() {
     let home = Bed::new(any()).await;
@@ -141,7 +141,7 @@ async fn an_instance_chooses_its_namespaces() {
         let open = json!([{ "names": ["*"] }]);
         home.instance("main", json!({ "allowedNamespaces": allowed, "databases": open }))
             .await;
-        // The guest's operator watches its own namespace only; a person asks it to look.
+        // The guest's operator watches only its own namespace; a person requests a reconcile.
         guest
             .annotate("alice", "db.example.com/reconcile-at", &allowed.to_string())
             .await;

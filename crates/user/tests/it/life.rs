@@ -1,4 +1,4 @@
-//! From a manifest to a login.
+//! From an object to a login.
 
 use serde_json::json;
 use stanchion_api::user::Phase;
@@ -6,7 +6,7 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE, condition, role_name};
 
-/// A1: the guide's object works unchanged, on every version, whoever the administrator is.
+/// A1: the guide's object works unchanged, on every version, with each kind of administrator.
 #[tokio::test]
 async fn the_guides_object_becomes_a_login() {
     Bed::on_every_version(async |bed| {
@@ -56,7 +56,7 @@ async fn a_rotated_secret_takes_effect() {
     .await;
 }
 
-/// C22, A12: an object may come before its Secret.
+/// C22, A12: an object may be created before its Secret.
 #[tokio::test]
 async fn a_missing_secret_is_waited_for() {
     Bed::on_each_kind(async |bed| {
@@ -80,7 +80,7 @@ async fn a_missing_secret_is_waited_for() {
     .await;
 }
 
-/// C11, A15: a restart, and touches that mean nothing, change nothing.
+/// C11, A15: a restart and irrelevant changes write nothing.
 #[tokio::test]
 async fn a_restart_writes_nothing() {
     Bed::on_each_kind(async |bed| {

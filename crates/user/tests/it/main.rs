@@ -1,4 +1,6 @@
-//! `PostgresUser` on a real API server and a real PostgreSQL, one module a subject.
+//! `PostgresUser` on a real API server and a real PostgreSQL, one module for each subject.
+//!
+//! Ids such as `C34` and `A16` in the comments are listed in docs/postgresuser/checks.md.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

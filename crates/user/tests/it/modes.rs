@@ -1,11 +1,11 @@
-//! Suspend, plan, annotations, and what `kubectl` shows.
+//! Suspend, plan, annotations, and the output of `kubectl`.
 
 use serde_json::json;
 use stanchion_api::user::Phase;
 
 use super::bed::{Bed, any, condition, role_name};
 
-/// `mode: Plan` shows redacted statements and runs none; the same plan has the same hash, whatever the salts.
+/// `mode: Plan` shows redacted statements and runs none; the same plan has the same hash, independent of salts.
 #[tokio::test]
 async fn a_plan_is_shown_and_not_run() {
     let bed = Bed::new(any()).await;
@@ -21,7 +21,7 @@ async fn a_plan_is_shown_and_not_run() {
     bed.user("alice", &role, wish("Plan")).await;
     let user = bed.condition("alice", "Ready", "False", "Planned").await;
     let plan = user.status.clone().unwrap().plan.unwrap();
-    // The oid and the seal follow from the key.
+    // The oid and the seal depend on the key.
     let known = |line: &str| {
         let line = line.split(" OID ").next().unwrap().replace(&role, "ROLE");
         line.split(" v1.").next().unwrap().to_owned()
@@ -64,7 +64,7 @@ async fn a_plan_is_shown_and_not_run() {
     assert_eq!(user.status.unwrap().plan.unwrap().sql, [] as [String; 0]);
 }
 
-/// `suspend` touches nothing, says so, and does not stand in the way of a deletion.
+/// A suspended object changes nothing, reports that, and can be deleted.
 #[tokio::test]
 async fn a_suspended_object_is_left_alone() {
     let bed = Bed::new(any()).await;
@@ -95,7 +95,7 @@ async fn a_suspended_object_is_left_alone() {
     assert!(!bed.has_role(&role).await);
 }
 
-/// A24: `kubectl wait` returns only when the change is live, and `kubectl get pguser` shows what the guide names.
+/// A24: `kubectl wait` returns only after the change is applied, and `kubectl get pguser` shows the guide's columns.
 #[tokio::test]
 async fn kubectl_understands_it() {
     let bed = Bed::new(any()).await;

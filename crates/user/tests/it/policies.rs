@@ -1,11 +1,11 @@
-//! `deletionPolicy` and `onDelete`: what else can become of a role and of what it owns.
+//! `deletionPolicy` and `onDelete`: what happens to a role and its objects.
 
 use serde_json::{Value, json};
 use stanchion_testkit::unique;
 
 use super::bed::{Bed, any, message, role_name};
 
-/// A user who owns a table with a row in it, in a schema of its own.
+/// A user who owns a table with a row in it, in its own schema.
 async fn owner(bed: &Bed, name: &str, role: &str, more: Value) {
     bed.password(name, "secret").await;
     bed.user(name, role, more).await;
@@ -19,7 +19,7 @@ fn owner_of_kept() -> String {
     "SELECT tableowner FROM pg_tables WHERE tablename = 'kept'".into()
 }
 
-/// Retain: the role keeps everything but our mark, and the next object adopts it.
+/// Retain: the role keeps everything but our mark, and another object can adopt it.
 #[tokio::test]
 async fn a_retained_role_works_on_and_can_be_adopted() {
     let bed = Bed::new(any()).await;
@@ -61,7 +61,7 @@ async fn a_disabled_role_stays_and_cannot_log_in() {
     assert_eq!(bed.one(&owner_of_kept()).await, role);
 }
 
-/// Drop: what it owns goes with it, except databases: those are only dropped by a wish of their own.
+/// Drop: what it owns is dropped with it, except databases, which need an explicit request.
 #[tokio::test]
 async fn what_a_role_owns_is_dropped_only_where_that_is_asked_for() {
     let bed = Bed::new(any()).await;
@@ -90,7 +90,7 @@ async fn what_a_role_owns_is_dropped_only_where_that_is_asked_for() {
     assert_eq!(bed.server_one(&still_there).await, "1");
 }
 
-/// A8: Block keeps role and object while the role owns anything, touches nothing, and says where it is.
+/// A8: Block keeps role and object while the role owns anything, changes nothing, and names the database.
 #[tokio::test]
 async fn a_role_that_owns_something_can_be_kept_for_it() {
     Bed::on_each_kind(async |bed| {
@@ -119,7 +119,7 @@ async fn a_role_that_owns_something_can_be_kept_for_it() {
     .await;
 }
 
-/// `reassignTo` names the heir; one who is not there yet is waited for, and nothing is touched before.
+/// `reassignTo` names the new owner; a missing one is waited for, and nothing is changed before.
 #[tokio::test]
 async fn the_heir_can_be_named() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! What a role may do, where: words on databases, tables and schemas, several databases, and databases of its own.
+//! Privileges of a role: on databases, tables and schemas, in several databases, and in its own databases.
 
 use serde_json::json;
 use stanchion_testkit::postgres::versions;
@@ -6,7 +6,7 @@ use stanchion_testkit::unique;
 
 use super::bed::{Bed, any, role_name};
 
-/// Words on the database, and bundles in the schema `public`; words that leave the spec are taken back.
+/// Privileges on the database, and bundles in the schema `public`; those that leave the spec are revoked.
 #[tokio::test]
 async fn words_come_and_go() {
     for version in versions() {
@@ -30,7 +30,7 @@ async fn words_come_and_go() {
                 .await
         );
         assert!(!bed.can(&role, "p", "INSERT INTO t VALUES (1)").await);
-        // Tables of the database's owner that come later.
+        // Future tables of the database's owner.
         bed.database.execute("CREATE TABLE later (n int)").await;
         assert!(bed.can(&role, "p", "SELECT FROM later").await);
 
@@ -47,7 +47,7 @@ async fn words_come_and_go() {
         let own = "TRUNCATE t; CREATE TABLE public.own (n int); DROP TABLE public.own";
         assert!(bed.can(&role, "p", own).await);
 
-        // A table that lacks the word does not keep it on the others.
+        // A table that lacks the privilege does not prevent its revocation on the others.
         bed.database
             .execute(&format!(
                 "CREATE TABLE bare (n int); REVOKE ALL ON bare FROM {role}"
@@ -69,8 +69,8 @@ async fn words_come_and_go() {
     }
 }
 
-/// `databases[]`: schemas with words of their own, made schemas, owners of later tables, extensions; an entry that
-/// is taken out is taken back.
+/// `databases[]`: schemas with their own privileges, created schemas, owners of future tables, extensions; a removed
+/// entry is revoked.
 #[tokio::test]
 async fn several_databases_with_schemas() {
     let bed = Bed::new(any()).await;
@@ -123,7 +123,7 @@ async fn several_databases_with_schemas() {
         )
         .await;
     there.batch_execute("SELECT FROM data.later").await.unwrap();
-    // What the made schema's owner makes later, also: it converged in one pass, and the next one finds nothing.
+    // Also future tables of the created schema's owner: it converged in one reconcile, and the next one finds nothing.
     server.execute(&other, "CREATE TABLE made.later (n int)").await;
     there.batch_execute("SELECT FROM made.later").await.unwrap();
     let writes = bed.sql_writes().len();

@@ -1,4 +1,4 @@
-//! What is tried again, how often, and what is not.
+//! What is retried, how often, and what is not.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use stanchion_testkit::wait;
 
 use super::bed::{Bed, How, PATIENCE, any, condition, message, quick, role_name};
 
-/// A2, C16, C17: attempts on a server that is away become ever rarer, one connection each; what they write into the
-/// status does not bring the next one forward; and when the server is back the object is, too.
+/// A2, C16, C17: attempts on an unreachable server back off, with one connection each; their status writes do not cause
+/// the next one; and when the server is back the object recovers.
 #[tokio::test]
 async fn a_server_that_is_away_is_tried_ever_more_seldom() {
     Bed::on_each_kind(async |bed| {
@@ -38,7 +38,7 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
         .await;
         let attempts = proxy.seen().attempts;
         let gaps: Vec<Duration> = attempts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // The first may be cut short: news of the Secret came while it was being read.
+        // The first gap may be shorter: an event of the Secret arrived while it was read.
         for (gap, failures) in gaps.iter().zip(1..).skip(1) {
             assert!(
                 *gap >= backoff.delay(failures),
@@ -69,7 +69,8 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
     .await;
 }
 
-/// C28: a working object whose server goes away says so in its own dimension, with the address and nothing else.
+/// C28: a working object whose server becomes unreachable reports that in `DatabaseConnected`, with the address and
+/// nothing else.
 #[tokio::test]
 async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
     let bed = Bed::new(any()).await;
@@ -101,7 +102,7 @@ async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
     bed.ready("vic").await;
 }
 
-/// C18, A20: what PostgreSQL refuses for good is tried once, and again only when the spec changes.
+/// C18, A20: a permanent error of PostgreSQL is tried once, and again only when the spec changes.
 #[tokio::test]
 async fn what_can_never_work_is_not_tried_again() {
     let cases: [(&str, Value, &str); 3] = [
@@ -155,7 +156,7 @@ async fn what_can_never_work_is_not_tried_again() {
     }
 }
 
-/// C19: a wrong password of the administrator is cured by the right one, without a touch of the object.
+/// C19: a wrong administrator password recovers with the right one, without a change of the object.
 #[tokio::test]
 async fn the_right_password_of_the_administrator_cures_the_object() {
     let bed = Bed::new(any()).await;

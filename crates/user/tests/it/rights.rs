@@ -1,4 +1,4 @@
-//! The rights that the operator asks for: enough for everything, and no more.
+//! The operator's RBAC rules: sufficient, and no more.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::ResourceExt;
@@ -10,7 +10,7 @@ use stanchion_user::{InstanceController, UserController};
 
 use super::bed::{Bed, How, any, message, role_name};
 
-/// The operator's rights as `stanchion rbac` hands them out for one namespace.
+/// The operator's rules as `stanchion rbac` prints them for one namespace.
 fn grants(bed: &Bed, keep: impl Fn(&Rule) -> bool) -> Vec<Grant> {
     let all = [rules::<UserController>(), rules::<InstanceController>()].concat();
     let (wide, narrow): (Vec<Rule>, Vec<Rule>) =
@@ -28,7 +28,7 @@ async fn operator(bed: &Bed, user: &User) -> super::bed::Running {
     })
 }
 
-/// C42, A23, C24: the whole life of an object without one 403, and no write to anything but what is ours.
+/// C42, A23, C24: the whole life of an object without one 403, and without a write to objects of others.
 #[tokio::test]
 async fn the_rights_are_enough_and_used() {
     let bed = Bed::new(any()).await;
@@ -74,7 +74,7 @@ async fn the_rights_are_enough_and_used() {
     }
 }
 
-/// C41: nobody's objects are created or deleted, no wildcard, nothing cluster-wide but what has no namespace.
+/// C41: no creation or deletion of users' objects, no wildcard, nothing cluster-wide except for cluster-scoped kinds.
 #[tokio::test]
 async fn the_rights_are_no_more_than_needed() {
     let bed = Bed::new(any()).await;
@@ -139,7 +139,7 @@ async fn the_rights_are_no_more_than_needed() {
     }
 }
 
-/// C43, A23: a right that is missing is seen where people look.
+/// C43, A23: a missing RBAC rule is visible to users.
 #[tokio::test]
 async fn a_missing_right_is_visible() {
     let bed = Bed::new(any()).await;

@@ -5,7 +5,7 @@ use stanchion_testkit::postgres::{Version, versions};
 
 use super::bed::{Bed, any, message, role_name};
 
-/// Attributes that are stated are kept; those that are not are left alone. Parameters, lists included, come and go.
+/// Attributes in the spec are enforced; others are left alone. Parameters, including lists, are set and reset.
 #[tokio::test]
 async fn attributes_limits_and_parameters() {
     let bed = Bed::new(any()).await;
@@ -40,7 +40,7 @@ async fn attributes_limits_and_parameters() {
             .await
             .starts_with("it's the \"app\" [stanchion ")
     );
-    // A superuser sees nothing to do, and neither does anybody else.
+    // Neither a superuser nor another administrator finds anything to do.
     let writes = bed.sql_writes().len();
     bed.look_again(&operator, "alice").await;
     assert_eq!(bed.sql_writes()[writes..], [] as [String; 0]);
@@ -65,7 +65,7 @@ async fn attributes_limits_and_parameters() {
     assert_eq!(bed.attribute(&role, "rolcanlogin").await, "f");
 }
 
-/// `allowedAttributes`: powers need the instance's permission, whichever way they come.
+/// `allowedAttributes`: powers need the instance's permission, in every form.
 #[tokio::test]
 async fn powers_need_the_instances_permission() {
     let bed = Bed::new(any()).await;
@@ -107,8 +107,8 @@ async fn powers_need_the_instances_permission() {
     assert_eq!(bed.attribute(&role, powers).await, "t t t f");
 }
 
-/// Memberships with their options, on every version; those that leave the spec go, others stay unless the list is
-/// `Authoritative`.
+/// Memberships with their options, on every version; those that leave the spec are revoked, others stay unless the list
+/// is `Authoritative`.
 #[tokio::test]
 async fn memberships_come_and_go() {
     for version in versions() {
@@ -184,8 +184,8 @@ async fn a_cloud_identity_logs_in_without_a_password() {
     assert!(message(&user, "Ready").contains("azure_ad_user"));
 }
 
-/// What is taken out of the spec goes back to what PostgreSQL gives without a word (16 and later); and where there is no
-/// way back, the condition says so.
+/// What is removed from the spec returns to PostgreSQL's defaults (16 and later); where it cannot, the condition
+/// reports that.
 #[tokio::test]
 async fn the_way_back_leads_back_or_is_said_to_have_an_end() {
     let version = *versions().last().unwrap();

@@ -1,4 +1,4 @@
-//! What the status says, when it says it, and who may write it.
+//! The contents of the status, when they change, and who may write it.
 
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -11,7 +11,7 @@ use stanchion_testkit::cluster::{Grant, rule};
 
 use super::bed::{Bed, any, condition, role_name};
 
-/// C25: conditions are a map by type: another writer's stay, through our writes and ours through theirs.
+/// C25: conditions are a map by type: those of another writer survive our writes, and ours survive theirs.
 #[tokio::test]
 async fn conditions_of_others_live_beside_ours() {
     let crd = serde_json::to_value(PostgresUser::crd()).unwrap();
@@ -53,7 +53,7 @@ async fn conditions_of_others_live_beside_ours() {
     assert!(bed.users().patch_status("bea", &params, &twice).await.is_err());
 }
 
-/// C26, A24: whoever waits for Ready after an edit waits for the edit.
+/// C26, A24: a client that waits for Ready after an edit waits for the edit.
 #[tokio::test]
 async fn ready_is_never_said_of_an_older_spec() {
     let bed = Bed::new(any()).await;
@@ -66,7 +66,7 @@ async fn ready_is_never_said_of_an_older_spec() {
     for n in 1..4 {
         bed.user("cid", &role, json!({ "role": { "connectionLimit": n } }))
             .await;
-        // What `kubectl wait` waits for: True, and not of an older generation where the condition names one.
+        // As `kubectl wait` does: True, and not for an older generation if the condition has one.
         bed.until("cid", |user| {
             let conditions = user.status.as_ref().map(|status| status.conditions.as_slice());
             conditions.unwrap_or_default().iter().any(|condition| {
@@ -82,7 +82,7 @@ async fn ready_is_never_said_of_an_older_spec() {
     }
 }
 
-/// C27, C30, C32: what is said once stays: times move only when something happens, and the spec is never written.
+/// C27, C30, C32: values are stable: times change only when something happens, and the spec is never written.
 #[tokio::test]
 async fn times_move_only_when_something_happens() {
     let bed = Bed::new(any()).await;
@@ -123,7 +123,7 @@ async fn times_move_only_when_something_happens() {
     }
 }
 
-/// C31: the status is written through its own door, by those who have its key.
+/// C31: the status is written through its subresource, by those who have the permission.
 #[tokio::test]
 async fn the_status_has_its_own_door() {
     let bed = Bed::new(any()).await;
@@ -166,7 +166,7 @@ async fn the_status_has_its_own_door() {
     );
 }
 
-/// C32, C33: the life of an object in its phases, each once and in order.
+/// C32, C33: the phases of an object, each once and in order.
 #[tokio::test]
 async fn a_life_has_its_phases_in_order() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! Attacks of a tenant who may write objects in one namespace, against what belongs to others on a shared server.
+//! Attacks of a tenant who may write objects in one namespace, against objects of others on a shared server.
 //! `docs/security/users.md` lists them.
 
 mod boundary;

@@ -1,11 +1,11 @@
-//! What wakes an object, and what does not.
+//! What triggers a reconcile, and what does not.
 
 use serde_json::json;
 use stanchion_testkit::wait;
 
 use super::bed::{Bed, PATIENCE, condition, message, role_name};
 
-/// C21, A11: a changed Secret wakes those who refer to it and nobody else.
+/// C21, A11: a changed Secret enqueues the objects that refer to it and no others.
 #[tokio::test]
 async fn a_changed_secret_wakes_only_whose_it_is() {
     const MANY: usize = 20;
@@ -46,7 +46,7 @@ async fn a_changed_secret_wakes_only_whose_it_is() {
     .await;
 }
 
-/// C23, A12: a Secret that goes while the user is ready harms nobody, is told of, and may come back.
+/// C23, A12: a Secret that is deleted while the user is ready breaks nothing, is reported, and may be created again.
 #[tokio::test]
 async fn a_secret_that_goes_later_is_only_told_of() {
     Bed::on_each_kind(async |bed| {
@@ -74,7 +74,7 @@ async fn a_secret_that_goes_later_is_only_told_of() {
     .await;
 }
 
-/// A12: a Secret without the key names the key, and is cured by it.
+/// A12: a Secret without the key is reported with the key's name, and recovers with it.
 #[tokio::test]
 async fn a_missing_key_is_named() {
     Bed::on_each_kind(async |bed| {

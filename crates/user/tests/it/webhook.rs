@@ -1,4 +1,4 @@
-//! The webhook between `kubectl apply` and the API server: the controller's own rules, and one object a role.
+//! The webhook between `kubectl apply` and the API server: the controller's own rules, and one object for each role.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn spec(username: &str) -> Value {
     json!({ "username": username, "database": "app", "passwordSecretRef": { "name": "s" } })
 }
 
-/// C34 to C40 beyond what a schema can say; "Two objects for one role: refused by the webhook where it runs".
+/// C34 to C40 beyond what a schema can check; and two objects for one role are refused.
 #[tokio::test]
 async fn mistakes_are_told_at_the_door() {
     let bed = Bed::new(any()).await;
@@ -74,7 +74,7 @@ async fn mistakes_are_told_at_the_door() {
     );
     let mut invalid = spec(&role);
     invalid["credentialsSecret"] = wrong;
-    // Let in before the webhook was there.
+    // Accepted before the webhook was registered.
     apply(&bed, "legacy", &invalid).await.unwrap();
     apply(&bed, "first", &spec("taken")).await.unwrap();
     let served = serve(&bed).await;
@@ -97,11 +97,11 @@ async fn mistakes_are_told_at_the_door() {
     elsewhere["instanceRef"] = json!({ "name": "other" });
     apply(&bed, "second", &elsewhere).await.unwrap();
 
-    // What is wrong already stands in nobody's way.
+    // An existing error does not block other changes.
     bed.annotate("legacy", "a", "b").await;
     bed.patch("legacy", json!({ "spec": { "deletionPolicy": "Retain" } }))
         .await;
-    // C39: a deletion is not asked about, not even by a server that is gone.
+    // C39: the webhook is not called for deletions, also not if its server is gone.
     bed.patch("first", json!({ "metadata": { "finalizers": ["test.io/hold"] } }))
         .await;
     bed.delete("first").await;

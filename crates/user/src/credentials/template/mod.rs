@@ -1,12 +1,12 @@
-//! Templates for keys of the credentials Secret, in a small part of Go's template syntax.
+//! Templates for keys of the credentials Secret, in a subset of Go's template syntax.
 //!
 //! ```text
 //! template = { text | "{{" [ "-" ] [ function ] value { "|" function } [ "-" ] "}}" }
 //! value    = "." field | '"' literal '"'
 //! ```
 //!
-//! `{{-` and `-}}` take the white space beside them away; `{{ "{{" }}` writes two braces. A template is read once
-//! when the object is validated, so that a mistake shows at once and with its place, and never with a value.
+//! `{{-` and `-}}` remove the white space beside them; `{{ "{{" }}` writes two braces. A template is parsed when the
+//! object is validated, so that an error is reported at once, with its position and without values.
 
 mod reader;
 #[cfg(test)]
@@ -16,14 +16,13 @@ use reader::Reader;
 
 use super::escape;
 
-/// The size that Kubernetes allows a Secret. Functions can be chained, so a short template could ask for
-/// any amount of memory.
+/// The size limit of a Secret. Functions can be chained, so a short template could use any amount of memory.
 pub(super) const MOST: usize = 1024 * 1024;
 
 const TOO_LARGE: &str = "the value is too large for a Secret";
 const UNKNOWN: &str = "the role has no password, or only a hash of it is known";
 
-/// What a template can name.
+/// The fields of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Username,
@@ -65,7 +64,7 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// What is wrong with a template, and where.
+/// An error in a template, and its position.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub(super) struct Mistake {
@@ -74,7 +73,7 @@ pub(super) struct Mistake {
     message: String,
 }
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Debug)]
 pub(super) struct Template<'a> {
     text: &'a str,
@@ -98,7 +97,7 @@ enum Value {
 }
 
 impl<'a> Template<'a> {
-    /// Reads a template.
+    /// Parses a template.
     pub(super) fn parse(text: &'a str) -> Result<Self, Mistake> {
         let mut reader = Reader { text, offset: 0 };
         let mut parts = Vec::new();
@@ -131,7 +130,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// The text with the values in it. `values` has none for a field that this role lacks.
+    /// The text with the values inserted. `values` returns `None` for a field that this role lacks.
     pub(super) fn render(&self, values: impl Fn(Field) -> Option<String>) -> Result<String, Mistake> {
         let mut out = String::new();
         for part in &self.parts {

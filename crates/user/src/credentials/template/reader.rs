@@ -1,8 +1,8 @@
-//! Reads what stands between the braces.
+//! Parses the actions between braces.
 
 use super::{FIELDS, FUNCTIONS, Function, Mistake, Value, mistake};
 
-/// A place in a template, and what can be read from there.
+/// A position in a template.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) offset: usize,
@@ -21,7 +21,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// What stands between the braces, up to and with the closing ones; whether the text after them is trimmed.
+    /// Parses an action including the closing braces; returns whether the text after them is trimmed.
     pub(super) fn action(&mut self, start: usize) -> Result<(Value, Vec<Function>, bool), Mistake> {
         let mut functions = Vec::new();
         self.space();

@@ -1,4 +1,4 @@
-//! Templates that work, and mistakes that are named with their place.
+//! Valid templates, and errors with their position.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is written is read back by other readers, with hostile values in it.
+//! Other parsers read back what is written, with hostile values.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn java_decode(text: &str) -> String {
         .into_owned()
 }
 
-/// As pgJDBC takes a URL apart: at the first `?`, the first `/`, the last `:`.
+/// Splits a URL like pgJDBC: at the first `?`, the first `/`, the last `:`.
 fn read_jdbc(url: &str) -> (String, u16, String, BTreeMap<String, String>) {
     let (server, query) = url
         .strip_prefix("jdbc:postgresql://")
@@ -37,8 +37,8 @@ fn read_jdbc(url: &str) -> (String, u16, String, BTreeMap<String, String>) {
     )
 }
 
-/// As .NET's `DbConnectionStringBuilder` reads: a value in double quotes ends at a quote that is not doubled, any
-/// other at the semicolon, and without the white space around it.
+/// Parses like .NET's `DbConnectionStringBuilder`: a value in double quotes ends at a quote that is not doubled, any
+/// other at the semicolon, without surrounding white space.
 fn read_dotnet(text: &str) -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
     let mut characters = text.chars().peekable();
@@ -66,7 +66,7 @@ fn read_dotnet(text: &str) -> BTreeMap<String, String> {
     words
 }
 
-/// As libpq reads a line of a password file: `\` takes the meaning from the character after it.
+/// Parses a line of a password file like libpq: `\` escapes the next character.
 fn read_pgpass(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

@@ -1,4 +1,5 @@
-//! Makes a role so: one transaction a database, under the database's lock, with what differs then.
+//! Applies the changes of a role: one transaction for each database, under the database's lock, with the differences at
+//! that time.
 
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::Problem;
@@ -14,13 +15,13 @@ use crate::user::passwords::Passwords;
 use crate::user::plan::{self, About, Change, database, grants, guards, ownership};
 use crate::user::target::Wanted;
 
-/// The reason of a turn that somebody else has.
+/// The reason if somebody else has the turn.
 const BUSY: &str = "DatabaseBusy";
 
-/// How often the differences are worked off in one transaction: what a new schema needs is known when it is there.
+/// How often the differences are computed in one transaction: what a new schema needs is known only after its creation.
 const ROUNDS: usize = 2;
 
-/// Makes it so, database by database; the role itself comes with the first.
+/// Applies the changes, database by database; the role itself comes with the first.
 pub async fn make(
     setup: &Setup,
     wanted: &Wanted,
@@ -43,7 +44,8 @@ pub async fn make(
         applied,
     };
     match pass.in_database(&home, true).await {
-        // Others of this process have the turn. A password that somebody wants to be rid of does not wait for them.
+        // Another task of this process has the turn. A new password does not wait for it, because the old one may be
+        // compromised.
         Err(problem) if problem.reason == BUSY && present.passwords.is_changing() => {
             pass.passwords_only(&home).await?;
             return Err(problem);
@@ -70,16 +72,16 @@ struct Pass<'a> {
     wanted: &'a Wanted,
     passwords: &'a Passwords,
     viewer: &'a Viewer,
-    /// What the role holds because of us, as far as the pass has come.
+    /// What the role holds because of the operator, as far as this reconcile has come.
     held: Vec<AppliedGrant>,
     applied: &'a mut Applied,
 }
 
 impl Pass<'_> {
-    /// One transaction: look again under the lock, change what differs, look whether it is so.
+    /// One transaction: inspects again under the lock, changes what differs, verifies the result.
     async fn in_database(&mut self, address: &Address, with_role: bool) -> Result<(), Problem> {
         let (_turn, mut session) = match self.setup.pools.exclusive(address, TURN).await {
-            // Dropped by hand: nothing is left in it that could be taken back.
+            // Dropped by hand: there is nothing left to revoke.
             Err(error) if error.sqlstate() == Some("3D000") && !self.is_wanted(address) => return Ok(()),
             other => other?,
         };
@@ -119,7 +121,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Sets passwords of roles that are there, and nothing else, without waiting for a turn.
+    /// Sets passwords of existing roles, and nothing else, without waiting for a turn.
     async fn passwords_only(&mut self, address: &Address) -> Result<(), Problem> {
         let mut session = self.setup.pools.get(address).await?;
         let begin = Begin {
@@ -144,7 +146,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Records what the role holds now because of us.
+    /// Records what the role now holds because of the operator.
     fn note(&mut self, before: &View, after: &View, address: &Address, with_role: bool) {
         let adopted = ownership::is_adopted(self.wanted, &before.catalog);
         if with_role {
@@ -160,7 +162,7 @@ impl Pass<'_> {
         ) else {
             return;
         };
-        // Owners of what was just made are known only now.
+        // The owners of new objects are known only now.
         let wanted = grants::wanted(name, &self.wanted.username, wish, facts, &after.contents);
         self.held.extend(if adopted {
             grants::ours(wanted, &self.wanted.before.grants, had, &before.contents)
@@ -198,7 +200,8 @@ impl Pass<'_> {
         Ok(changes)
     }
 
-    /// Outside a transaction, as PostgreSQL wants it. After a crash its oid tells that it is ours.
+    /// Runs outside of a transaction, as PostgreSQL requires. After a crash its oid proves that the operator created
+    /// it.
     async fn create_database(&mut self, admin: &Address, catalog: &Catalog) -> Result<(), Problem> {
         let Some(change) = database::creation(self.wanted, catalog)? else {
             return Ok(());
@@ -211,8 +214,8 @@ impl Pass<'_> {
     }
 }
 
-/// A GRANT without the right to grant is a warning to PostgreSQL, and no grant. Nothing is committed that is not so
-/// afterwards.
+/// For PostgreSQL a GRANT without grant option is a warning without effect. Nothing is committed that did not take
+/// effect.
 fn ineffective(left: &Change, catalog: &Catalog, address: &Address) -> Problem {
     Problem::human(
         "InsufficientPrivilege",
@@ -225,8 +228,7 @@ fn ineffective(left: &Change, catalog: &Catalog, address: &Address) -> Problem {
     )
 }
 
-/// A stolen session outlives a password: where it is asked for, it ends with the password or the login that
-/// opened it.
+/// A stolen session outlives a password: if requested, it ends with the password or the login that opened it.
 async fn end_sessions(
     setup: &Setup,
     admin: &Address,

@@ -1,4 +1,4 @@
-//! Makes it so. Every step may be repeated; the process can be killed between any two.
+//! Applies the plan. Every step is idempotent; the process can be killed between any two.
 
 pub mod making;
 pub mod removing;
@@ -14,32 +14,32 @@ use super::plan::{Change, Plan, lock_out};
 use super::target::Target;
 use crate::setup::Setup;
 
-/// What was done, and what is now known to be so.
+/// What was done, and what is known afterwards.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// What was changed, in the words of the spec.
+    /// What was changed, in the terms of the spec.
     pub changed: Vec<String>,
-    /// What the role now holds because of us; `None` when that was not established.
+    /// What the role now holds because of the operator; `None` if that is unknown.
     pub grants: Option<Vec<AppliedGrant>>,
-    /// The database was made.
+    /// Whether the database was created.
     pub database_made: bool,
     /// The role's oid.
     pub oid: Option<u32>,
-    /// A password was set.
+    /// Whether a password was set.
     pub password_set: bool,
-    /// The Secret for the application was written.
+    /// Whether the credentials Secret was written.
     pub credentials_written: bool,
-    /// What was disarmed before it changed hands, some of it.
+    /// Some of the objects that were disarmed before they were reassigned.
     pub disarmed: Vec<String>,
-    /// Statements that would be run (`mode: Plan`).
+    /// The statements that would run (`mode: Plan`).
     pub shown: Option<Vec<String>>,
 }
 
-/// How many disarmed things are named.
+/// How many disarmed objects are named.
 const SHOWN: usize = 20;
 
 impl Applied {
-    /// Notes what was disarmed in a database.
+    /// Records what was disarmed in a database.
     fn disarm(&mut self, database: &str, armed: &Disarmed) {
         let room = SHOWN.saturating_sub(self.disarmed.len());
         let some = armed.some.iter().take(room);
@@ -53,7 +53,7 @@ impl Applied {
     }
 }
 
-/// Does what the plan says.
+/// Applies the plan.
 pub async fn apply(
     setup: &Setup,
     write: &Writer,
@@ -76,7 +76,7 @@ pub async fn apply(
                 write.may_write()?;
                 making::make(setup, wanted, present, applied).await?;
             }
-            // Last: until here an application may still read the old one.
+            // Last: until now an application may still read the old one.
             for stale in &work.stale {
                 write.delete::<Secret>(stale).await?;
                 applied.credentials_written = true;
@@ -95,8 +95,8 @@ pub async fn apply(
     }
 }
 
-/// Ends the logins of an object whose namespace may not use the server any more, without waiting for any lock, and says
-/// so.
+/// Disables the logins of an object whose namespace may no longer use the server, without waiting for any lock, and
+/// reports that.
 async fn lock_out(setup: &Setup, withdrawn: &Withdrawn, names: &[String]) -> Result<(), Problem> {
     let mut session = setup.pools.get(&withdrawn.server.target).await?;
     let statements = names.iter().map(|name| lock_out::statement(name)).collect();
@@ -107,7 +107,7 @@ async fn lock_out(setup: &Setup, withdrawn: &Withdrawn, names: &[String]) -> Res
     Err(lock_out::problem())
 }
 
-/// The statements without their secrets, and where they would be run.
+/// The statements without their secrets, and where they would run.
 fn show(changes: &[Change]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut place = None;

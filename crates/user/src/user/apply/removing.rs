@@ -1,4 +1,4 @@
-//! Takes a role away, so that it can be taken away again after a crash at any point.
+//! Removes a role, in steps that can be repeated after a crash at any point.
 
 use stanchion_api::user::OwnedObjects;
 use stanchion_kernel::Problem;
@@ -14,7 +14,7 @@ use crate::user::plan::goodbye::{self, End, Goodbye, Heir};
 use crate::user::plan::grants;
 use crate::user::target::Leaving;
 
-/// Does what the plan says.
+/// Applies the plan.
 pub async fn remove(
     setup: &Setup,
     leaving: &Leaving,
@@ -56,8 +56,7 @@ struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    /// A session in the administrator's database, and the role as it is now; `None` when it is gone, or is not
-    /// ours any more.
+    /// A session in the administrator's database, and the current role; `None` if it is gone, or no longer ours.
     async fn look(&self) -> Result<Option<(Pooled, LeavingRole)>, Problem> {
         let session = self.setup.pools.get(&self.left.server.target).await?;
         let role = observe::look(&session, self.viewer(), self.name, self.leaving).await?;
@@ -79,7 +78,7 @@ impl Removal<'_> {
         if self.leaving.on_delete.terminate_sessions {
             terminate(&session, self.name).await?;
         }
-        // Until now its sessions could make things.
+        // Its sessions could create objects until now.
         let Some(role) = observe::look(&session, self.viewer(), self.name, self.leaving).await? else {
             return Ok(());
         };
@@ -88,7 +87,7 @@ impl Removal<'_> {
             self.give_database(&role, database, *oid).await?;
         }
         for (database, here) in &role.dependencies {
-            // What depends in a database that lets nobody in shows itself when the role is dropped.
+            // Dependencies in a database that refuses connections show when the role is dropped.
             if database.is_empty() || !here.open {
                 continue;
             }
@@ -102,7 +101,7 @@ impl Removal<'_> {
                 }
             }
         }
-        // Shared objects (a database that it owns, a privilege on one) belong to no database: any one will do.
+        // Shared objects (an owned database, a privilege on one) belong to no database: any database will do.
         let (_turn, mut session) = self.setup.pools.exclusive(&self.left.server.target, TURN).await?;
         let Some(role) = observe::look(&session, self.viewer(), self.name, self.leaving).await? else {
             return Ok(());
@@ -121,7 +120,7 @@ impl Removal<'_> {
         }
     }
 
-    /// A database that the role owns gets its heir.
+    /// Reassigns a database that the role owns.
     async fn give_database(&self, role: &LeavingRole, database: &str, oid: u32) -> Result<(), Problem> {
         let keeper = self.keeper(oid);
         let (_turn, mut session) = self.setup.pools.exclusive(&self.left.server.target, TURN).await?;
@@ -141,8 +140,9 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Empties the role in the session's database, and gives what it owns there to the heir of the database with this
-    /// oid: in one transaction, with what would run with its owner's rights made harmless.
+    /// Reassigns or drops what the role owns in the session's database, to the new owner for the database with this
+    /// oid, and revokes its privileges: in one transaction, which also disarms what would run with its owner's
+    /// privileges.
     async fn empty(
         &mut self,
         session: &mut Session,
@@ -191,7 +191,7 @@ impl Removal<'_> {
         Keeper::of(oid, &self.leaving.identity.namespace)
     }
 
-    /// A role that was there before us keeps everything but what we gave it.
+    /// A role that existed before keeps everything except what the operator granted.
     async fn revoke(&mut self) -> Result<(), Problem> {
         for database in grants::databases(&self.leaving.before.grants) {
             let address = self
@@ -221,7 +221,7 @@ impl Removal<'_> {
         self.release(false).await
     }
 
-    /// The role stays, and the next object may adopt it.
+    /// The role stays, and another object may adopt it.
     async fn release(&mut self, disable: bool) -> Result<(), Problem> {
         let Some((mut session, role)) = self.look().await? else {
             return Ok(());
@@ -238,7 +238,7 @@ impl Removal<'_> {
     }
 }
 
-/// Why something did not end well: by the server's word, or by our own.
+/// Why a step failed: the server's error, or our own.
 enum Failed {
     Sql(Error),
     Ours(Problem),
@@ -267,12 +267,12 @@ fn unexpected(_: RowError) -> Problem {
     Unexpected.into()
 }
 
-/// The database is not there, or lets nobody in.
+/// Whether the database does not exist, or refuses connections.
 fn is_gone(error: &Error) -> bool {
     matches!(error.sqlstate(), Some("3D000" | "55000"))
 }
 
-/// Names the role, the code and what is in the way, in the server's words.
+/// Names the role, the SQLSTATE and the obstacle, with the server's message.
 fn blocked(role: &str, error: &Error) -> Problem {
     let detail = error
         .message()

@@ -1,4 +1,4 @@
-//! What the server says about a role, from any of its databases.
+//! The server's catalog of a role, readable from any of its databases.
 
 mod question;
 
@@ -15,7 +15,7 @@ pub use question::{Question, read};
 
 use crate::rules::Rules;
 
-/// Who looks: what the server opens to them, and how they tell whose something is.
+/// The rules and marks for an inspection.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     /// What the server opens to the object's namespace.
@@ -24,34 +24,34 @@ pub struct Viewer {
     pub marks: Marks,
 }
 
-/// What there is on the server.
+/// The state of the server.
 #[derive(Debug)]
 pub struct Catalog {
-    /// Who looked.
+    /// The rules and marks of the inspection.
     pub viewer: Viewer,
-    /// The server, and who we are there.
+    /// The server, and the administrator's properties there.
     pub server: Server,
-    /// The role, if it is there.
+    /// The role, if it exists.
     pub role: Option<RoleFacts>,
     /// The roles that it is a member of.
     pub memberships: BTreeMap<String, MembershipFacts>,
-    /// The role, and the roles among those asked for that exist.
+    /// The role, and the requested roles that exist.
     pub existing: BTreeMap<String, RoleRef>,
-    /// The databases among those asked for that exist.
+    /// The requested databases that exist.
     pub databases: BTreeMap<String, DatabaseFacts>,
-    /// The template of the database that is to be made.
+    /// The template of the database to create.
     pub template: Option<DatabaseFacts>,
-    /// The parameters among those asked for that every user may set.
+    /// The requested parameters that every user may set.
     pub user_parameters: BTreeSet<String>,
-    /// The parameters among those asked for that the server knows.
+    /// The requested parameters that the server has.
     pub parameters: BTreeSet<String>,
-    /// The extensions among those asked for that the server has, and whether PostgreSQL trusts them to everybody.
+    /// The requested extensions that the server has, and whether PostgreSQL trusts them.
     pub extensions: BTreeMap<String, bool>,
-    /// What we may do with the role.
+    /// The administrator's powers over the role.
     pub powers: Powers,
 }
 
-/// A role as it is.
+/// Properties of a role.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub struct RoleFacts {
@@ -73,13 +73,13 @@ pub struct RoleFacts {
     pub superuser: bool,
     /// CONNECTION LIMIT
     pub connection_limit: i32,
-    /// VALID UNTIL, when there is an end
+    /// VALID UNTIL, if it expires
     pub valid_until: Option<Timestamp>,
     /// COMMENT
     pub comment: String,
-    /// The part of it that people wrote.
+    /// The user's part of the comment.
     pub text: String,
-    /// Whose the role is.
+    /// The owner of the role.
     pub mark: Option<Found>,
     /// Parameters for all databases.
     pub parameters: BTreeMap<String, String>,
@@ -87,27 +87,27 @@ pub struct RoleFacts {
     pub stored: Stored,
 }
 
-/// What can be known of a stored password.
+/// What is known of a stored password.
 #[derive(Clone, Debug)]
 pub enum Stored {
-    /// Only a superuser may look.
+    /// Only a superuser may read it.
     Unreadable,
-    /// There is none.
+    /// There is no password.
     Nothing,
     /// A verifier, or a hash.
     Verifier(SecretString),
 }
 
-/// Another role, as far as it matters to whoever wants to use it.
+/// Another role, as far as its use is concerned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleRef {
     /// The powers that come with it.
     pub reach: Reach,
-    /// Whose it is.
+    /// Its owner.
     pub mark: Option<Found>,
 }
 
-/// Powers that somebody has who may act as a role: its own, and those of every role that it is a member of.
+/// Powers of anybody who may act as a role: its own, and those of every role that it is a member of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub struct Reach {
@@ -121,46 +121,46 @@ pub struct Reach {
     pub create_role: bool,
 }
 
-/// A membership as it is.
+/// Properties of a membership.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MembershipFacts {
     /// ADMIN OPTION
     pub admin: bool,
     /// INHERIT OPTION; before PostgreSQL 16 an attribute of the member.
     pub inherit: Option<bool>,
-    /// SET OPTION; before PostgreSQL 16 always so.
+    /// SET OPTION; before PostgreSQL 16 always true.
     pub set: Option<bool>,
-    /// Who gave it. From PostgreSQL 16 on, what several have given has to be taken back from each.
+    /// The grantors. From PostgreSQL 16 on, the grant of each has to be revoked separately.
     pub grantors: Vec<String>,
 }
 
-/// A database as it is.
+/// Properties of a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseFacts {
     /// Its oid.
     pub oid: u32,
     /// Its owner.
     pub owner: String,
-    /// Whether anybody may connect at all.
+    /// Whether it accepts connections.
     pub open: bool,
-    /// Whether we may change the owner's default privileges, and the owner is not another namespace's.
+    /// Whether the administrator may change the owner's default privileges, and the owner is not another namespace's.
     pub acting: bool,
     /// Whether it is a template.
     pub template: bool,
-    /// The part of its comment that people wrote.
+    /// The user's part of its comment.
     pub text: String,
-    /// Whose it is.
+    /// Its owner, by its mark.
     pub mark: Option<Found>,
-    /// Whose its owner is.
+    /// The mark of its owner.
     pub owner_mark: Option<Found>,
-    /// Words that the role itself was given.
+    /// Privileges of the role itself.
     pub granted: BTreeSet<String>,
-    /// Words that PUBLIC has.
+    /// Privileges of PUBLIC.
     pub public: BTreeSet<String>,
 }
 
 impl Catalog {
-    /// Fills in the stored password, as far as it can be known.
+    /// Adds the stored password, as far as it is known.
     pub fn with_stored(mut self, rows: Option<&[Row]>) -> Result<Self, Unexpected> {
         if let (Some(role), Some(rows)) = (&mut self.role, rows) {
             let stored: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
@@ -170,7 +170,7 @@ impl Catalog {
     }
 }
 
-/// The server answered something that this program does not understand.
+/// The server returned something that this version cannot read.
 #[derive(Debug)]
 pub struct Unexpected;
 

@@ -1,4 +1,4 @@
-//! What the server is asked, in one round trip, and how its answers are read.
+//! The catalog queries, in one round trip, and their decoding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +22,8 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
 
 const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
 
-/// Several grantors may have given one membership; it holds as the strongest of them says. `to_jsonb` because
-/// the columns of the options came with PostgreSQL 16.
+/// Several grantors may have granted one membership; its strongest options apply. `to_jsonb` because the columns of the
+/// options are new in PostgreSQL 16.
 const MEMBERSHIPS: &str = "\
 SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
        pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
@@ -32,8 +32,8 @@ SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text, pg_catalog.bool_or
 FROM pg_catalog.pg_auth_members m \
 WHERE m.member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1) GROUP BY m.roleid";
 
-/// Who may run programs, or read and write files, as the server may make itself superuser; a managed service has its
-/// own superusers.
+/// A role that may run programs, or read and write files, as the server can make itself superuser; a managed service
+/// has its own superusers.
 const EXISTING: &str = "\
 SELECT found.name::pg_catalog.text, \
        pg_catalog.bool_or(r.rolsuper OR r.rolname IN ( \
@@ -47,7 +47,7 @@ FROM (WITH RECURSIVE reach (name, oid) AS ( \
       SELECT name, oid FROM reach) found \
 JOIN pg_catalog.pg_roles r ON r.oid = found.oid GROUP BY found.name";
 
-/// An owner's own privileges stand in the ACL only once somebody has changed it; `acldefault` fills them in.
+/// An owner's own privileges are in the ACL only after somebody has changed it; `acldefault` adds them.
 const DATABASES: &str = concat!(
     "SELECT d.datname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, d.datallowconn, \
        coalesce(held.ours, '{}'), coalesce(held.public, '{}'), pg_catalog.pg_has_role(d.datdba, 'USAGE'), d.oid, d.datistemplate, \
@@ -61,7 +61,7 @@ const DATABASES: &str = concat!(
      WHERE d.datname = ANY ($1)"
 );
 
-/// Both read much on the server, so that they are asked only where something is asked for.
+/// Both read much on the server, so they are run only if something is requested.
 const PARAMETERS: &str = "\
 SELECT pg_catalog.lower(name), context = 'user' FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) = ANY ($1)";
 const EXTENSIONS: &str = "\
@@ -69,17 +69,17 @@ SELECT name::pg_catalog.text, pg_catalog.bool_or(trusted) FROM pg_catalog.pg_ava
 WHERE name = ANY ($1) GROUP BY 1";
 const NOTHING: &str = "SELECT WHERE false AND $1 = '{}'::pg_catalog.text[]";
 
-/// What to ask about.
+/// The subjects of the queries.
 pub struct Question {
-    /// Who asks.
+    /// The rules and marks.
     pub viewer: Viewer,
     /// The role.
     pub role: String,
-    /// Other roles whose existence matters.
+    /// Other roles of interest.
     pub roles: Vec<String>,
     /// Databases.
     pub databases: Vec<String>,
-    /// The database to copy.
+    /// The template database.
     pub template: Option<String>,
     /// Parameters.
     pub parameters: Vec<String>,
@@ -88,10 +88,10 @@ pub struct Question {
 }
 
 impl Question {
-    /// How many queries it takes.
+    /// The number of queries.
     pub const ANSWERS: usize = 8;
 
-    /// A question about one role and nothing else.
+    /// Queries for one role and nothing else.
     pub fn about(viewer: &Viewer, role: &str) -> Self {
         Self {
             viewer: viewer.clone(),
@@ -120,12 +120,12 @@ impl Question {
         ]
     }
 
-    /// The query for the stored password, for those who may ask it.
+    /// The query for the stored password, if the administrator may read it.
     pub fn stored_query(&self) -> Query {
         Query::new(STORED).text(&self.role)
     }
 
-    /// The answers to [`Self::queries`].
+    /// Decodes the answers to [`Self::queries`].
     pub fn answer(&self, results: &[Vec<Row>]) -> Result<Catalog, Unexpected> {
         let [
             server,
@@ -179,7 +179,7 @@ impl Question {
     }
 }
 
-/// Asks, in one round trip; a superuser asks for the stored password in a second one.
+/// Runs the queries in one round trip; a superuser reads the stored password in a second one.
 pub async fn read(session: &Session, question: &Question) -> Result<Catalog, stanchion_kernel::Problem> {
     let results = session.snapshot(&question.queries()).await?;
     let catalog = question.answer(&results)?;

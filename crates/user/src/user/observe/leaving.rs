@@ -1,4 +1,4 @@
-//! What there is of a role that shall go.
+//! Reads the state of a role to remove.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,34 @@ use crate::user::catalog::{self, Catalog, DatabaseFacts, Question, Unexpected, V
 use crate::user::rotation;
 use crate::user::target::Leaving;
 
-/// What there is on the server.
+/// The state of the server.
 pub struct Left {
     /// The server.
     pub server: Server,
-    /// The role, and its two logins where it has them; those that are gone are not in it.
+    /// The role, and its two logins if it has them; only those that exist.
     pub roles: Vec<LeavingRole>,
-    /// The databases that the operator made and that are still there.
+    /// The existing databases that the operator created.
     pub databases: Vec<String>,
 }
 
-/// One role that shall go.
+/// One role to remove.
 pub struct LeavingRole {
     /// Its name.
     pub name: String,
-    /// What the server says about it.
+    /// The server's catalog of it.
     pub catalog: Catalog,
-    /// What depends on it, by database; the shared objects (databases themselves) are under `""`.
+    /// Its dependencies, by database; shared objects (databases themselves) are under `""`.
     pub dependencies: BTreeMap<String, Dependency>,
-    /// The databases that it owns, and their oids.
+    /// The databases that it owns, with their oids.
     pub databases: Vec<(String, u32)>,
 }
 
-/// What a role has in one database.
+/// The dependencies of a role in one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependency {
-    /// Objects that it owns.
+    /// Number of objects that it owns.
     pub owned: i64,
-    /// Whether we can look there.
+    /// Whether the database accepts connections.
     pub open: bool,
     /// The database's oid.
     pub oid: u32,
@@ -59,24 +59,24 @@ JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
 
 const DATABASES: &str = "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database";
 
-/// Looks at what is left.
+/// Reads what is left of a role.
 pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<Observed, Problem> {
-    // No pass ever came as far as the database, or a person has given the role up.
+    // No reconcile ever reached the database, or a person has released the role.
     let (Some(username), false) = (&leaving.username, leaving.released) else {
         return Ok(Observed::Nothing);
     };
     let provisioned = leaving.before.username.is_some();
-    // What was made on a server that may not be used any more goes all the same.
+    // Objects on a server that may no longer be used are removed nevertheless.
     let server = match server::resolve(read, setup, leaving.instance.as_ref(), provisioned).await {
         Ok(Access::Open(server) | Access::Withdrawn(server)) => server,
-        // There is no server that anything could have been made on.
+        // There is no server on which anything could have been created.
         Err(problem) if !provisioned && problem.reason == "InstanceNotFound" => return Ok(Observed::Nothing),
         Err(problem) => return Err(problem),
     };
-    // The administrator's database: the object's own one may be gone, or let nobody in.
+    // The administrator's database: the object's own one may be gone, or refuse connections.
     let session = setup.pools.get(&server.target).await?;
     let mut roles = Vec::new();
-    // The logins go first: they are members of the role.
+    // The logins are removed first: they are members of the role.
     let logins = rotation::login_names(username);
     let before = &leaving.before;
     let dual = before.active_login.is_some() || !before.retiring_logins.is_empty();
@@ -91,7 +91,7 @@ pub async fn observe(setup: &Setup, read: &Reader, leaving: &Leaving) -> Result<
     })))
 }
 
-/// The databases that the object made, whatever its status remembers.
+/// The databases that the object created, independent of its status.
 async fn made(
     session: &Session,
     viewer: &Viewer,
@@ -125,7 +125,7 @@ fn owned(row: &Row) -> Result<(String, u32), Unexpected> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-/// Looks at one role; `None` when it is gone.
+/// Reads one role; `None` if it is gone.
 pub async fn look(
     session: &Session,
     viewer: &Viewer,

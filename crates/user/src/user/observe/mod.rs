@@ -1,4 +1,4 @@
-//! What is there: the instance, the Secrets, the role, the databases. Reads only.
+//! Reads the instance, the Secrets, the role and the databases. Reads only.
 
 pub mod leaving;
 pub mod password;
@@ -28,19 +28,19 @@ use crate::server::{self, Access, Server};
 use crate::setup::Setup;
 use crate::user::output;
 
-/// What was read.
+/// The observed state.
 pub enum Observed {
-    /// For a role that shall be there.
+    /// Of an active role.
     Present(Box<Present>),
-    /// For a role that shall go.
+    /// Of a role to remove.
     Leaving(Box<Left>),
-    /// For a role on a server that may not be used any more.
+    /// Of a role on a server that may no longer be used.
     Withdrawn(Box<Withdrawn>),
-    /// Nothing was looked at.
+    /// Nothing was read.
     Nothing,
 }
 
-/// What there is of a role on a server that may not be used any more.
+/// A role on a server that may no longer be used.
 pub struct Withdrawn {
     /// The server.
     pub server: Server,
@@ -48,21 +48,21 @@ pub struct Withdrawn {
     pub logins: Vec<String>,
 }
 
-/// What there is of a role that shall be there.
+/// The state of an active role.
 pub struct Present {
     /// The server.
     pub server: Server,
-    /// How far the server is known.
+    /// How far the server was verified.
     pub security: Security,
-    /// What its catalog says.
+    /// The server's catalog.
     pub catalog: Catalog,
-    /// What is inside the databases where more than the database itself matters.
+    /// The contents of the databases where more than the database itself matters.
     pub contents: BTreeMap<String, Contents>,
     /// The passwords.
     pub passwords: Passwords,
-    /// The Secret for the application, when it has to be written.
+    /// The credentials Secret, if it has to be written.
     pub credentials: Option<Intent>,
-    /// The Secrets that were written under other names before, and are still there.
+    /// The existing Secrets of earlier names.
     pub stale_secrets: Vec<ObjectMeta>,
 }
 
@@ -75,8 +75,8 @@ pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Ob
     }
 }
 
-/// Nothing is looked at but whether the server may still be used. Neither `suspend` nor a spec that cannot be followed
-/// keeps a login open that was taken back.
+/// Checks only whether the server may still be used. Neither `suspend` nor an invalid spec keeps a login open after its
+/// server was withdrawn.
 async fn stand(setup: &Setup, read: &Reader, standing: &Standing) -> Result<Observed, Problem> {
     let Standing { identity, before } = standing;
     let (Some(username), Some(instance)) = (&before.username, &before.instance) else {
@@ -88,7 +88,7 @@ async fn stand(setup: &Setup, read: &Reader, standing: &Standing) -> Result<Obse
     }
 }
 
-/// The object's logins on a server that it may not use any more.
+/// The object's logins on a server that it may no longer use.
 async fn withdrawn(
     setup: &Setup,
     server: Server,
@@ -151,8 +151,8 @@ async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observ
     })))
 }
 
-/// A session in the object's database, or in the administrator's while that one is not there, or while nobody knows
-/// whether the object may use it: a session that stays in the pool keeps a database from being copied or dropped.
+/// A session in the object's database, or in the administrator's if that one does not exist, or if it is unknown
+/// whether the object may use it: a pooled session prevents a database from being copied or dropped.
 async fn connect(setup: &Setup, server: &Server, wanted: &Wanted) -> Result<Pooled, Problem> {
     if wanted.before.database.as_ref() != Some(&wanted.database) {
         return Ok(setup.pools.get(&server.target).await?);
@@ -164,8 +164,8 @@ async fn connect(setup: &Setup, server: &Server, wanted: &Wanted) -> Result<Pool
     }
 }
 
-/// Looks into the databases where schemas matter. The others need no connection: what a role holds on a
-/// database itself is the same from everywhere.
+/// Inspects the databases in which schemas matter. The others need no connection: privileges on a database itself are
+/// visible from every database.
 async fn read_contents(
     setup: &Setup,
     server: &Server,
@@ -199,7 +199,7 @@ async fn read_contents(
     Ok(contents)
 }
 
-/// Reads what is inside the database of a session.
+/// Reads the contents of a session's database.
 pub async fn read_one(
     session: &Session,
     viewer: &Viewer,
@@ -217,7 +217,7 @@ fn credentials(
     passwords: &Passwords,
     live: Option<&Secret>,
 ) -> Result<Option<Intent>, Problem> {
-    // While the password cannot be read, the Secret that was made from it is the best there is.
+    // While the password cannot be read, the existing Secret stays.
     let Some(secret) = wanted
         .credentials
         .as_ref()
@@ -231,7 +231,7 @@ fn credentials(
         .map_err(|problem| problem.with_reason("SecretConflict"))
 }
 
-/// The Secrets of earlier specs that are there and ours.
+/// The existing Secrets of earlier specs that belong to the object.
 async fn stale_secrets(read: &Reader, wanted: &Wanted) -> Result<Vec<ObjectMeta>, Problem> {
     let now = wanted.credentials.as_ref().map(|secret| &secret.name);
     let mut stale = Vec::new();
@@ -245,13 +245,13 @@ async fn stale_secrets(read: &Reader, wanted: &Wanted) -> Result<Vec<ObjectMeta>
     Ok(stale)
 }
 
-/// A name that cannot be one.
+/// An invalid name.
 pub fn invalid(error: stanchion_postgres::TargetError) -> Problem {
     Problem::permanent("InvalidSpec", error.to_string()).caused_by(error)
 }
 
-/// Ends the sessions of a role and says how many there were. Each gets five seconds: a role that is dropped under a
-/// session leaves one without a name behind.
+/// Terminates the sessions of a role and returns their number. Each gets five seconds: a session whose role is dropped
+/// would continue without a name.
 pub async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> {
     let query = Query::new(
         "SELECT pg_catalog.pg_terminate_backend(pid, 5000) FROM pg_catalog.pg_stat_activity \
@@ -260,7 +260,7 @@ pub async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> 
     Ok(session.query(&query.text(role)).await?.len())
 }
 
-/// The statements that take back what earlier passes gave in this database and is still held.
+/// The statements that revoke what earlier reconciles granted in this database and is still held.
 pub async fn left_over(
     session: &Session,
     viewer: &Viewer,

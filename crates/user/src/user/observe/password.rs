@@ -1,4 +1,4 @@
-//! Where the password is, and whether the role has it.
+//! Finds the password, and checks whether the role has it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -17,26 +17,26 @@ use crate::user::plan::role::PasswordChange;
 use crate::user::rotation::{self, Clock};
 use crate::user::target::{Password, PasswordWish, Wanted};
 
-/// What was found before the database was asked.
+/// The password before the database is read.
 pub enum Source {
-    /// A value.
+    /// A password.
     Given(Box<Given>),
-    /// The Secret is not there, but the role has worked before.
+    /// The Secret is missing, but the role has worked before.
     Lost(&'static str, String),
-    /// There shall be no password.
+    /// The role has no password.
     None,
 }
 
-/// A password and what is known of it.
+/// A password and its properties.
 pub struct Given {
     password: Password,
     trimmed: bool,
-    /// Only for generated ones.
+    /// Only for generated passwords.
     clock: Option<Clock>,
 }
 
 impl Source {
-    /// The names of the two logins, where there are two, or once were.
+    /// The names of the two logins, if there are or were two.
     pub fn login_names(&self, wanted: &Wanted) -> Vec<String> {
         let dual = match self {
             Self::Given(given) => given.clock.as_ref().is_some_and(Clock::is_dual),
@@ -51,14 +51,14 @@ impl Source {
     }
 }
 
-/// Finds the password: in the user's Secret, or in ours.
+/// Finds the password: in the user's Secret, or in the credentials Secret.
 pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Result<Source, Problem> {
     match &wanted.password {
         PasswordWish::None => Ok(Source::None),
         PasswordWish::From(reference, encoding) => {
             match from_secret(read, reference, *encoding).await {
                 Ok(given) => Ok(Source::Given(Box::new(given))),
-                // A role that works goes on working; only the condition of its password says what is missing.
+                // A working role keeps working; only the condition of its password reports what is missing.
                 Err(problem)
                     if wanted.before.password_mark.is_some() && problem.reason.starts_with("Secret") =>
                 {
@@ -127,7 +127,7 @@ async fn from_secret(read: &Reader, reference: &SecretKeyRef, encoding: Encoding
     })
 }
 
-/// Compares with what the role has.
+/// Compares the password with that of the role.
 pub fn decide(
     setup: &Setup,
     wanted: &Wanted,
@@ -168,7 +168,7 @@ fn decide_given(
         passwords::compare(&given.password, catalog, key, uid, mark)
             .map_err(|error| Problem::transient("NoRandomness", error.to_string()))
     };
-    // A hash is nothing that an application can log in with.
+    // An application cannot log in with a hash.
     let is_clear = scram::encoding(&given.password.value) == scram::Encoding::Clear;
     let mut all = Passwords {
         source_changed: mark != Some(new_mark.as_str()),
@@ -215,7 +215,7 @@ fn decide_given(
     Ok(all)
 }
 
-/// A login that is there and whose time is over.
+/// An existing login whose grace period has ended.
 fn retired((name, catalog): (String, Catalog)) -> Option<Login> {
     catalog.role.is_some().then(|| Login {
         change: passwords::clear(&catalog, Some(NO_PASSWORD)),

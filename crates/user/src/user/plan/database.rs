@@ -1,4 +1,4 @@
-//! Databases: made where that is asked for, and what the role may do in them.
+//! Plans databases: their creation, and the role's privileges in them.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::user::catalog::{Catalog, DatabaseFacts};
 use crate::user::contents::Contents;
 use crate::user::target::{DatabaseWish, Wanted};
 
-/// The statement that makes the database, if it is to be made. It cannot run in a transaction.
+/// The statement that creates the database, if necessary. It cannot run in a transaction.
 pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Problem> {
     for name in wanted.databases.keys() {
         if catalog.databases.contains_key(name) {
@@ -42,10 +42,10 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
     Ok(None)
 }
 
-/// The oid of a database that is not there yet.
+/// The oid of a database that does not exist yet.
 const FRESH: u32 = 0;
 
-/// A database as it is right after it was made.
+/// The state of a database right after its creation.
 pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
     let facts = DatabaseFacts {
         oid: FRESH,
@@ -62,7 +62,7 @@ pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
     (facts, Contents::default())
 }
 
-/// What differs in a database that is there.
+/// The differences in an existing database.
 pub fn diff(
     name: &str,
     wanted: &Wanted,
@@ -90,7 +90,7 @@ pub fn diff(
         .iter()
         .filter(|(name, wish)| wish.create && !contents.schemas.contains_key(*name))
     {
-        // Who owns the database owns what is made in it.
+        // The owner of the database owns the schemas that are created in it.
         let statement = Statement::new("CREATE SCHEMA IF NOT EXISTS ")
             .ident(schema.0)
             .when(wish.owner, |sql| sql.sql(" AUTHORIZATION ").ident(role));
@@ -102,7 +102,7 @@ pub fn diff(
     changes.into_iter().map(|change| change.within(name)).collect()
 }
 
-/// The mark of a database that we made. It comes before another owner could write one.
+/// The mark of a database that the operator created. It is written before another owner could write one.
 fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> Option<Change> {
     let is_marked = facts.mark.as_ref().is_some_and(|found| found.seal == Seal::Valid);
     if is_marked || !is_ours(name, wanted, facts, catalog) {
@@ -123,14 +123,14 @@ fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -
     Some(Change::role(format!("mark of database {name}"), statement))
 }
 
-/// Whether we made the database for this object, or are about to.
+/// Whether the operator created the database for this object, or is about to.
 pub fn is_ours(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> bool {
     let owners = [catalog.server.role.as_str(), wanted.username.as_str()];
     let made = birthmark::is_ours(&catalog.viewer.marks, &wanted.identity, name, facts, owners);
     made || (facts.oid == FRESH && wanted.create_database.is_some() && name == wanted.database)
 }
 
-/// Takes back everything in a database that the spec no longer names.
+/// Revokes everything in a database that the spec no longer names.
 pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
     let before = grants::within(name, &wanted.before.grants);
     grants::diff(&wanted.username, &[], &before, facts, contents)
@@ -139,8 +139,7 @@ pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Cont
         .collect()
 }
 
-/// Extensions that do not say where they belong go where people look for them, and not into `pg_catalog`, where our
-/// sessions are.
+/// Extensions without a schema go into `public`, and not into `pg_catalog`, which is the search path of our sessions.
 fn extensions(wish: &DatabaseWish, contents: &Contents) -> Vec<Change> {
     let missing: Vec<&String> = wish.extensions.difference(&contents.extensions).collect();
     if missing.is_empty() {

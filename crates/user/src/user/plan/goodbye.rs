@@ -1,7 +1,7 @@
-//! How a role goes: what is done to it, in which order, and what is never done.
+//! Plans the cleanup of a role, in order.
 //!
-//! Only a role with our mark is dropped, and only if we made it. Before that it can no longer log in, its sessions
-//! end, and in every database where something depends on it that is handed over or revoked.
+//! Only a role with our mark is dropped, and only if the operator created it. Before that it can no longer log in, its
+//! sessions are terminated, and in every database its objects are reassigned and its privileges revoked.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,28 +18,28 @@ use crate::user::catalog::Reach;
 use crate::user::observe::{LeavingRole, Left};
 use crate::user::target::Leaving;
 
-/// How often a blocked deletion is tried again.
+/// How often a blocked deletion is retried.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What a deletion does.
+/// The plan of a deletion.
 #[derive(Debug, Default)]
 pub struct Goodbye {
-    /// Databases to drop, by explicit wish.
+    /// Databases to drop, on explicit request.
     pub databases: Vec<String>,
-    /// The roles, each with its end.
+    /// The roles, and what happens to each.
     pub roles: Vec<(String, End)>,
 }
 
-/// What becomes of a role.
+/// What happens to a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It goes.
+    /// It is dropped.
     Drop,
     /// It stays, without our mark.
     Retain,
-    /// It stays, cannot log in, and is without our mark.
+    /// It stays without our mark, and cannot log in.
     Disable,
-    /// It was there before us: what we gave is taken back, and the mark.
+    /// It existed before: what the operator granted is revoked, and the mark removed.
     Revoke,
 }
 
@@ -64,7 +64,7 @@ pub fn plan(leaving: &Leaving, left: &Left) -> Result<Plan, Problem> {
     })
 }
 
-/// What becomes of this role; `None` for a role that is not ours, whatever its name is.
+/// What happens to this role; `None` for a role that is not ours.
 pub fn end(leaving: &Leaving, role: &LeavingRole) -> Option<End> {
     let facts = role.catalog.role.as_ref()?;
     let found = facts.mark.as_ref()?;
@@ -75,7 +75,7 @@ pub fn end(leaving: &Leaving, role: &LeavingRole) -> Option<End> {
         .flatten()
         .chain(&before.retiring_logins)
         .any(|known| *known == role.name);
-    // A mark of an earlier version is believed where the status knows the role, too.
+    // A mark of an earlier version counts if the status names the role, too.
     let is_main = before.username.as_ref() == Some(&role.name);
     let known = announced && (!is_main || before.oid.is_none_or(|oid| oid == facts.oid));
     let ours = found.seal == Seal::Valid || (found.is_unproven() && known);
@@ -90,7 +90,7 @@ pub fn end(leaving: &Leaving, role: &LeavingRole) -> Option<End> {
     })
 }
 
-/// `ownedObjects: Block` keeps the role while it owns anything; databases that go anyway do not count.
+/// `ownedObjects: Block` keeps the role while it owns anything; databases that are dropped anyway do not count.
 fn check_owned(leaving: &Leaving, role: &LeavingRole, made: &[String]) -> Result<(), Problem> {
     if leaving.on_delete.owned_objects != OwnedObjects::Block {
         return Ok(());
@@ -117,8 +117,8 @@ fn check_owned(leaving: &Leaving, role: &LeavingRole, made: &[String]) -> Result
     )))
 }
 
-/// Nothing is touched while the one who shall inherit is not there, or may not be given anything: what a role owned
-/// would act with the rights of whoever gets it.
+/// Changes nothing while the new owner does not exist, or may not get anything: objects of the role would act with the
+/// privileges of their new owner.
 fn check_heir(leaving: &Leaving, role: &LeavingRole) -> Result<(), Problem> {
     let Some(name) = &leaving.on_delete.reassign_to else {
         return Ok(());
@@ -144,14 +144,14 @@ fn check_heir(leaving: &Leaving, role: &LeavingRole) -> Result<(), Problem> {
     }
 }
 
-/// Something is in the way. It is looked at again sooner than other things that take a person: whoever clears it
-/// away waits for the object to go.
+/// Something blocks the deletion. It is retried sooner than other problems that need a person, who waits for the object
+/// to go.
 pub fn blocked(message: String) -> Problem {
     Problem::human("CleanupBlocked", message).with_retry(Retry::After(BLOCKED_INTERVAL))
 }
 
-/// Before anything else the role can no longer log in; and we may act for it, which takes membership where we
-/// are no superuser.
+/// First of all the role can no longer log in; and the administrator may act for it, which needs a membership without
+/// superuser.
 pub fn seize(role: &LeavingRole) -> Vec<Statement> {
     let mut statements = Vec::new();
     if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
@@ -161,19 +161,19 @@ pub fn seize(role: &LeavingRole) -> Vec<Statement> {
     statements
 }
 
-/// What a keeper's mark names as its kind.
+/// The kind in a keeper's mark.
 const KEEPER: &str = "Keeper";
 
-/// Who gets what the role owned: the role that the manifest names, else a keeper.
+/// The new owner of the role's objects: the role that the spec names, otherwise a keeper.
 pub enum Heir<'a> {
-    /// The role that the manifest names.
+    /// The role that the spec names.
     Named(&'a str),
-    /// A role that nobody can be, and what is to be done before it can be given anything.
+    /// A role that nobody can log in as, and the statements that prepare it.
     Keeper(&'a Keeper, Vec<Statement>),
 }
 
 impl<'a> Heir<'a> {
-    /// The heir in a database, given what is known of its keeper.
+    /// The new owner in a database, given what is known of its keeper.
     pub fn of(
         leaving: &'a Leaving,
         role: &LeavingRole,
@@ -226,9 +226,8 @@ fn is_keeper(leaving: &Leaving, found: Option<Found>) -> bool {
     found.is_some_and(|found| found.seal == Seal::Valid && found.mark == keeper_mark(leaving))
 }
 
-/// A database that the role owns goes to the heir, whatever becomes of the rest: REASSIGN OWNED, run in any database,
-/// would give it to that database's keeper, and DROP OWNED leaves it in the way. It takes CREATEDB; without it REASSIGN
-/// is all there is.
+/// Reassigns a database that the role owns to its new owner: REASSIGN OWNED, run in any database, would give it to that
+/// database's keeper, and DROP OWNED leaves it in place. It needs CREATEDB; without it REASSIGN is the only way.
 pub fn hand_over(role: &LeavingRole, database: &str, heir: Heir<'_>) -> Vec<Statement> {
     let attributes = role.catalog.server.attributes;
     if !(attributes.superuser || attributes.create_db) {
@@ -246,8 +245,8 @@ pub fn hand_over(role: &LeavingRole, database: &str, heir: Heir<'_>) -> Vec<Stat
     statements
 }
 
-/// What is done in one database: hand over or drop what the role owns, revoke what it was given. Nothing that is handed
-/// over runs with its new owner's rights.
+/// The statements for one database: reassign or drop what the role owns, revoke its privileges. No reassigned object
+/// runs with its new owner's privileges.
 pub fn empty(role: &LeavingRole, heir: Option<Heir<'_>>) -> Vec<Statement> {
     let name = &role.name;
     let mut statements = Vec::new();
@@ -273,7 +272,7 @@ pub fn drop_role(name: &str) -> Statement {
     Statement::new("DROP ROLE IF EXISTS ").ident(name)
 }
 
-/// The statements that take back what earlier passes gave and that belongs to no database.
+/// The statements that revoke what earlier reconciles granted and belongs to no database.
 pub fn take_back(role: &LeavingRole, given: &[AppliedGrant]) -> Result<Vec<Statement>, Problem> {
     let none = memberships::Asked {
         role: &role.name,
@@ -293,12 +292,12 @@ pub fn take_back(role: &LeavingRole, given: &[AppliedGrant]) -> Result<Vec<State
     Ok(changes.into_iter().map(|change| change.statement).collect())
 }
 
-/// Takes the mark away, so that another object can adopt the role.
+/// Removes the mark, so that another object can adopt the role.
 pub fn unmark(role: &LeavingRole) -> Option<Statement> {
     let facts = role.catalog.role.as_ref()?;
     let marks = &role.catalog.viewer.marks;
     facts.mark.as_ref().map(|_| {
-        // An earlier version let people write a mark of their own into the text.
+        // An earlier version let people write their own mark into the text.
         let mut text = facts.text.as_str();
         while let (rest, Some(_)) = marks.read(text, Bearer::Role(&role.name)) {
             text = rest;

@@ -1,4 +1,4 @@
-//! Privileges: what shall be held, what is missing, what is left over.
+//! Plans privileges: desired, missing and surplus ones.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::user::catalog::DatabaseFacts;
 use crate::user::contents::{Contents, Held};
 use crate::user::target::{DatabaseWish, SchemaWish};
 
-/// Every word that is ever granted. What is read from a status becomes part of a statement only through it.
+/// Every privilege that is ever granted. A value from a status becomes part of a statement only if it is listed here.
 const WORDS: &[&str] = &[
     "CONNECT",
     "CREATE",
@@ -26,7 +26,7 @@ const WORDS: &[&str] = &[
     "EXECUTE",
 ];
 
-/// All that the role shall be given in one database.
+/// Everything that the role gets in one database.
 pub fn wanted(
     database: &str,
     role: &str,
@@ -66,8 +66,8 @@ pub fn wanted(
     all
 }
 
-/// Whose future objects the words apply to: who the manifest says, else the owners of schema and database, as far
-/// as we may speak for them. The predefined `pg_…` roles own nothing that is made later.
+/// The owners whose future objects the privileges apply to: those that the spec names, otherwise the owners of schema
+/// and database, as far as the administrator may act for them. The predefined `pg_…` roles own no future objects.
 fn default_owners(
     role: &str,
     (name, schema): (&str, &SchemaWish),
@@ -83,7 +83,7 @@ fn default_owners(
         .get(name)
         .filter(|facts| facts.acting)
         .map(|facts| &facts.owner);
-    // A database that becomes the role's has no other owner whose tables it would not see.
+    // The role becomes the owner of the database, so the previous owner's future tables do not matter.
     let of_database = (facts.acting && !becomes_owner).then_some(&facts.owner);
     of_schema
         .into_iter()
@@ -109,7 +109,7 @@ fn grant(
     }
 }
 
-/// Grants what is missing, and takes back what was given before and is no longer asked for.
+/// Grants what is missing, and revokes what was granted before and is no longer requested.
 pub fn diff(
     role: &str,
     wanted: &[AppliedGrant],
@@ -138,17 +138,17 @@ pub fn diff(
             .collect();
         (!words.is_empty()).then(|| Change::privilege(describe(grant, &words), take(grant, &words, role)))
     });
-    // Taking comes first: a word may move from one schema to another.
+    // Revocations come first: a privilege may move from one schema to another.
     left_over.chain(missing).collect()
 }
 
-/// Those of the grants that are in one database.
+/// The grants in one database.
 pub fn within(database: &str, grants: &[AppliedGrant]) -> Vec<AppliedGrant> {
     let here = |grant: &&AppliedGrant| grant.database.as_deref() == Some(database);
     grants.iter().filter(here).cloned().collect()
 }
 
-/// The databases that some grants are in.
+/// The databases of some grants.
 pub fn databases(grants: &[AppliedGrant]) -> BTreeSet<String> {
     grants.iter().filter_map(|grant| grant.database.clone()).collect()
 }
@@ -179,7 +179,7 @@ fn is_held(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &C
     is_in(&contents.held, grant, word)
 }
 
-/// Whether anything is left to take back: a table that came later may lack what all others have.
+/// Whether anything is left to revoke: a later table may lack what all others have.
 fn is_on_any(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &Contents) -> bool {
     match grant.kind {
         GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions => {
@@ -198,8 +198,8 @@ fn is_in(held: &BTreeSet<Held>, grant: &AppliedGrant, word: &str) -> bool {
     })
 }
 
-/// What of `wanted` is ours to take back one day. A role that was there before us may hold some of it already:
-/// that stays its own, unless an earlier pass gave it.
+/// The part of `wanted` that the operator may revoke later. A role that existed before may already hold some of it:
+/// that stays, unless an earlier reconcile granted it.
 pub fn ours(
     wanted: Vec<AppliedGrant>,
     before: &[AppliedGrant],
@@ -221,7 +221,7 @@ pub fn ours(
     ours
 }
 
-/// All of both, each thing once.
+/// All of both, without duplicates.
 pub fn union(a: &[AppliedGrant], b: &[AppliedGrant]) -> Vec<AppliedGrant> {
     let mut all = a.to_vec();
     for grant in b {

@@ -1,5 +1,5 @@
-//! What an instance must allow before a role may have it. Whoever may create an object in a namespace must not
-//! become an administrator of the server by it: not by an attribute, not by a membership, not by a parameter.
+//! Checks what an instance must allow before a role may have it. A user who may create an object in a namespace must
+//! not become an administrator of the server: not by an attribute, not by a membership, not by a parameter.
 
 use stanchion_api::instance::Attribute;
 use stanchion_api::user::{Membership, Role};
@@ -11,8 +11,8 @@ use crate::user::catalog::{Catalog, DatabaseFacts, RoleRef};
 use crate::user::contents::Contents;
 use crate::user::target::{DatabaseWish, Wanted};
 
-/// Parameters that every user may set, and that no role gets by a manifest: they hide what a role does from those who
-/// watch the server, or let it act as another.
+/// Parameters that every user may set, but no spec: they hide what a role does from monitoring, or let it act as
+/// another.
 const CLOSED: &[&str] = &[
     "debug_*",
     "local_preload_libraries",
@@ -23,7 +23,7 @@ const CLOSED: &[&str] = &[
     "track_*",
 ];
 
-/// Everything that the server's catalog decides: attributes, parameters, roles and databases of others.
+/// Checks everything that depends on the server's catalog: attributes, parameters, roles and databases of others.
 pub fn check(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
     let rules = &catalog.viewer.rules;
     check_role(&wanted.role, &rules.attributes)?;
@@ -67,7 +67,7 @@ fn check_database(
     }
     let rules = &catalog.viewer.rules;
     let creates = wanted.create_database.is_some() && name == wanted.database;
-    // An earlier version took such a database; the object goes on with it, within the rules.
+    // An earlier version accepted such a database; the object keeps using it, within the rules.
     let known = wanted.before.databases.iter().any(|known| known == name);
     if creates && !known && rules.whose_database(facts) == Whose::Nobodys {
         return Err(Problem::human(
@@ -97,9 +97,9 @@ pub fn check_role(role: &Role, allowed: &[Attribute]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A role gets the parameters that every user may set, and of those none that hides what it does. The administrator
-/// could set any other for it. A parameter that the server does not know at all is refused by the server, unless it has
-/// a prefix: then it may belong to a module that is loaded later.
+/// A role gets the parameters that every user may set, except those that hide what it does. The administrator could set
+/// any other for it. The server refuses an unknown parameter, unless it has a prefix: then it may belong to a module
+/// that is loaded later.
 fn check_parameters(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
     let rules = &catalog.viewer.rules;
     for (name, value) in &wanted.role.parameters {
@@ -129,11 +129,11 @@ fn check_parameters(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Extensions that are not there are made if PostgreSQL trusts them, or the instance does.
+/// Missing extensions are created if PostgreSQL trusts them, or the instance allows them.
 pub fn check_extensions(wish: &DatabaseWish, contents: &Contents, catalog: &Catalog) -> Result<(), Problem> {
     let rules = &catalog.viewer.rules;
     let mut missing = wish.extensions.difference(&contents.extensions);
-    // One that the server does not have at all is refused by the server.
+    // The server refuses an extension that it does not have.
     match missing.find(|name| catalog.extensions.get(*name) == Some(&false) && !rules.opens_extension(name)) {
         None => Ok(()),
         Some(name) => Err(Problem::human(
@@ -146,7 +146,7 @@ pub fn check_extensions(wish: &DatabaseWish, contents: &Contents, catalog: &Cata
     }
 }
 
-/// A member may do what the role may do, and what that one's own memberships allow.
+/// A member has the powers of the role, and of that role's own memberships.
 fn check_memberships(member_of: &[Membership], catalog: &Catalog) -> Result<(), Problem> {
     let (rules, unknown) = (&catalog.viewer.rules, RoleRef::default());
     let allowed = &rules.attributes;

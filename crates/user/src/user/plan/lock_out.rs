@@ -1,16 +1,17 @@
-//! What follows when an instance no longer allows a namespace: its roles can no longer log in.
+//! Disables the logins of a namespace that an instance no longer allows.
 
 use stanchion_kernel::Problem;
 use stanchion_postgres::Statement;
 
 use crate::server::NOT_ALLOWED;
 
-/// A role that may no longer log in.
+/// Disables the login of a role.
 pub fn statement(role: &str) -> Statement {
     Statement::new("ALTER ROLE ").ident(role).sql(" NOLOGIN")
 }
 
-/// What the object says from then on. It can be deleted, and goes on when the namespace is allowed again.
+/// The problem that the object reports from then on. It can be deleted, and continues when the namespace is allowed
+/// again.
 pub fn problem() -> Problem {
     Problem::human(
         NOT_ALLOWED,

@@ -1,4 +1,4 @@
-//! The two logins of `DualUser`: members of the role that act as it, so that what they make belongs to the role.
+//! Plans the two logins of `DualUser`: members of the role that act as it, so that the role owns what they create.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{Change, parameters, role};
 use crate::user::passwords::Login;
 use crate::user::target::{Before, Wanted};
 
-/// What differs of one login. One that nobody may use is not made.
+/// The differences of one login. A login that is not in use is not created.
 pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, Problem> {
     let unknown = Before::default();
     let claimant = Claimant {
@@ -28,13 +28,13 @@ pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, P
     let origin = match (claim(&claimant, &login.catalog), dual) {
         (claimed, true) => claimed?,
         (Ok(origin), false) => origin,
-        // Once there were two logins; a role of that name which is not ours is none of our business now.
+        // There were two logins once; a role of that name that is not ours does not matter now.
         (Err(_), false) => return Ok(Vec::new()),
     };
     if !login.enabled && facts.is_none() {
         return Ok(Vec::new());
     }
-    // Limits and settings hold for who logs in, and that is not the role itself.
+    // Limits and settings apply to the login, not to the role itself.
     let attributes = Role {
         connection_limit: wanted.role.connection_limit,
         valid_until: wanted.role.valid_until,

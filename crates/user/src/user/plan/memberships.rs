@@ -1,4 +1,4 @@
-//! Memberships of the role in others.
+//! Plans memberships of the role in others.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use stanchion_postgres::server::BOUND_CREATEROLE;
 use super::Change;
 use crate::user::catalog::{Catalog, MembershipFacts};
 
-/// What is asked for.
+/// The requested memberships.
 pub struct Asked<'a> {
     /// The member.
     pub role: &'a str,
     /// The memberships.
     pub member_of: &'a [Membership],
-    /// Whether others go.
+    /// Whether other memberships are removed.
     pub policy: MembershipPolicy,
-    /// What earlier passes gave.
+    /// What earlier reconciles granted.
     pub before: &'a [AppliedGrant],
-    /// Whether the member inherits, where that is an attribute of its own.
+    /// Whether the member inherits, where that is an attribute of the member.
     pub inherits: bool,
 }
 
-/// The record of what is given, for the status.
+/// The record of the memberships, for the status.
 pub fn applied(member_of: &[Membership]) -> impl Iterator<Item = AppliedGrant> {
     member_of.iter().map(|membership| AppliedGrant {
         kind: GrantKind::Membership,
@@ -35,7 +35,7 @@ pub fn applied(member_of: &[Membership]) -> impl Iterator<Item = AppliedGrant> {
     })
 }
 
-/// The statements that make the memberships so.
+/// The statements that change the memberships.
 pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem> {
     let options = catalog.server.version >= BOUND_CREATEROLE;
     let wanted: BTreeMap<&str, &Membership> = asked
@@ -72,7 +72,7 @@ pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem
     Ok(changes)
 }
 
-/// What was given by an earlier pass and is no longer stated goes back to what PostgreSQL gives without a word.
+/// An option that an earlier reconcile set and the spec no longer contains returns to PostgreSQL's default.
 fn stated(wanted: &Membership, asked: &Asked<'_>, options: bool) -> Membership {
     let given = |grant: &AppliedGrant| {
         grant.kind == GrantKind::Membership && grant.name.as_ref() == Some(&wanted.role)
@@ -85,8 +85,8 @@ fn stated(wanted: &Membership, asked: &Asked<'_>, options: bool) -> Membership {
     stated
 }
 
-/// Before PostgreSQL 16 a member may always SET ROLE, and whether it inherits is its own attribute. What cannot
-/// be so is not promised.
+/// Before PostgreSQL 16 a member may always SET ROLE, and INHERIT is an attribute of the member. What the server cannot
+/// do is refused.
 fn check_old_server(wanted: &Membership, inherits: bool) -> Result<(), Problem> {
     let refuse = |field: &str, instead: &str| {
         Err(Problem::human(

@@ -1,8 +1,8 @@
-//! What to do: a pure function of what is wanted and what is there.
+//! Plans the changes: a pure function of the request and the current state.
 //!
-//! The same functions are used twice. `plan` compares with what `observe` saw, to know whether there is
-//! anything to do at all; `apply` compares again inside the transaction, under the database's lock, and runs
-//! exactly what differs then.
+//! The same functions are used twice. `plan` compares with what `observe` read, to find out whether there is anything
+//! to do; `apply` compares again inside of the transaction, under the database's lock, and runs exactly what differs
+//! then.
 
 pub mod database;
 pub mod goodbye;
@@ -30,24 +30,24 @@ use super::target::{Target, Wanted};
 /// One difference and the statement that removes it.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// What differs, in the words of the spec.
+    /// What differs, in the terms of the spec.
     pub what: String,
-    /// What makes it so.
+    /// The statement that removes the difference.
     pub statement: Statement,
-    /// Which condition speaks of it.
+    /// The condition that reports it.
     pub about: About,
-    /// The database that it is in; none for what belongs to the whole server.
+    /// The database; `None` for what belongs to the whole server.
     pub database: Option<String>,
 }
 
-/// What a difference is about.
+/// The subject of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// The role itself.
     Role,
     /// Its password, perhaps with more in the same statement.
     Password,
-    /// What it may do, and where.
+    /// Its privileges.
     Privileges,
 }
 
@@ -71,7 +71,7 @@ impl Change {
         }
     }
 
-    /// A change of what the role may do.
+    /// A change of the role's privileges.
     pub fn privilege(what: impl Into<String>, statement: Statement) -> Self {
         Self {
             about: About::Privileges,
@@ -80,28 +80,28 @@ impl Change {
     }
 }
 
-/// What a pass is going to do.
+/// The plan of a reconcile.
 pub enum Plan {
-    /// Nothing differs, or nothing may be touched.
+    /// Nothing differs, or nothing may be changed.
     Nothing,
     /// Show these statements and run none.
     Show(Vec<Change>),
-    /// Make it so.
+    /// Apply these changes.
     Make(Box<Work>),
-    /// Take the role away.
+    /// Remove the role.
     Remove(goodbye::Goodbye),
-    /// The server may not be used any more: these roles may no longer log in.
+    /// The server may no longer be used: disable these logins.
     LockOut(Vec<String>),
 }
 
-/// What has to be made so.
+/// The changes of an active role.
 pub struct Work {
-    /// What differs in the database, as it was when it was looked at.
+    /// The differences in the database at the time of the inspection.
     pub changes: Vec<Change>,
-    /// The Secret for the application, when it differs. It is written first: a password that is in no Secret is
-    /// lost with the process.
+    /// The credentials Secret, if it differs. It is written first: a password that is in no Secret is lost with the
+    /// process.
     pub credentials: Option<Intent>,
-    /// The Secrets that were written under other names before.
+    /// The Secrets of earlier names.
     pub stale: Vec<ObjectMeta>,
 }
 
@@ -137,8 +137,8 @@ fn present_plan(wanted: &Wanted, present: &Present) -> Result<Plan, Problem> {
     })))
 }
 
-/// Whether what differs was changed by hand and is to be left so. A new spec, a new password and a login whose
-/// time is over are applied in every drift mode.
+/// Whether the differences are drift that the mode leaves. A new spec, a new password and an expired login are applied
+/// in every drift mode.
 pub fn is_left_alone(wanted: &Wanted, present: &Present) -> bool {
     wanted.drift != DriftMode::Correct && wanted.before.settled && !present.passwords.is_moving()
 }
@@ -163,7 +163,7 @@ pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Pr
                     &present.catalog,
                 ));
             }
-            // What follows its creation belongs to the plan that people are shown.
+            // The plan that is shown includes what follows the creation.
             _ if made && *name == wanted.database => {
                 let (facts, contents) = database::fresh(&present.catalog);
                 guards::check_extensions(wish, &contents, &present.catalog)?;
@@ -190,7 +190,7 @@ pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Pr
     Ok(changes)
 }
 
-/// Everything that is given when the plan has been carried out, and ours to take back one day.
+/// Everything that the operator has granted after the plan is applied, and may revoke later.
 pub fn holdings(wanted: &Wanted, present: &Present) -> Vec<AppliedGrant> {
     let adopted = ownership::is_adopted(wanted, &present.catalog);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Whose role it is: made, adopted, or somebody else's; and all that follows for the role itself.
+//! Decides whether a role is created, adopted, or somebody else's, and plans the changes of the role itself.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::user::catalog::{Catalog, RoleFacts};
 use crate::user::passwords::Passwords;
 use crate::user::target::{Before, Identity, KIND, Wanted};
 
-/// What differs of the role: itself, its parameters, its memberships, and its two logins where it has them.
+/// The differences of the role: itself, its parameters, its memberships, and its two logins if it has them.
 pub fn role_changes(
     wanted: &Wanted,
     catalog: &Catalog,
@@ -63,7 +63,7 @@ pub fn role_changes(
     Ok(changes)
 }
 
-/// Whether a database is about to become the role's.
+/// Whether the role is about to become the owner of a database.
 fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
     wanted.databases.iter().any(|(name, wish)| {
         wish.owner
@@ -74,8 +74,8 @@ fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
     })
 }
 
-/// The statement that lets us act for a role, where we may not yet: who is no superuser gives things to a role, and
-/// takes them from it, only as its member.
+/// The statement that lets the administrator act for a role, if necessary: without superuser, it can reassign to and
+/// from a role only as its member.
 pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
     let server = &catalog.server;
     (!server.may_act_as(catalog.powers)).then(|| {
@@ -91,20 +91,20 @@ pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
     })
 }
 
-/// What a seal in a status is for.
+/// The purpose of a seal in a status.
 const SEAL: &str = "role of an object";
 
-/// Who claims a role.
+/// The claimant of a role.
 pub struct Claimant<'a> {
     /// The role.
     pub name: &'a str,
     /// The object.
     pub identity: &'a Identity,
-    /// What to do with a role that is there already.
+    /// How to handle an existing role.
     pub policy: ExistingRolePolicy,
-    /// What the status says of the role.
+    /// The status' record of the role.
     pub before: &'a Before,
-    /// Whether an earlier pass has named it in the status before it made it.
+    /// Whether an earlier reconcile has named it in the status before it created it.
     pub announced: bool,
 }
 
@@ -118,12 +118,12 @@ fn claimant(wanted: &Wanted) -> Claimant<'_> {
     }
 }
 
-/// Whether the role was there before the object, so that not everything that it holds is ours.
+/// Whether the role existed before the object, so that it may hold more than the operator granted.
 pub fn is_adopted(wanted: &Wanted, catalog: &Catalog) -> bool {
     claim(&claimant(wanted), catalog).is_ok_and(|origin| origin == Origin::Adopted)
 }
 
-/// The proof, for the status, that the role with this oid was made for this object.
+/// The proof, for the status, that the role with this oid was created for this object.
 pub fn seal(marks: &Marks, identity: &Identity, name: &str, oid: u32) -> String {
     marks.key().mac(SEAL, &[&identity.uid, name, &oid.to_string()])
 }
@@ -147,8 +147,8 @@ pub fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin, Probl
     match &facts.mark {
         Some(Found { mark, seal }) if is_own(mark, claimant.identity) => match seal {
             Seal::Valid => Ok(mark.origin),
-            // The mark of an earlier version, or of a key that was lost. Anybody may have written it, so the status
-            // must know the role, too.
+            // The mark of an earlier version, or of a lost key. Anybody may have written it, so the status must name
+            // the role, too.
             Seal::Missing | Seal::Foreign if claimant.knows(facts.oid) => {
                 check_powers(name, facts, catalog).map(|()| mark.origin)
             }
@@ -159,8 +159,8 @@ pub fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin, Probl
             )),
         },
         Some(Found { mark, .. }) => Err(taken(name, mark, claimant.identity)),
-        // Somebody wrote another comment over the mark; the seal in the status says that it is still the role that we
-        // made.
+        // Somebody overwrote the mark with another comment; the seal in the status proves that it is the role that the
+        // operator created.
         None if claimant.is_proven(facts.oid, catalog) => {
             check_powers(name, facts, catalog).map(|()| Origin::Created)
         }
@@ -186,7 +186,7 @@ impl Claimant<'_> {
     }
 }
 
-/// The owner is named only to those who may know of it.
+/// The owner is named only within its own namespace.
 fn taken(name: &str, mark: &Mark, identity: &Identity) -> Problem {
     let Owner {
         kind,
@@ -206,8 +206,8 @@ fn taken(name: &str, mark: &Mark, identity: &Identity) -> Problem {
     )
 }
 
-/// A role may not be more powerful than what the instance allows, whichever way it became an object's: by itself, or by
-/// what it is a member of.
+/// A role may not be more powerful than the instance allows, no matter how it became an object's: by its own
+/// attributes, or by its memberships.
 fn check_powers(name: &str, facts: &RoleFacts, catalog: &Catalog) -> Result<(), Problem> {
     match powers(name, facts, catalog)
         .find(|(attribute, _)| !catalog.viewer.rules.attributes.contains(attribute))
@@ -259,8 +259,8 @@ fn powers(
         .map(|(_, attribute, power)| (attribute, power))
 }
 
-/// A role that nobody has marked may be adopted where the server opens it, unless it is too powerful to be handed to
-/// whoever may create an object in a namespace.
+/// A role without a mark may be adopted if the server opens it, unless it is too powerful for users who may create
+/// objects in a namespace.
 fn adopt(
     name: &str,
     facts: &RoleFacts,

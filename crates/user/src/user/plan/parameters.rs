@@ -1,4 +1,4 @@
-//! Settings of the role's sessions (`ALTER ROLE … SET`).
+//! Plans settings of the role's sessions (`ALTER ROLE … SET`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use stanchion_postgres::{Doing, Statement};
 
 use super::Change;
 
-/// Parameters whose value is a list of names; PostgreSQL stores them in its own spelling.
+/// Parameters whose value is a list of names, which PostgreSQL stores in its own spelling.
 const LISTS: &[&str] = &[
     "search_path",
     "temp_tablespaces",
@@ -17,7 +17,7 @@ const LISTS: &[&str] = &[
     "log_destination",
 ];
 
-/// The record of what is set, for the status.
+/// The record of the settings, for the status.
 pub fn applied(parameters: &BTreeMap<String, String>) -> impl Iterator<Item = AppliedGrant> {
     parameters.keys().map(|name| AppliedGrant {
         kind: GrantKind::Parameter,
@@ -28,7 +28,7 @@ pub fn applied(parameters: &BTreeMap<String, String>) -> impl Iterator<Item = Ap
     })
 }
 
-/// Sets what differs, and resets what earlier passes set and nobody asks for any more.
+/// Sets what differs, and resets what earlier reconciles set and the spec no longer contains.
 pub fn diff(
     role: &str,
     wanted: &BTreeMap<String, String>,
@@ -85,8 +85,8 @@ fn is_same(name: &str, wanted: &str, stored: &str) -> bool {
     }
 }
 
-/// The items of a list as PostgreSQL reads them: separated by commas, in double quotes where they must be. White
-/// space around an item is not part of it, unless it stands in the quotes.
+/// The items of a list as PostgreSQL parses them: separated by commas, in double quotes where necessary. White space
+/// around an item is ignored, unless it is in the quotes.
 fn items(list: &str) -> Vec<String> {
     let mut items = Vec::new();
     let (mut item, mut kept, mut quoted) = (String::new(), 0, false);

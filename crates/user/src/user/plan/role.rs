@@ -1,4 +1,4 @@
-//! The role itself: its attributes, its password, its mark.
+//! Plans the role itself: its attributes, its password, its mark.
 
 use jiff::Timestamp;
 use secrecy::SecretString;
@@ -9,7 +9,7 @@ use stanchion_postgres::Statement;
 use super::{About, Change};
 use crate::user::catalog::{Catalog, RoleFacts};
 
-/// A role as it shall be.
+/// The desired state of a role.
 pub struct RoleWish<'a> {
     /// Its name.
     pub name: &'a str,
@@ -19,22 +19,22 @@ pub struct RoleWish<'a> {
     pub attributes: &'a Role,
     /// Its password.
     pub password: PasswordChange,
-    /// Whose it is.
+    /// Its owner.
     pub mark: Mark,
 }
 
-/// What is to be done about a password.
+/// The change of a password.
 #[derive(Clone, Debug)]
 pub enum PasswordChange {
-    /// It is as it should be.
+    /// No change.
     Keep,
     /// Set it to this verifier.
     Set(SecretString),
-    /// Take it away.
+    /// Remove it.
     Clear,
 }
 
-/// An attribute: how it is switched on and off, what is asked for, what is there.
+/// An attribute: its keywords, its name, its desired and its current state.
 type Switch = (&'static str, &'static str, &'static str, Option<bool>, bool);
 
 fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
@@ -101,8 +101,8 @@ fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
     ]
 }
 
-/// One CREATE or ALTER with exactly what differs, and the comment. An attribute that does not differ is not
-/// named: naming SUPERUSER, even to deny it, takes a superuser.
+/// One CREATE or ALTER with exactly what differs, and the comment. An attribute that does not differ is not mentioned:
+/// mentioning SUPERUSER, even to deny it, needs a superuser.
 pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
     let facts = catalog.role.as_ref();
     let verb = if facts.is_some() {
@@ -162,7 +162,7 @@ pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
     changes
 }
 
-/// PostgreSQL keeps microseconds.
+/// PostgreSQL stores microseconds.
 fn microseconds(time: Timestamp) -> i64 {
     time.as_microsecond()
 }

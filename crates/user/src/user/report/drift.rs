@@ -1,4 +1,4 @@
-//! What was changed by hand since the spec was applied, and what became of it.
+//! Reports drift, and whether it was corrected.
 
 use jiff::Timestamp;
 use stanchion_api::user::{DriftMode, DriftStatus, PostgresUserStatus, condition};
@@ -9,16 +9,16 @@ use crate::user::observe::Present;
 use crate::user::plan::{self, About, Change};
 use crate::user::target::Wanted;
 
-/// The reason of a condition that is not True because somebody changed something by hand.
+/// The reason of a condition that is not True because of drift.
 pub(super) const DRIFTED: &str = "Drifted";
 const CORRECTED: &str = "Corrected";
 
-/// What was changed by hand.
+/// The drift.
 pub(super) struct Drift {
     mode: DriftMode,
-    /// Found, and left as it is.
+    /// Detected, and left.
     pub(super) left: Vec<Change>,
-    /// Found, and put right, in the words of the spec.
+    /// Detected and corrected, in the terms of the spec.
     pub(super) corrected: Vec<String>,
     /// Databases that the role owns although the spec does not say so.
     owns: Vec<String>,
@@ -31,7 +31,7 @@ impl Drift {
         } else {
             Vec::new()
         };
-        // Before the spec was applied there was nothing to drift from; and a new password is no drift.
+        // Before the spec was applied there is no drift; and a new password is not drift.
         let drifting = wanted.before.settled && !present.passwords.is_moving();
         let corrected = if drifting {
             outcome.applied.changed.clone()
@@ -46,12 +46,12 @@ impl Drift {
         }
     }
 
-    /// Whether the role itself is not there, and stays so.
+    /// Whether the role itself is missing, and stays so.
     pub(super) fn is_role_gone(&self, present: &Present) -> bool {
         !self.left.is_empty() && present.catalog.role.is_none()
     }
 
-    /// Whether something of this kind is not as the spec says.
+    /// Whether something of this kind differs from the spec.
     pub(super) fn concerns(&self, about: About) -> bool {
         self.left.iter().any(|change| change.about == about)
     }
@@ -98,7 +98,7 @@ impl Drift {
             conditions.set(condition::DRIFTED, Truth::False, CORRECTED, &message);
         } else {
             let last = find(&status.conditions, condition::DRIFTED);
-            // What was put right last is kept to be read, until the spec changes.
+            // The last correction stays in the status until the spec changes.
             let kept = last.filter(|last| {
                 last.reason == CORRECTED && last.observed_generation == status.observed_generation
             });
@@ -117,7 +117,7 @@ impl Drift {
     }
 }
 
-/// The way into ownership has no way back: nobody knows who owned the database before.
+/// Ownership cannot be reverted: the previous owner of the database is unknown.
 fn owns(wanted: &Wanted, present: &Present) -> Vec<String> {
     let asked = |name: &String| wanted.databases.get(name).is_some_and(|wish| wish.owner);
     let databases = present.catalog.databases.iter();
@@ -127,7 +127,7 @@ fn owns(wanted: &Wanted, present: &Present) -> Vec<String> {
         .collect()
 }
 
-/// `since` keeps the time of the first look at the same drift.
+/// `since` keeps the time when the same drift was first detected.
 fn record(status: &mut PostgresUserStatus, detected: &[String], now: Timestamp, since: bool) {
     let before = status
         .drift

@@ -1,4 +1,4 @@
-//! How it went, as a status.
+//! Builds the status.
 
 mod drift;
 mod notices;
@@ -22,7 +22,7 @@ use crate::contact;
 
 type Seen<'a> = Outcome<'a, UserController>;
 
-/// The status after a pass.
+/// The status after a reconcile.
 pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report<PostgresUserStatus> {
     let status = user.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(status.conditions(), user.metadata.generation, now);
@@ -33,14 +33,14 @@ pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report
         (None, Some(Target::Present(wanted))) => {
             present::report(status, &mut conditions, wanted, outcome, now)
         }
-        // An object whose role is gone has only this left to say.
+        // An object whose role is gone has only this left to report.
         (None, _) => removed(status, outcome),
     };
     report.status.conditions = conditions.finish();
     report
 }
 
-/// The status before the work begins: what a deletion must know, should this pass be the last.
+/// The status before the changes are applied: what a deletion must know, if this process does not survive.
 pub fn announce(
     user: &PostgresUser,
     target: &Target,
@@ -67,7 +67,7 @@ pub fn announce(
                     .active_login
                     .get_or_insert_with(|| active.clone());
             }
-            // Before it is written: a Secret that nobody remembers would stay, with the password in it.
+            // Recorded before it is written: an unrecorded Secret would stay, with the password in it.
             let secret = wanted.credentials.as_ref().map(|secret| secret.name.clone());
             if status.credentials_secret_name != secret {
                 let known = status.credentials_secret_name.take();
@@ -75,7 +75,7 @@ pub fn announce(
                 status.stale_secrets.retain(|name| Some(name) != secret.as_ref());
                 status.credentials_secret_name = secret;
             }
-            // Before it is given: what is given and forgotten would never be taken back.
+            // Recorded before it is granted: an unrecorded grant would never be revoked.
             status.grants = grants::union(&status.grants, &plan::holdings(wanted, present));
         }
         (Target::Absent(_), Observed::Leaving(_), plan::Plan::Remove(_)) => {
@@ -86,7 +86,7 @@ pub fn announce(
     Some(status)
 }
 
-/// `DatabaseConnected` is True only when a query came back in this pass, and False only when none did.
+/// `DatabaseConnected` is True only if a query succeeded in this reconcile, and False only if none did.
 fn connected(conditions: &mut Conditions, outcome: &Seen<'_>) {
     let server = match outcome.observed {
         Some(Observed::Present(present)) => Some(format!(
@@ -129,7 +129,7 @@ fn failed(
     status.phase = Some(match (deleting, problem.reaction().failed, status.created) {
         (true, ..) => Phase::Deleting,
         (false, true, _) => Phase::Failed,
-        // What passes by itself is no reason to call a working role failed.
+        // A transient problem does not make a working role failed.
         (false, false, Some(true)) => status
             .phase
             .filter(|phase| *phase == Phase::Ready)
@@ -157,7 +157,7 @@ fn failed(
     Report::new(status)
 }
 
-/// Whether a password was to be set in this pass and is not.
+/// Whether this reconcile failed to set a password.
 fn is_password_pending(outcome: &Seen<'_>) -> bool {
     match outcome.observed {
         Some(Observed::Present(present)) => present.passwords.is_changing() && !outcome.applied.password_set,
@@ -165,7 +165,7 @@ fn is_password_pending(outcome: &Seen<'_>) -> bool {
     }
 }
 
-/// A role that was removed: what was made harmless is told in an event, which stays when the object is gone.
+/// A removed role: an event lists what was disarmed, because it outlives the object.
 fn removed(mut status: PostgresUserStatus, outcome: &Seen<'_>) -> Report<PostgresUserStatus> {
     let disarmed = &outcome.applied.disarmed;
     let mut notices = Vec::new();

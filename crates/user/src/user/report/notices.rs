@@ -1,4 +1,4 @@
-//! What is told beside the conditions, once.
+//! Events besides those of conditions, each sent once.
 
 use stanchion_api::user::PostgresUserStatus;
 use stanchion_kernel::events::Notice;

@@ -1,4 +1,4 @@
-//! The life of the password, as it is told.
+//! Reports the state of the password.
 
 use jiff::Timestamp;
 use stanchion_api::user::{DriftMode, PasswordStatus, PostgresUserStatus, annotation, condition};
@@ -38,12 +38,12 @@ pub(super) fn report(
     if passwords.unavailable.is_some() {
         return;
     }
-    // Set in this pass, or in one that was killed before it could say so.
+    // Set in this reconcile, or in one that was killed before it could report that.
     let set = outcome.applied.password_set || status.applied_secret_hash != passwords.mark;
     status.applied_secret_hash.clone_from(&passwords.mark);
     status.rotated_at_request = passwords.request.clone().or(status.rotated_at_request.take());
     let before = status.password.take().unwrap_or_default();
-    // A generated password has the time at which it was made; any other, that at which it was set.
+    // The time of a generated password is its creation; that of any other, when it was set.
     let changed = match (&wanted.password, set) {
         (PasswordWish::Generated(..), _) => passwords.changed,
         (PasswordWish::From(..), true) => Some(now),
@@ -62,7 +62,7 @@ pub(super) fn report(
     });
 }
 
-/// A request that is no time is not acted on, and must not be overlooked either.
+/// A request that is not a valid time is not fulfilled, and must be reported.
 fn unreadable_request(wanted: &Wanted) -> Option<String> {
     let PasswordWish::Generated(_, rotation) = &wanted.password else {
         return None;

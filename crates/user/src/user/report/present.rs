@@ -1,4 +1,4 @@
-//! A role that is there, or would be.
+//! Reports an active role.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::user::observe::{Observed, Present};
 use crate::user::plan::{self, database, ownership};
 use crate::user::target::Wanted;
 
-/// The guide's words.
+/// The guide's message.
 const CREATED: &str = "User created successfully";
 const READY: &str = "Postgres user created successfully";
 const USER_CREATED: &str = "UserCreated";
 
-/// The status of a role that shall be there, after a pass without a problem.
+/// The status of an active role, after a successful reconcile.
 pub(super) fn report(
     mut status: PostgresUserStatus,
     conditions: &mut Conditions,
@@ -61,7 +61,7 @@ fn planned(status: &mut PostgresUserStatus, conditions: &mut Conditions, sql: &[
     );
 }
 
-/// Two plans with one hash do the same. Secrets are blanked out in what is shown, so their salts do not count.
+/// Two plans with the same hash contain the same changes. Secrets are redacted, so their salts do not matter.
 fn hash(sql: &[String]) -> String {
     use std::fmt::Write as _;
     let mut hasher = Sha256::new();
@@ -113,11 +113,12 @@ fn made(
     status.stale_secrets.clear();
     match &applied.grants {
         Some(grants) => status.grants.clone_from(grants),
-        // Everything was as it should be: what the spec says is held, and may be taken back when it no longer says so.
+        // Everything is in sync: the spec's privileges are held, and may be revoked when the spec no longer contains
+        // them.
         None if drift.left.is_empty() => status.grants = plan::holdings(wanted, present),
         None => {}
     }
-    // In one order, whichever pass found it out: another one would be a write that says nothing.
+    // Always in the same order: another one would cause a needless write.
     status.grants.sort();
     databases(status, wanted, present, outcome);
     password::report(status, conditions, wanted, present, outcome, drift, now);
@@ -137,7 +138,7 @@ fn made(
     drift.report(status, conditions, now);
 }
 
-/// The databases of the spec, and those that we made before it named others.
+/// The databases of the spec, and those that the operator created for earlier specs.
 fn databases(status: &mut PostgresUserStatus, wanted: &Wanted, present: &Present, outcome: &Seen<'_>) {
     let created = |name: &String| match present.catalog.databases.get(name) {
         Some(facts) => database::is_ours(name, wanted, facts, &present.catalog),
@@ -154,7 +155,7 @@ fn databases(status: &mut PostgresUserStatus, wanted: &Wanted, present: &Present
     status.databases.sort();
 }
 
-/// When to look again: for changes by hand, for a password that is due, for a login whose time is over.
+/// When to reconcile again: for drift, for a password that is due, for a login whose grace period ends.
 fn again(wanted: &Wanted, present: &Present, now: Timestamp) -> Option<Duration> {
     let until = |time: Option<Timestamp>| {
         time.map(|time| {

@@ -1,4 +1,4 @@
-//! From an object to a target. The schema checks the same; an object may be older than the schema.
+//! Validates an object. The schema checks the same; an object may be older than the schema.
 
 mod names;
 mod password;
@@ -27,7 +27,7 @@ use super::words;
 use crate::credentials;
 use crate::server::NOT_ALLOWED;
 
-/// The target of a living object.
+/// The target of an object that is not being deleted.
 pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     let spec = &user.spec;
     username(&spec.username)?;
@@ -63,8 +63,8 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     Ok(Target::Present(Box::new(wanted)))
 }
 
-/// The same for the controller. A spec that cannot be followed does not keep a server from withdrawing what it gave, so
-/// that an object which was provisioned on another namespace's server is still looked at.
+/// The same for the controller. An invalid spec does not prevent a server from withdrawing access, so an object that
+/// was provisioned on another namespace's server is still checked.
 pub fn validate_or_stand(user: &PostgresUser) -> Result<Target, Problem> {
     let standing = standing(user);
     let abroad = standing.before.instance.as_ref().is_some_and(|instance| {
@@ -93,13 +93,13 @@ fn standing(user: &PostgresUser) -> Standing {
     }
 }
 
-/// The target of an object that is being deleted: what the status says was provisioned, and nothing that the
-/// spec says since. An invalid spec changes nothing here.
+/// The target of an object that is being deleted: what the status records, independent of the current spec, which may
+/// be invalid.
 pub fn farewell(user: &PostgresUser) -> Target {
     let spec = &user.spec;
     let before = before(user);
-    // Every pass leaves a status behind, and names the role in it before it makes it. An object without one was
-    // killed in its first pass, or has lost its status: what is on the server decides.
+    // Every reconcile writes a status, which names the role before it is created. An object without a status was
+    // interrupted in its first reconcile, or has lost its status: the server's state decides.
     let status = user.status.as_ref();
     let reported = status.is_some_and(|status| status.observed_generation.is_some());
     let released = user
@@ -125,8 +125,8 @@ pub fn farewell(user: &PostgresUser) -> Target {
     }))
 }
 
-/// The role stays the one that was made, where it was made: another name or another server would leave it behind. The
-/// schema says so, too, to whoever edits the object while the schema is there.
+/// The role stays the one that was created, on the same server: another name or server would leave it behind. The
+/// schema enforces that, too, while it is installed.
 fn unmoved(user: &PostgresUser, before: &Before) -> Result<(), Problem> {
     let Some(was) = &before.username else {
         return Ok(());
@@ -141,12 +141,12 @@ fn unmoved(user: &PostgresUser, before: &Before) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The guide's words.
+/// The guide's message.
 pub fn username_is_immutable(was: &str, is: &str) -> String {
     format!("username is immutable after creation (old: {was}, new: {is})")
 }
 
-/// The instance that an object means; none is the default server.
+/// The instance of an object; `None` is the default server.
 pub fn instance(user: &PostgresUser) -> Option<InstanceRef> {
     let namespace = user.namespace().unwrap_or_default();
     let reference = user.spec.instance_ref.as_ref();
@@ -161,7 +161,7 @@ fn identity(user: &PostgresUser) -> Identity {
     }
 }
 
-/// The memberships of the spec, and the one that lets a cloud identity log in.
+/// The memberships of the spec, and the one that allows a cloud identity to log in.
 fn memberships(spec: &PostgresUserSpec) -> Vec<Membership> {
     let mut all = spec.member_of.clone();
     if let Some(Iam { provider, role_name }) = spec.auth.as_ref().and_then(|auth| auth.iam.as_ref()) {
@@ -236,7 +236,7 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseWish>, 
     Ok(all)
 }
 
-/// A generated password needs a place where the application finds it.
+/// A generated password needs a Secret where the application finds it.
 fn credentials_secret(user: &PostgresUser) -> Option<CredentialsSecret> {
     let generated = user
         .spec
@@ -261,10 +261,10 @@ fn before(user: &PostgresUser) -> Before {
         return Before::default();
     };
     let password = status.password.unwrap_or_default();
-    // Only a pass that came to its end speaks of drift: a new spec whose application failed is not settled.
+    // Only after a complete reconcile is there drift: a new spec that failed to apply does not count.
     let applied =
         find(&status.conditions, condition::DRIFTED).and_then(|drifted| drifted.observed_generation);
-    // A server that took back what it had opened has disabled the login: that is nothing that was changed by hand.
+    // A withdrawn server has disabled the login, which is not drift.
     let withdrawn =
         find(&status.conditions, condition::READY).is_some_and(|ready| ready.reason == NOT_ALLOWED);
     Before {

@@ -1,4 +1,4 @@
-//! Names and values, as PostgreSQL and the guide would have them.
+//! Validates names and values, by the rules of PostgreSQL and the guide.
 
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::looks_marked;
@@ -6,12 +6,12 @@ use stanchion_postgres::handover;
 
 use crate::user::target::Wanted;
 
-/// Names that PostgreSQL keeps for itself.
+/// Names that PostgreSQL reserves.
 const RESERVED: &[&str] = &["public", "none", "postgres"];
-/// PostgreSQL's limit, in bytes: longer names would be cut without a word.
+/// PostgreSQL's limit, in bytes: longer names are truncated silently.
 pub(super) const NAME_LIMIT: usize = 63;
 
-/// The guide's rules for a name, in the guide's words.
+/// The guide's rules for a name, with the guide's messages.
 pub fn username(name: &str) -> Result<(), Problem> {
     let refuse = |message: &str| Err(Problem::permanent("InvalidSpec", message));
     if name.contains('-') {
@@ -35,7 +35,7 @@ pub fn username(name: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// `spec.database` becomes part of connection strings, so it is plainer than PostgreSQL would have it.
+/// `spec.database` becomes part of connection strings, so it is more restricted than in PostgreSQL.
 pub(super) fn database_name(name: &str) -> Result<(), Problem> {
     let legal = |(index, c): (usize, char)| {
         c.is_ascii_alphabetic() || c == '_' || (index > 0 && (c.is_ascii_digit() || c == '$' || c == '-'))
@@ -47,7 +47,7 @@ pub(super) fn database_name(name: &str) -> Result<(), Problem> {
     Err(Problem::permanent("InvalidSpec", message))
 }
 
-/// PostgreSQL cuts long names without a word, and knows no NUL byte.
+/// PostgreSQL truncates long names silently, and does not support NUL bytes.
 fn role_name(field: &str, name: &str) -> Result<(), Problem> {
     if !name.is_empty() && name.len() <= NAME_LIMIT && !name.contains('\0') {
         return Ok(());
@@ -101,7 +101,7 @@ fn no_nul(field: &str, value: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A parameter's name is text of the statement, so only what PostgreSQL itself takes for one is let through.
+/// A parameter's name is part of the statement's text, so only valid parameter names are accepted.
 fn parameter_name(name: &str) -> Result<(), Problem> {
     let legal = |part: &str| {
         let mut characters = part.chars();
@@ -123,7 +123,7 @@ fn parameter_name(name: &str) -> Result<(), Problem> {
 mod tests {
     use super::*;
 
-    /// C34, C35, C40 and A16, with the guide's words.
+    /// C34, C35, C40 and A16, with the guide's messages.
     #[test]
     fn usernames_as_in_the_guide() {
         let too_long = "a".repeat(64);

@@ -1,4 +1,4 @@
-//! Where the password comes from.
+//! Validates the source of the password.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! What a role that is there already allows.
+//! Changes of the spec after the role was created.
 
 use serde_json::{Value, json};
 use stanchion_kernel::problem::Class;
 
 use super::*;
 
-/// An object whose role `alice` was made on this instance.
+/// An object whose role `alice` was created on this instance.
 fn provisioned(on: Value, spec: &Value) -> PostgresUser {
     let mut status = json!({ "provisionedUsername": "alice", "observedGeneration": 1 });
     if on.is_object() {
@@ -58,7 +58,7 @@ fn a_role_is_left_where_it_was_made_and_as_it_was_called() {
     }
 }
 
-/// Whatever the spec says by then.
+/// Independent of the current spec.
 #[test]
 fn a_deletion_goes_where_the_role_was_made() {
     let moved = json!({ "instanceRef": { "name": "other" }, "username": "bob" });

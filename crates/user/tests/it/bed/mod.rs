@@ -1,4 +1,4 @@
-//! A test bed: a namespace, a database, and the operator in this process, restricted to the namespace.
+//! The test environment: a namespace, a database, and an operator in this process, restricted to the namespace.
 
 mod objects;
 mod sql;
@@ -30,7 +30,7 @@ use tracing::instrument::WithSubscriber;
 pub(crate) use stanchion_testkit::postgres::any;
 pub(crate) use stanchion_testkit::running::Running;
 
-/// How long anything may take: the machines are slow and busy.
+/// The timeout of every wait: test machines are slow and busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A namespace and a database.
@@ -40,32 +40,32 @@ pub(crate) struct Bed {
     pub(crate) client: Client,
     pub(crate) database: Database<'static>,
     pub(crate) key: Arc<FingerprintKey>,
-    /// How the operator gets to the server, in the database that every server has.
+    /// The operator's connection to the server, in the database that every server has.
     pub(crate) admin_url: String,
-    /// The name of the operator's sessions, which tells them from those of other tests.
+    /// The application name of the operator's sessions, which separates them from those of other tests.
     pub(crate) application: String,
-    /// What the operators say, for the moment a test fails.
+    /// The operators' log, for failed tests.
     pub(crate) log: OperatorLog,
 }
 
 /// How an operator is started.
 pub(crate) struct How {
-    /// How it gets to the server.
+    /// The administrator's connection.
     pub(crate) admin: Target,
-    /// What happens to its requests.
+    /// Faults of its requests.
     pub(crate) faults: Faults,
-    /// How it retries.
+    /// Its backoff.
     pub(crate) backoff: Backoff,
-    /// Whom the API server takes it for.
+    /// Its identity at the API server.
     pub(crate) config: Config,
     /// What the server opens to every namespace.
     pub(crate) openings: Openings,
-    /// The namespaces that it looks after beside the bed's own.
+    /// The namespaces that it watches in addition to the test's own.
     pub(crate) more: Vec<String>,
 }
 
 impl Bed {
-    /// A fresh namespace, and a fresh database on a server of this version.
+    /// Creates a new namespace, and a new database on a server of this version.
     pub(crate) async fn new(version: Version) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
         let cluster = Cluster::shared().await;
@@ -84,7 +84,7 @@ impl Bed {
         }
     }
 
-    /// The same, with an administrator who is no superuser. The test's database is theirs.
+    /// The same, with an administrator without superuser, who owns the test's database.
     pub(crate) async fn plain(version: Version) -> Self {
         let mut bed = Self::new(version).await;
         let (name, database) = (role_name(), bed.database.name());
@@ -95,7 +95,7 @@ impl Bed {
         bed
     }
 
-    /// With an administrator who is superuser, and with one who is not: by the rules of PostgreSQL 15, and by those of
+    /// With an administrator that is superuser, and with one that is not: with the rules of PostgreSQL 15, and those of
     /// 16 and later.
     pub(crate) async fn kinds() -> Vec<Self> {
         let (first, last) = bounds();
@@ -106,12 +106,12 @@ impl Bed {
         ]
     }
 
-    /// A test on each of [`Bed::kinds`], side by side: most of its time it waits.
+    /// Runs a test on each of [`Bed::kinds`], in parallel: most of its time it waits.
     pub(crate) async fn on_each_kind(test: impl AsyncFn(Self)) {
         join_all(Self::kinds().await.into_iter().map(|bed| test(bed))).await;
     }
 
-    /// A test on every version, with each kind of administrator.
+    /// Runs a test on every version, with each kind of administrator.
     pub(crate) async fn on_every_version(test: impl AsyncFn(Self)) {
         for version in versions() {
             let beds = [Self::new(version).await, Self::plain(version).await];
@@ -119,7 +119,7 @@ impl Bed {
         }
     }
 
-    /// Whether the operator may look at stored passwords, and so notices one that was changed by hand.
+    /// Whether the operator may read stored passwords, and so notices a changed one.
     pub(crate) fn sees_passwords(&self) -> bool {
         self.admin_url == self.database.server().url("postgres")
     }
@@ -134,18 +134,18 @@ impl Bed {
         target.with_application_name(&self.application)
     }
 
-    /// A proxy in front of the server, and the administrator's way through it.
+    /// A proxy in front of the server, and the administrator's connection through it.
     pub(crate) async fn proxy(&self) -> (Proxy, Target) {
         let server = self.database.server();
         let proxy = Proxy::postgres(server.address()).await;
         let direct = format!("127.0.0.1:{}", server.port());
         let url = self.admin_url.replace(&direct, &proxy.address().to_string());
-        // Through TLS the proxy would see nothing.
+        // The proxy cannot read TLS.
         let target = self.target(&url).with_tls(TlsMode::Disable, None);
         (proxy, target)
     }
 
-    /// As the operator usually is.
+    /// The default settings of the operator.
     pub(crate) async fn how(&self) -> How {
         How {
             admin: self.admin(),
@@ -171,7 +171,7 @@ impl Bed {
         })
     }
 
-    /// The operator, which retries soon, with a proxy between it and the server.
+    /// The operator, with a short backoff and a proxy between it and the server.
     pub(crate) async fn behind_a_proxy(&self) -> (Proxy, Running) {
         let (proxy, admin) = self.proxy().await;
         let backoff = quick();
@@ -228,7 +228,7 @@ impl Bed {
     }
 }
 
-/// A server with one tenant, who may use and adopt every role that people made. The walls are tested with
+/// A server with one tenant, which may use and adopt every role that people created. The tests under `walls` use
 /// [`Openings::default`].
 pub(crate) fn open() -> Openings {
     Openings {
@@ -239,13 +239,13 @@ pub(crate) fn open() -> Openings {
     }
 }
 
-/// The oldest and the newest version that there is.
+/// The oldest and the newest available version.
 fn bounds() -> (Version, Version) {
     let versions = versions();
     (versions[0], versions[versions.len() - 1])
 }
 
-/// A role name that nobody else uses: roles belong to the whole server.
+/// A role name that no other test uses: roles belong to the whole server.
 pub(crate) fn role_name() -> String {
     unique::name("u").replace('-', "_")
 }
@@ -260,7 +260,7 @@ pub(crate) fn message(user: &PostgresUser, kind: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A backoff that is as steep as the usual one and much shorter.
+/// A backoff with the usual factor and a much shorter base.
 pub(crate) fn quick() -> Backoff {
     Backoff {
         first: Duration::from_millis(50),
@@ -268,7 +268,7 @@ pub(crate) fn quick() -> Backoff {
     }
 }
 
-/// A condition's status and reason, if it speaks of the present generation.
+/// A condition's status and reason, if it is for the current generation.
 pub(crate) fn condition(user: &PostgresUser, kind: &str) -> Option<(String, String)> {
     let conditions = &user.status.as_ref()?.conditions;
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;

@@ -1,4 +1,4 @@
-//! What a person does to objects, and what there is of them: users, Secrets, instances, events.
+//! What a user does with objects, and sees of them: users, Secrets, instances, events.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// Applies a user whose spec is the guide's, with `more` merged over it.
+    /// Applies a user with the guide's spec, with `more` merged into it.
     pub(crate) async fn user(&self, name: &str, username: &str, more: Value) -> PostgresUser {
         let mut user = json!({
             "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
@@ -53,7 +53,7 @@ impl Bed {
             .unwrap()
     }
 
-    /// Waits until the object is ready for its present generation.
+    /// Waits until the object is Ready with its current generation.
     pub(crate) async fn ready(&self, name: &str) -> PostgresUser {
         self.wait()
             .until(&self.users(), name, |user: &PostgresUser| {
@@ -62,7 +62,7 @@ impl Bed {
             .await
     }
 
-    /// Waits until a condition has this status and reason for the present generation.
+    /// Waits until a condition has this status and reason for the current generation.
     pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> PostgresUser {
         self.wait()
             .until(&self.users(), name, |user: &PostgresUser| {
@@ -79,7 +79,7 @@ impl Bed {
         self.wait().gone(&self.users(), name).await;
     }
 
-    /// Merges a patch into an object, as a person would.
+    /// Merges a patch into an object, as a user would.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
         let params = PatchParams::default();
         self.users()
@@ -88,7 +88,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// Asks for a pass, and waits until one has ended.
+    /// Requests a reconcile, and waits until one has ended.
     pub(crate) async fn look_again(&self, operator: &Running, name: &str) {
         operator.idle().await;
         let before = operator.passes();
@@ -137,7 +137,7 @@ impl Bed {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Applies an instance for the bed's server, with its Secret, and with `more` merged over its spec.
+    /// Applies an instance for the test's server, with its Secret, and with `more` merged into its spec.
     pub(crate) async fn instance(&self, name: &str, more: Value) {
         let (user, password) = (ADMIN, ADMIN_PASSWORD);
         self.keys(
@@ -176,7 +176,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// The values of a Secret, once it is there.
+    /// The values of a Secret, once it exists.
     pub(crate) async fn values(&self, name: &str) -> BTreeMap<String, String> {
         let secret = wait::until(&self.secrets(), name, PATIENCE, |_: &Secret| true).await;
         let data = secret.data.unwrap_or_default();
@@ -185,7 +185,7 @@ impl Bed {
             .collect()
     }
 
-    /// Waits until the user's status is so.
+    /// Waits until the user's status satisfies a condition.
     pub(crate) async fn until(
         &self,
         name: &str,

@@ -1,11 +1,11 @@
-//! What the server has, and what it was told.
+//! The state of the server, and the operator's statements.
 
 use stanchion_testkit::wait;
 
 use super::{Bed, PATIENCE, role_name};
 
 impl Bed {
-    /// The words that the role holds on a database, in alphabetical order.
+    /// The role's privileges on a database, in alphabetical order.
     pub(crate) async fn words(&self, role: &str, database: &str) -> String {
         let sql = format!(
             "SELECT coalesce(string_agg(a.privilege_type, ',' ORDER BY a.privilege_type), '') FROM pg_database d, aclexplode(d.datacl) a \
@@ -20,7 +20,7 @@ impl Bed {
         value.unwrap_or_default()
     }
 
-    /// What the operator's sessions have executed so far, in all databases.
+    /// The statements of the operator's sessions so far, in all databases.
     pub(crate) fn statements(&self) -> Vec<String> {
         let log = self.database.server().log();
         let ours = log
@@ -32,7 +32,7 @@ impl Bed {
             .collect()
     }
 
-    /// Those of [`Self::statements`] that are not about reading. Statements with a password are not logged.
+    /// Those of [`Self::statements`] that write. Statements with a password are not logged.
     pub(crate) fn sql_writes(&self) -> Vec<String> {
         let reading = ["SELECT", "BEGIN", "SET", "COMMIT", "ROLLBACK"];
         let mut all = self.statements();
@@ -43,12 +43,12 @@ impl Bed {
         all
     }
 
-    /// A value that one query returns.
+    /// The value that a query returns.
     pub(crate) async fn one(&self, sql: &str) -> String {
         self.database.scalar(sql).await.unwrap_or_default()
     }
 
-    /// Whether the role is there.
+    /// Whether the role exists.
     pub(crate) async fn has_role(&self, role: &str) -> bool {
         let sql = format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}'");
         self.server_one(&sql).await == "1"
@@ -66,7 +66,7 @@ impl Bed {
         name
     }
 
-    /// Whether the role can do this, asked as the role.
+    /// Whether the role can run this statement.
     pub(crate) async fn can(&self, role: &str, password: &str, sql: &str) -> bool {
         let client = self.database.connect(role, password).await.unwrap();
         client.batch_execute(sql).await.is_ok()

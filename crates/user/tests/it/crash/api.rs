@@ -37,13 +37,13 @@ async fn a_new_password_killed_at_any_write_is_set() {
     crash(Story::Password).await;
 }
 
-/// A4: a database that was made is known to be ours, whatever the status came to say.
+/// A4: a database that was created is recognised as ours, independent of the status.
 #[tokio::test]
 async fn a_database_made_at_any_write_is_ours() {
     crash(Story::Database).await;
 }
 
-/// A4: and goes with its object.
+/// A4: and it is dropped with its object.
 #[tokio::test]
 async fn a_database_goes_at_any_write() {
     crash(Story::DeleteDatabase).await;

@@ -1,4 +1,4 @@
-//! A4: killed at every statement, and cut off at every statement.
+//! A4: killed at every statement, and disconnected at every statement.
 
 use stanchion_testkit::crash::{SqlScenario, crash_at_every_statement};
 use stanchion_testkit::proxy::Proxy;
@@ -16,7 +16,7 @@ async fn crash(story: Story) {
     assert!(report.writes > 3, "{report}");
 }
 
-/// A4, C13: a creation; a COMMIT whose answer is lost is among it.
+/// A4, C13: a creation, including a COMMIT whose answer is lost.
 #[tokio::test]
 async fn a_creation_stopped_at_any_statement_is_finished() {
     crash(Story::Create).await;
@@ -40,13 +40,13 @@ async fn a_deletion_stopped_at_any_statement_is_finished() {
     crash(Story::Delete).await;
 }
 
-/// A4: a database of its own, which cannot be made in a transaction.
+/// A4: the creation of a database, which cannot run in a transaction.
 #[tokio::test]
 async fn a_database_stopped_at_any_statement_is_ours() {
     crash(Story::Database).await;
 }
 
-/// A4: and its end.
+/// A4: the deletion of that database.
 #[tokio::test]
 async fn a_database_stopped_at_any_statement_goes() {
     crash(Story::DeleteDatabase).await;

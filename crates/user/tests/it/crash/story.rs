@@ -1,4 +1,4 @@
-//! What an operator may be in the middle of, and what must be so in the end.
+//! The scenarios of the crash tests, and their required end states.
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
@@ -14,31 +14,31 @@ use stanchion_testkit::{unique, wait};
 
 use crate::bed::{Bed, How, PATIENCE, quick, role_name};
 
-/// What is going on.
+/// A scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Story {
-    /// A role is made.
+    /// Creates a role.
     Create,
-    /// A role is made, and its password too.
+    /// Creates a role with a generated password.
     Generate,
-    /// It moves to another database and gets more to do.
+    /// Moves it to another database and adds privileges.
     Update,
-    /// Its Secret has changed.
+    /// Changes its Secret.
     Password,
-    /// It goes, and leaves a table behind.
+    /// Deletes a role that leaves a table behind.
     Delete,
-    /// A role is made, and a database for it.
+    /// Creates a role and a database for it.
     Database,
-    /// It goes, and so does its database.
+    /// Deletes a role and its database.
     DeleteDatabase,
 }
 
-/// One telling of a story, with a namespace and two databases to itself.
+/// One run of a scenario, with its own namespace and two databases.
 pub(super) struct Told {
     pub(super) bed: Bed,
-    /// Between the operator and the server.
+    /// The proxy between the operator and the server.
     pub(super) proxy: Proxy,
-    /// How the operator gets through it.
+    /// The administrator's connection through the proxy.
     admin: Target,
     role: String,
     other: String,
@@ -46,7 +46,7 @@ pub(super) struct Told {
 }
 
 impl Story {
-    /// Each with another version and another kind of administrator, so that all have their turn.
+    /// Each scenario uses another version and another kind of administrator, so that all are covered.
     async fn bed(self) -> Bed {
         let all = versions();
         let nth = |n: usize| all[n % all.len()];
@@ -65,7 +65,7 @@ impl Story {
         let mut users = objects::<PostgresUser>(client.clone(), &bed.namespace).await;
         if let Some(hero) = users.get_mut("hero") {
             assert_eq!(hero["metadata"]["finalizers"], json!([FINALIZER]));
-            // These are other ones each time.
+            // These differ between runs.
             hero["status"]["roleOID"] = Value::Null;
             hero["status"]["roleSeal"] = Value::Null;
             hero["status"]["appliedSecretHash"] = Value::Null;
@@ -107,7 +107,7 @@ impl Story {
 impl Scenario for Story {
     type Run = Told;
 
-    /// Everything up to the moment that matters; the operator that brought it about is gone.
+    /// Prepares the scenario with an operator that is then stopped.
     async fn set_up(&self) -> Told {
         let bed = self.bed().await;
         let (proxy, admin) = bed.proxy().await;
@@ -184,7 +184,7 @@ impl Scenario for Story {
         told.operator.has_looked() || told.bed.users().get_opt("hero").await.unwrap().is_none()
     }
 
-    /// Returns when the story has come to its end.
+    /// Returns when the scenario has converged.
     async fn converge(&self, told: &Told) {
         let Told { bed, role, .. } = told;
         match self {
@@ -197,7 +197,7 @@ impl Scenario for Story {
         }
     }
 
-    /// All there is in the end. The databases are given back then: there are many tellings.
+    /// The end state. The databases are dropped afterwards, because there are many runs.
     async fn end_state(&self, told: &Told) -> Value {
         let state = self.state(told).await;
         let made = format!("{}_db", told.role);
@@ -208,7 +208,7 @@ impl Scenario for Story {
         state
     }
 
-    /// Without the names that differ from telling to telling.
+    /// Masks the names that differ between runs.
     fn mask(&self, told: &Told, text: &str) -> String {
         let Told { bed, role, other, .. } = told;
         text.replace(&bed.namespace, "<namespace>")

@@ -1,4 +1,4 @@
-//! F3, F15, F22, F23, F26: what belongs to others, to the server, or to nobody.
+//! F3, F15, F22, F23, F26: objects of others, of the server, and of nobody.
 
 use serde_json::json;
 use stanchion_testkit::wait;
@@ -7,8 +7,8 @@ use stanchion_user::Openings;
 use super::town::{Town, Way, ways};
 use crate::bed::{Bed, How, PATIENCE, any, role_name};
 
-/// F3: nothing on a role or a database of another namespace, in none of the ways of a spec, on the default server and on
-/// an instance that allows the namespace.
+/// F3: nothing on a role or a database of another namespace, by any field of a spec, on the default server and on an
+/// instance that allows the namespace.
 #[tokio::test]
 async fn gets_nothing_on_what_belongs_to_another_namespace() {
     for (version, way) in ways() {
@@ -110,8 +110,8 @@ async fn leaves_no_session_in_a_database_that_it_may_not_use() {
     }
 }
 
-/// F3, Decided: of what no object made, an instance's own namespace may use everything, another one what the instance
-/// opens, up to what it says, and never the database itself.
+/// F3: of what no object created, an instance's own namespace may use everything, another one what the instance opens,
+/// up to its privileges, and never as owner of the database.
 #[tokio::test]
 async fn uses_what_nobody_made_only_as_far_as_it_is_opened() {
     let town = Town::new(any(), Way::Guest, Openings::default()).await;
@@ -148,7 +148,7 @@ async fn uses_what_nobody_made_only_as_far_as_it_is_opened() {
     ] {
         town.refuses(wish, "DatabaseNotAllowed").await;
     }
-    // At home everything that is nobody's can be used, and owned.
+    // In the instance's own namespace everything without a mark can be used, and owned.
     let (own, home) = (role_name(), bank.database.name());
     bank.password("owner", "p").await;
     let wish = json!({
@@ -159,8 +159,8 @@ async fn uses_what_nobody_made_only_as_far_as_it_is_opened() {
     bank.ready("owner").await;
 }
 
-/// F3, Decided: on the default server a database that a person made can be used, as the guide has it, unless the operator
-/// says otherwise; it never becomes a role's own.
+/// F3: on the default server a database that a person created can be used, as in the guide, unless the operator's flags
+/// restrict it; a role never becomes its owner.
 #[tokio::test]
 async fn uses_the_default_server_as_the_guide_has_it() {
     let town = Town::new(any(), Way::Default, Openings::default()).await;
@@ -191,8 +191,8 @@ async fn uses_the_default_server_as_the_guide_has_it() {
     .await;
 }
 
-/// F23: a database of the wished name that somebody else made is not taken for one's own: neither one that a person made,
-/// nor one that another tenant's login made.
+/// F23: a database of the requested name that somebody else created is not adopted: neither one of a person, nor one of
+/// another tenant's login.
 #[tokio::test]
 async fn takes_no_database_that_somebody_else_made() {
     let town = Town::new(any(), Way::Default, Openings::default()).await;
@@ -214,7 +214,7 @@ async fn takes_no_database_that_somebody_else_made() {
     town.refuses(create(&theirs), "DatabaseNotAllowed").await;
 }
 
-/// F3: a role that a person made is adopted only where that is opened; never by default, and never a powerful one.
+/// F3: a role that a person created is adopted only if that is allowed; never by default, and never a powerful one.
 #[tokio::test]
 async fn adopts_no_role_that_is_not_opened() {
     let bed = Bed::new(any()).await;
@@ -252,7 +252,7 @@ async fn adopts_no_role_that_is_not_opened() {
     assert!(bed.logs_in(&legacy, "after").await);
 }
 
-/// F15: no parameter that hides what a role does from those who watch the server.
+/// F15: no parameter that hides what a role does from monitoring.
 #[tokio::test]
 async fn sets_no_parameter_that_hides_what_it_does() {
     for (version, way) in ways() {
@@ -280,7 +280,7 @@ async fn sets_no_parameter_that_hides_what_it_does() {
     }
 }
 
-/// Held: powers come in no way, whatever the name, the attribute or the membership.
+/// No powers by any name, attribute or membership.
 #[tokio::test]
 async fn gets_no_power_over_the_server() {
     for (version, way) in ways() {
@@ -304,7 +304,7 @@ async fn gets_no_power_over_the_server() {
     }
 }
 
-/// Held: a username is a name, and nobody else's.
+/// A username is a valid name, and nobody else's.
 #[tokio::test]
 async fn takes_no_name_that_is_not_its_own() {
     let town = Town::new(any(), Way::Default, Openings::default()).await;
@@ -340,7 +340,7 @@ async fn takes_no_name_that_is_not_its_own() {
     assert!(town.bank.logs_in(&town.account, "p").await);
 }
 
-/// Held: the operator's own role, whoever it is.
+/// The operator's own role cannot be used.
 #[tokio::test]
 async fn takes_not_the_operators_own_role() {
     let bed = Bed::plain(any()).await;
@@ -361,7 +361,7 @@ async fn takes_not_the_operators_own_role() {
 }
 
 /// F11: somebody holds the lock that orders the operator's writers. A password is reported as pending, and a deletion
-/// disables the login all the same.
+/// disables the login nevertheless.
 #[tokio::test]
 async fn keeps_no_login_open_with_a_lock() {
     let bed = Bed::new(any()).await;

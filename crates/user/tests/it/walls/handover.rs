@@ -1,11 +1,11 @@
-//! F2: what a deleted user made never runs as somebody stronger.
+//! F2: objects of a deleted user never run with more privileges.
 
 use serde_json::json;
 
 use crate::bed::{Bed, condition, message, role_name};
 
-/// a2, a26: a SECURITY DEFINER function of a user that is deleted makes nobody a superuser, with a superuser as
-/// administrator; and with one that may only create roles, it gives nobody another's role.
+/// a2, a26: a SECURITY DEFINER function of a deleted user makes nobody a superuser, if the administrator is one; and
+/// gives nobody another's role, if the administrator may only create roles.
 #[tokio::test]
 async fn a_function_that_was_left_behind_runs_as_nobody_stronger() {
     Bed::on_every_version(async |bed| {
@@ -55,7 +55,7 @@ async fn a_function_that_was_left_behind_runs_as_nobody_stronger() {
     .await;
 }
 
-/// F2: `reassignTo` is checked like a membership: no role of another's, none that is powerful.
+/// F2: `reassignTo` is checked like a membership: no role of others, no powerful one.
 #[tokio::test]
 async fn the_heir_must_be_ones_own() {
     let bed = Bed::new(crate::bed::any()).await;
@@ -105,7 +105,7 @@ async fn the_heir_must_be_ones_own() {
     drop(operator);
 }
 
-/// F2: a role that bears a keeper's name and is not what the operator makes gets nothing.
+/// F2: a role with a keeper's name that the operator did not create gets nothing.
 #[tokio::test]
 async fn a_false_keeper_gets_nothing() {
     let bed = Bed::new(crate::bed::any()).await;

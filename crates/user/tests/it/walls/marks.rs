@@ -13,7 +13,7 @@ async fn set_status(bed: &Bed, name: &str, status: Value) {
         .unwrap();
 }
 
-/// a21: somebody who may write the status claims to have made a superuser, and any other role.
+/// a21: somebody who may write the status claims to have created a superuser, or any other role.
 #[tokio::test]
 async fn a_status_is_no_proof() {
     let bed = Bed::new(any()).await;
@@ -40,8 +40,8 @@ async fn a_status_is_no_proof() {
     }
 }
 
-/// F14: a comment of one's own is no mark, and a mark that somebody wrote by hand is none: the name of a login that takes
-/// turns, with the mark of its object, is not taken for the operator's own.
+/// F14: neither a user's comment nor a mark that somebody wrote by hand is valid: a role with the name of an
+/// alternating login, and with the mark of its object, is not taken for the operator's own.
 #[tokio::test]
 async fn a_comment_is_no_proof() {
     let bed = Bed::new(any()).await;
@@ -82,7 +82,7 @@ async fn a_comment_is_no_proof() {
     assert_eq!(bed.one(&member).await, "0");
 }
 
-/// F14: a mark that was copied from another role, or changed, is none.
+/// F14: a mark that was copied from another role, or changed, is not valid.
 #[tokio::test]
 async fn a_mark_cannot_be_moved() {
     let bed = Bed::new(any()).await;

@@ -1,4 +1,4 @@
-//! A server with two tenants: a bank with a role and a database, and somebody in the namespace `evil`.
+//! A server with two tenants: a bank with a role and a database, and an attacker in the namespace `evil`.
 
 use serde_json::{Value, json};
 use stanchion_testkit::postgres::{Version, versions};
@@ -12,11 +12,11 @@ pub(super) struct Town {
     _operator: Running,
     /// The bank's role.
     pub(super) account: String,
-    /// The bank's database, which the operator made.
+    /// The bank's database, which the operator created.
     pub(super) vault: String,
-    /// A database that the operator made for the other namespace.
+    /// A database that the operator created for the other namespace.
     pub(super) den: String,
-    /// How the other namespace names the server.
+    /// How the other namespace refers to the server.
     through: Value,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Way {
     Guest,
 }
 
-/// The oldest and the newest version, each in another way.
+/// The oldest and the newest version, each with another way.
 pub(super) fn ways() -> Vec<(Version, Way)> {
     let all = versions();
     vec![(all[0], Way::Default), (all[all.len() - 1], Way::Guest)]
@@ -83,7 +83,7 @@ impl Town {
         town
     }
 
-    /// Applies a user of the attacker's.
+    /// Applies a user of the attacker.
     pub(super) async fn tries(&self, name: &str, role: &str, mut wish: Value) {
         self.evil.password(name, "p").await;
         if !self.through.is_null() {
@@ -95,7 +95,7 @@ impl Town {
         self.evil.user(name, role, wish).await;
     }
 
-    /// Applies a user of the attacker's, which is refused for this reason, and makes no role.
+    /// Applies a user of the attacker, which is refused with this reason, and creates no role.
     pub(super) async fn refuses(&self, wish: Value, reason: &str) -> String {
         let role = role_name();
         let name = role.replace('_', "-");

@@ -17,8 +17,8 @@ fn former_oid(uid: &str, database: &str) -> u32 {
     1 << 31 | start.fold(0_u32, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Marks, databases and status as version 89a1792 wrote them: no login ends, the marks are renewed, and everything goes
-/// with its object.
+/// Marks, databases and status as version 89a1792 wrote them: no login breaks, the marks are renewed, and everything is
+/// deleted with its object.
 #[tokio::test]
 async fn an_upgrade_breaks_no_login() {
     let bed = Bed::new(any()).await;
@@ -46,8 +46,8 @@ async fn an_upgrade_breaks_no_login() {
         bed.ready(name).await;
     }
     operator.kill().await;
-    // What the earlier version would have left: marks without a seal, no proof in the status, a database without a mark
-    // that is known by its oid.
+    // The state after the earlier version: marks without a seal, no proof in the status, a database without a mark that
+    // its oid identifies.
     for (name, role, _) in &users {
         let uid = bed.users().get(name).await.unwrap().metadata.uid.unwrap();
         let origin = if *name == "adopted" { "adopted" } else { "created" };
@@ -80,7 +80,7 @@ async fn an_upgrade_breaks_no_login() {
                 .await;
         }
     }
-    // Another server's tools would have it open.
+    // With the default rules, not the open ones of the test environment.
     let mut how = bed.how().await;
     how.openings = stanchion_user::Openings::default();
     let operator = bed.start(how);
@@ -113,7 +113,7 @@ async fn an_upgrade_breaks_no_login() {
     assert_eq!(bed.server_one(&gone).await, "0");
 }
 
-/// The key of the installation was lost and made anew: the objects go on, and seal again.
+/// The key of the installation was lost and generated again: the objects continue, and are sealed again.
 #[tokio::test]
 async fn a_lost_key_breaks_no_login() {
     let mut bed = Bed::new(any()).await;

@@ -12,8 +12,8 @@ async fn allow(town: &Town, names: Value) {
     town.bank.instance("main", spec).await;
 }
 
-/// The operators of this test watch one namespace each; a person asks the guest's to look. One that watches the whole
-/// cluster is woken by the instance.
+/// The operators of this test watch one namespace each, so a person requests a reconcile of the guest's object. An
+/// operator that watches the whole cluster is notified of the instance.
 async fn look(town: &Town, name: &str) {
     let now = unique::name("now");
     town.evil
@@ -21,8 +21,8 @@ async fn look(town: &Town, name: &str) {
         .await;
 }
 
-/// a22: the logins end at once, it is said why, and the objects can be deleted; `suspend` and a spec that is not valid
-/// change nothing about it. Allowed again, they work again.
+/// a22: the logins end at once, the reason is reported, and the objects can be deleted; neither `suspend` nor an
+/// invalid spec changes that. Allowed again, they work again.
 #[tokio::test]
 async fn a_withdrawn_permission_ends_the_logins() {
     let town = Town::new(any(), Way::Guest, Openings::default()).await;
@@ -67,7 +67,7 @@ async fn a_withdrawn_permission_ends_the_logins() {
     assert!(condition(&user, "Stalled").is_some());
 }
 
-/// F19: an instance that is not there and one that does not allow the namespace look the same.
+/// F19: a missing instance and one that does not allow the namespace look the same.
 #[tokio::test]
 async fn an_instance_elsewhere_is_not_told_from_none() {
     let town = Town::new(any(), Way::Default, Openings::default()).await;

@@ -1,4 +1,4 @@
-//! What is wanted and what is there, made of plain values.
+//! Requests and states for tests, from plain values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn mark(role: &str) -> String {
         .join("", &Mark { owner, origin }, Bearer::Role(role))
 }
 
-/// Who looks: an object of the namespace `ns`, at a server that opens every role.
+/// An object of the namespace `ns`, at a server that opens every role.
 pub(super) fn viewer() -> Viewer {
     let openings = Openings {
         roles: vec!["*".into()],
@@ -50,7 +50,7 @@ pub(super) fn viewer() -> Viewer {
     }
 }
 
-/// What a manifest asks for.
+/// The request of a spec.
 pub(super) fn wanted(more: &Value) -> Wanted {
     let mut spec = json!({ "username": "alice", "database": "app", "passwordSecretRef": { "name": "s" } });
     for (key, value) in more.as_object().cloned().unwrap_or_default() {
@@ -154,7 +154,7 @@ pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
     }
 }
 
-/// The same with the role as we made it.
+/// The same with the role as the operator creates it.
 pub(super) fn made(version: u32) -> Catalog {
     let mut catalog = empty(version, true);
     catalog.role = Some(role(&mark("alice")));
@@ -216,7 +216,7 @@ pub(super) fn shown(wanted: &Wanted, present: &Present) -> String {
     lines.join("\n")
 }
 
-/// Without what follows from the key.
+/// Removes what depends on the key.
 fn unsealed(statement: &str) -> String {
     let (before, after) = statement.split_once(" v1.").unwrap_or((statement, ""));
     let rest = after

@@ -1,4 +1,4 @@
-//! From a spec and a catalog to statements, without a server.
+//! Statements for a spec and a catalog, without a server.
 
 mod given;
 
@@ -225,7 +225,7 @@ mod walls {
         differences(wish, &present(catalog, &Contents::default())).unwrap_err()
     }
 
-    /// A server that opens nothing but what the guide has.
+    /// A server that opens only what the guide has.
     fn closed(catalog: &mut Catalog) {
         catalog.viewer.rules = Rules::of_default("ns", &Openings::default()).into();
     }
