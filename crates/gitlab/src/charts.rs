@@ -18,7 +18,7 @@ pub struct Address(String);
 /// A text that is not an address of a chart repository.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "is no address of a chart repository: write a scheme (https or oci), a host and perhaps a port and a path, such as \
+    "is not the address of a chart repository: write a scheme (https or oci), a host and perhaps a port and a path, such as \
      https://charts.example.com/stable, without a user, a query or a fragment"
 )]
 pub struct NotAnAddress;

@@ -182,7 +182,9 @@ async fn of_parts(parts: &Parts, secrets: &mut Secrets<'_>) -> Result<Target, Pr
             .expose_secret()
             .trim()
             .parse()
-            .map_err(|_| bad("sslMode is none of disable, allow, prefer, require, verify-ca, verify-full"))?;
+            .map_err(|_| {
+                bad("sslMode must be one of disable, allow, prefer, require, verify-ca, verify-full")
+            })?;
         target = target.with_tls(mode, None);
     }
     Ok(target)

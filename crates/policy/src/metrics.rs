@@ -89,7 +89,7 @@ impl PolicyMetrics {
         };
         registry.register(
             "pgroles_reconcile",
-            "Reconciles, by how they ended",
+            "Reconciles by result",
             metrics.reconciles.clone(),
         );
         registry.register_with_unit(
@@ -105,7 +105,7 @@ impl PolicyMetrics {
         );
         registry.register(
             "pgroles_plan",
-            "Plans, by whether they change anything",
+            "Comparisons by result: clean or drift",
             metrics.plans.clone(),
         );
         registry.register(
@@ -121,12 +121,12 @@ impl PolicyMetrics {
         let counters = [
             (
                 "pgroles_lock_contention",
-                "Passes that others were in front of",
+                "Reconciles that waited for another writer of the database",
                 &metrics.lock_contention,
             ),
             (
                 "pgroles_policy_conflicts",
-                "Passes that found another policy in the way",
+                "Reconciles that found a conflicting policy",
                 &metrics.conflicts,
             ),
             (
@@ -136,7 +136,7 @@ impl PolicyMetrics {
             ),
             (
                 "pgroles_database_connection_failures",
-                "Passes that could not connect",
+                "Reconciles that could not connect to the database",
                 &metrics.connection_failures,
             ),
             (

@@ -68,7 +68,7 @@ fn conflict(contested: &Contested) -> Problem {
     let consequence = if among_ourselves {
         "neither is applied until only one does"
     } else {
-        "the older one has the right of way, and this one waits for it"
+        "the older one takes precedence, and this one waits for it"
     };
     Problem::human(
         problems::CONFLICT,

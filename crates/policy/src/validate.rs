@@ -155,7 +155,7 @@ fn interval(text: &str) -> Result<Duration, Problem> {
         Some(Duration::ZERO) => Ok(DEFAULT_INTERVAL),
         Some(interval) => Ok(interval),
         None => Err(invalid(format!(
-            "interval \"{text}\" is none: write it like 30s, 5m or 1h30m"
+            "invalid interval \"{text}\": use a duration such as 30s, 5m or 1h30m"
         ))),
     }
 }

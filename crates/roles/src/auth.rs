@@ -86,7 +86,7 @@ impl AzureWorkloadIdentity {
         {
             return Err(Error::Invalid(
                 "AZURE_TENANT_ID",
-                "it is no tenant's id or domain",
+                "it is not a tenant's id or domain",
             ));
         }
         let authority = env("AZURE_AUTHORITY_HOST").unwrap_or_else(|| DEFAULT_AUTHORITY.to_owned());

@@ -99,7 +99,7 @@ fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
         }
         if !managed && secret.is_none() && !in_values {
             return Err(invalid(format!(
-                "{field} is nowhere: set {field}.managed, or {field}.credentialsSecret, or helm.values for it"
+                "{field} has no source: set {field}.managed, or {field}.credentialsSecret, or helm.values for it"
             )));
         }
     }

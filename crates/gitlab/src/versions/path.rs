@@ -33,8 +33,8 @@ pub enum Blocked {
     },
     /// A stop on the path is not in the map.
     #[error(
-        "the way from {running} to {target} leads over {stop}, which GitLab does not let an upgrade leave out, and \
-         the version map has no {stop}.x. Add its newest patch to the map"
+        "an upgrade from {running} to {target} has the required stop {stop}, and the version map has no {stop}.x. Add \
+         its newest patch to the map"
     )]
     StopMissing {
         /// The missing stop.

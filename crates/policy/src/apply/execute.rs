@@ -106,7 +106,7 @@ impl Pass<'_> {
         Err(Problem::transient(
             "NotConverged",
             format!(
-                "the plan was carried out, and {} change(s) are still needed: somebody else changes the same",
+                "the plan was applied, but {} change(s) are still needed: somebody else changes the same objects",
                 left.changes.len()
             ),
         ))

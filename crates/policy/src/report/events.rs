@@ -40,7 +40,7 @@ pub(super) fn of(
         tell(Notice::normal(
             "Resumed",
             ACTION,
-            "the policy is looked after again",
+            "the policy is reconciled again",
         ));
     }
     if let Some(password) = became(condition::PASSWORD_IN_SPEC, "True") {

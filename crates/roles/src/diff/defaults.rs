@@ -47,7 +47,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
         let option = grantable(key, row, facts).intersection(rule.present);
         let role = desired.roles.get(&key.grantee);
         if option.is_empty() || key.grantee == key.owner {
-            // Default privileges have no grant option here.
+            // There is no grant option to revoke.
         } else if mode == Mode::Authoritative && role.is_some_and(|role| !role.preserve_undeclared_grants) {
             let taken = DefaultPrivilege {
                 grant_option_only: true,

@@ -138,7 +138,7 @@ async fn what_pgroles_let_pass() {
         ),
         (
             "roles: [{name: a}]\ngrants: [{role: a, privileges: [EXECUTE], object: {type: table, schema: s, name: t}}]",
-            "EXECUTE is no privilege on a table",
+            "EXECUTE is not a privilege on a table",
         ),
         (
             "roles: [{name: a}]\ngrants: [{role: a, privileges: [], object: {type: schema, name: s}}]",

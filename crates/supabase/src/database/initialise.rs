@@ -55,7 +55,7 @@ pub async fn initialise(pools: &Pools, target: &Target, request: &Request) -> Re
     }
     Err(last.unwrap_or_else(|| {
         let message = format!(
-            "database {:?} changes as often as it is brought in order",
+            "database {:?} does not converge: somebody else keeps changing it",
             target.database()
         );
         Problem::transient("DatabaseUnsettled", message)

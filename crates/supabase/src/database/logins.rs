@@ -86,7 +86,7 @@ impl One<'_> {
             wanted.extend(join(&changes.joins.split_off(joined)));
             let wanted: Vec<_> = wanted.iter().map(ToString::to_string).collect();
             let message = format!(
-                "role {:?} exists already, and {:?} may not change it; as a superuser, or as who holds it WITH ADMIN OPTION: {}",
+                "role {:?} exists already, and {:?} may not change it; as a superuser, or as a role that holds it WITH ADMIN OPTION: {}",
                 self.name,
                 self.catalog.server.role,
                 wanted.join("; ")

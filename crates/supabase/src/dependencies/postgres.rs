@@ -82,7 +82,7 @@ async fn explain(error: Error, target: &Target) -> Problem {
         (Kind::Unreachable, _) if is_unknown(target.host()).await => (
             Class::Dependency,
             "HostNotFound",
-            format!("no DNS knows the name {:?}", target.host()),
+            format!("the host name {:?} is not in DNS", target.host()),
         ),
         (Kind::Unreachable, _) => (class, "Unreachable", "the connection broke".to_owned()),
         _ => return Problem::from(error),

@@ -65,7 +65,7 @@ fn sign(store: &Store) -> Result<Uri, Problem> {
     let invalid = |why: String| Problem::permanent("InvalidEndpoint", why);
     let endpoint = store.endpoint.parse().map_err(|error| {
         invalid(format!(
-            "the S3 endpoint is no URL ({error}): write https://HOST or http://HOST:PORT"
+            "the S3 endpoint is not a URL ({error}): write https://HOST or http://HOST:PORT"
         ))
     })?;
     let style = if store.force_path_style {

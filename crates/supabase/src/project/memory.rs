@@ -18,7 +18,7 @@ const FOR_EACH: Duration = Duration::from_millis(500);
 /// Delay of the first dependency check after a start, for one project and for each further one: children come first.
 const MENDED_BY: Duration = Duration::from_secs(1);
 const AFTER_EACH: Duration = Duration::from_millis(20);
-/// A project that was not checked for this many intervals is removed.
+/// A project that was not checked for this many intervals is removed from the cache.
 const FORGOTTEN: u32 = 5;
 
 /// The results of the dependency checks.

@@ -141,7 +141,7 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
         .map(|since| Timestamp::now().duration_since(since))
         .is_some_and(|held| held > HOLD);
     if held {
-        tracing::warn!("the database did not let itself be cleaned up; what was made there is left");
+        tracing::warn!("the cleanup of the database timed out; its objects are left in place");
         return Ok(None);
     }
     let wanted = &departure.wanted;
@@ -149,7 +149,7 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
     match secrets::administrator(&fetched, wanted) {
         Ok((_, target)) => Ok(Some(Box::new(target))),
         Err(problem) => {
-            tracing::warn!(problem = ?problem, "nobody knows the database any more; what was made there is left");
+            tracing::warn!(problem = ?problem, "the Secret of the database is gone or incomplete; its objects are left in place");
             Ok(None)
         }
     }

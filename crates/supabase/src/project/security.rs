@@ -60,7 +60,7 @@ pub fn images(spec: &SupabaseProjectSpec, allowed: &[String]) -> Result<(), Prob
         };
         if !allowed.iter().any(|prefix| is_below(image, prefix)) {
             let message = format!(
-                "spec.{}.image: {image:?} is none of the images that the operator's administrator allows: {}",
+                "spec.{}.image: {image:?} is not among the images that the operator's administrator allows: {}",
                 component.field,
                 allowed.join(", ")
             );

@@ -153,7 +153,7 @@ async fn generated_passwords_are_replaced_when_they_are_due() {
     bed.annotate("alice", "db.example.com/rotate-at", "tomorrow")
         .await;
     bed.until("alice", |user| {
-        message(user, "PasswordSynced").contains("no RFC 3339 time")
+        message(user, "PasswordSynced").contains("not an RFC 3339 time")
     })
     .await;
 

@@ -245,7 +245,7 @@ fn predecessor(seen: &Seen) -> Finding<Option<&Running>> {
             ),
         )),
         Some(Err(why)) => Err(blocked(format!(
-            "the Secret of Helm's own release does not say which version runs: {why}. Mend or delete it"
+            "the Secret of Helm's own release does not say which version runs: {why}. Fix or delete it"
         ))),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn profile(wanted: &Wanted, seen: &Seen) -> Finding<Option<GitlabProf
     found.ok_or_else(|| {
         Obstacle::pending(
             "ProfileMissing",
-            format!("GitlabProfile {name} is not there yet; create it, or take spec.profile away"),
+            format!("GitlabProfile {name} is not there yet; create it, or remove spec.profile"),
         )
     })
 }

@@ -48,7 +48,7 @@ impl FromStr for Policy {
 
 /// `90`, `90s`, `2m`, `1m30s`, `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration such as 30s, 2m or 1m30s");
+    let wrong = || format!("`{text}` is not a duration such as 30s, 2m or 1m30s");
     let mut seconds = 0u64;
     let mut number = String::new();
     for c in text.chars() {

@@ -204,7 +204,7 @@ fn kind(name: &str, about: &'static str) -> Result<ObjectType, Unreadable> {
         .find(|kind| kind.name() == name)
         .ok_or_else(|| Unreadable {
             about,
-            reason: format!("`{name}` is no kind of object"),
+            reason: format!("`{name}` is not a kind of object"),
         })
 }
 
@@ -215,6 +215,6 @@ fn table(table: &[(&str, ObjectType)], letter: &str, about: &'static str) -> Res
         .map(|(_, kind)| *kind)
         .ok_or_else(|| Unreadable {
             about,
-            reason: format!("`{letter}` is no kind of object"),
+            reason: format!("`{letter}` is not a kind of object"),
         })
 }

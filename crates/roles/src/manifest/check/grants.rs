@@ -166,7 +166,7 @@ pub(super) fn pairs(
     {
         findings.strict(
             at.index(index),
-            format!("{privilege} is no privilege on a {what}"),
+            format!("{privilege} is not a privilege on a {what}"),
             Some(format!("a {what} has: {allowed}")),
         );
     }

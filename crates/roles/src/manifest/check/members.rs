@@ -42,7 +42,7 @@ fn memberships(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) 
             let at = path.key("members").index(index).key("name");
             findings.identifier(at.clone(), "member", &member.name);
             if member.name == PUBLIC {
-                findings.error(at.clone(), "\"PUBLIC\" cannot be a member: it is no role");
+                findings.error(at.clone(), "\"PUBLIC\" cannot be a member: it is not a role");
             }
             if names.retired.contains(member.name.as_str()) {
                 findings.error(at.clone(), format!("member \"{}\" is retired", member.name));

@@ -143,7 +143,7 @@ fn config(role: &Role, path: &Path, manifest: &Manifest, findings: &mut Findings
             findings.error(
                 at,
                 format!(
-                    "role \"{}\" sets config `role: {value}` but is no declared member of \"{value}\": its logins would fail",
+                    "role \"{}\" sets config `role: {value}` but is not a declared member of \"{value}\": its logins would fail",
                     role.name
                 ),
             );

@@ -140,8 +140,7 @@ pub(super) fn query_key(project: &Project<'_>) -> String {
     first_of(parts)
 }
 
-/// A Lua expression for the first value that is not empty. If all are empty it is the empty string, not `false`, which
-/// Kong would print.
+/// A Lua expression for the first value that is set. If none is, it is `nil`, not `false`, which Kong would print.
 fn first_of(mut parts: Vec<String>) -> String {
     parts.push("nil".into());
     format!("$({})", parts.join(" or "))

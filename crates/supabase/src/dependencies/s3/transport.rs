@@ -175,7 +175,7 @@ impl Failure {
             return (
                 Class::Dependency,
                 "HostNotFound",
-                format!("no DNS knows the name {host:?}"),
+                format!("the host name {host:?} is not in DNS"),
             );
         }
         (Class::Transient, "Unreachable", "the connection broke".to_owned())

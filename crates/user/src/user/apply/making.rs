@@ -220,7 +220,7 @@ fn ineffective(left: &Change, catalog: &Catalog, address: &Address) -> Problem {
     Problem::human(
         "InsufficientPrivilege",
         format!(
-            "the administrator {} cannot change this in database {}: {} (it took effect for nobody); give it the right to",
+            "role {} lacks the privilege to change this in database {}: {} had no effect; grant it the privilege WITH GRANT OPTION",
             catalog.server.role,
             address.database(),
             left.what,

@@ -154,7 +154,7 @@ pub fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin, Probl
             }
             Seal::Missing | Seal::Foreign | Seal::Forged => Err(conflict(
                 name,
-                "bears a mark of this object that this operator did not write",
+                "carries a mark of this object that this operator did not write",
                 "take the mark out of the role's comment, or choose another username",
             )),
         },

@@ -83,7 +83,7 @@ impl Drift {
     fn drifted(&self, status: &mut PostgresUserStatus, conditions: &mut Conditions, now: Timestamp) {
         if self.mode == DriftMode::Ignore {
             status.drift = None;
-            let message = "driftPolicy.mode is Ignore: nobody looks";
+            let message = "drift detection is disabled (driftPolicy.mode: Ignore)";
             conditions.set(condition::DRIFTED, Truth::Unknown, "Ignored", message);
             return;
         }

@@ -174,7 +174,7 @@ fn removed(mut status: PostgresUserStatus, outcome: &Seen<'_>) -> Report<Postgre
             "ObjectsDisarmed",
             "Remove",
             format!(
-                "the role owned what would have run with its owner's rights; it was made harmless and handed over: {}",
+                "the role owned objects that run with their owner's privileges; they were disarmed and reassigned: {}",
                 disarmed.join(", ")
             ),
         ));

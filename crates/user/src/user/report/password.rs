@@ -70,7 +70,7 @@ fn unreadable_request(wanted: &Wanted) -> Option<String> {
     let request = rotation.requested.as_ref()?;
     request.parse::<Timestamp>().is_err().then(|| {
         format!(
-            "the annotation {} is no RFC 3339 time, so nothing is done about it",
+            "the annotation {} is not an RFC 3339 time, so it is ignored",
             annotation::ROTATE_AT
         )
     })

@@ -124,7 +124,7 @@ fn made(
     password::report(status, conditions, wanted, present, outcome, drift, now);
     if drift.is_role_gone(present) {
         let message = format!(
-            "role {:?} was dropped by hand; make it, or set driftPolicy.mode: Correct",
+            "role {:?} was dropped by hand; create it, or set driftPolicy.mode: Correct",
             wanted.username
         );
         status.phase = Some(Phase::Failed);
