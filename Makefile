@@ -86,6 +86,7 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	$(TOOLS)/bin/cargo-deny --log-level warn check bans licenses sources
 	$(TOOLS)/bin/cargo-machete
 	tools/check-docs
+	tools/check-pins
 	@git ls-files '*.rs' | xargs wc -l | awk '$$1 > 400 && $$2 != "total" { print "warning: " $$2 " has " $$1 " lines: is it about one thing?" }'
 
 # The only release build: deploy/Dockerfile uses the same command, and the benchmarks measure its result.

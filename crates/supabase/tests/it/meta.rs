@@ -1,6 +1,7 @@
 //! postgres-meta itself, on a database that the operator prepared.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,7 +17,9 @@ use crate::bed::{Bed, password, request};
 use crate::service::Service;
 use crate::stage::{Pod, Stage};
 
-const PACKAGE: &str = "@supabase/postgres-meta@0.99.0";
+/// The program, and everything that it needs, by version and hash.
+const PACKAGE: &str = include_str!("meta/package.json");
+const LOCK: &str = include_str!("meta/package-lock.json");
 
 /// The server's program, downloaded once; `None` without npm.
 pub(crate) fn program() -> Option<PathBuf> {
@@ -32,13 +35,23 @@ pub(crate) fn program() -> Option<PathBuf> {
 }
 
 fn install(place: &Path) -> Result<(), Error> {
+    for (name, text) in [("package.json", PACKAGE), ("package-lock.json", LOCK)] {
+        fs::write(place.join(name), text).attempting(|| format!("write {name}"))?;
+    }
+    // Nothing of a package runs while it is installed.
     let output = Command::new("npm")
-        .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+        .args([
+            "ci",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ])
         .arg(place)
-        .arg(PACKAGE)
         .output()
         .attempting(|| "run npm".to_owned())?;
-    checked(&format!("npm install {PACKAGE}"), &output).map(drop)
+    checked("npm ci", &output).map(drop)
 }
 
 fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {
