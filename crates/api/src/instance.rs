@@ -5,6 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema::set_of_names;
 use crate::status::impl_status;
 use crate::user::Privilege;
 
@@ -81,14 +82,12 @@ pub struct PostgresInstanceSpec {
     pub adoption: Option<Adoption>,
     /// Extensions that may be made although PostgreSQL does not mark them as trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[schemars(schema_with = "set_of_names")]
     pub extensions: Vec<String>,
     /// Parameters that a role may have beside those that every user may set, for instance `app.tenant`; a `*` at the
     /// end stands for any rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[schemars(schema_with = "set_of_names")]
     pub parameters: Vec<String>,
     /// How many connections the operator opens to this server.
     #[serde(default = "default_connections")]

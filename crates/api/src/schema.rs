@@ -1,8 +1,9 @@
-//! What the derived schemas say that Kubernetes does not understand.
+//! What several fields say in the same words, and what the derived schemas say that Kubernetes does not understand.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::{moment, names};
@@ -22,6 +23,16 @@ pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinitio
         }
     }
     crd
+}
+
+/// Up to 64 names of PostgreSQL objects, each once.
+pub(crate) fn set_of_names(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 64,
+        "items": { "type": "string", "minLength": 1, "maxLength": 63 },
+        "x-kubernetes-list-type": "set",
+    })
 }
 
 /// Gives objects that nobody has looked at yet a status: the API server shows it, and nobody has to write it.

@@ -141,7 +141,8 @@ pub async fn resolve(wish: &Wish, secrets: &mut Secrets<'_>) -> Result<Target, P
             })?
         }
         Way::Parts(parts) => of_parts(parts, secrets).await?,
-    };
+    }
+    .named_in(secrets.namespace());
     Ok(match &wish.ca {
         Some(ca) => {
             let pem = secrets.value(&ca.name, &ca.key).await?;

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -75,9 +74,7 @@ pub struct Security {
 /// The memory budget of a kept answer; see [`Session::keep_answer`].
 #[must_use]
 #[derive(Debug, Default)]
-pub struct Answered(
-    #[allow(dead_code, reason = "it is kept, and not looked at")] Option<OwnedSemaphorePermit>,
-);
+pub struct Answered(#[allow(dead_code, reason = "it is kept, and not looked at")] Option<limits::Portion>);
 
 /// A connection to one database.
 pub struct Session {

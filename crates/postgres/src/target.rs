@@ -40,6 +40,8 @@ pub struct Target {
     pub(crate) set_role: Option<String>,
     /// The operator's administrator named it, and not an object.
     pub(crate) of_administrator: bool,
+    /// The namespace of the object that named it.
+    pub(crate) named_in: Option<String>,
 }
 
 /// Why a text is not a valid target. Never repeats the input.
@@ -84,6 +86,7 @@ impl Target {
             channel_binding: ChannelBinding::Prefer,
             set_role: None,
             of_administrator: false,
+            named_in: None,
         };
         target.checked()
     }
@@ -140,6 +143,13 @@ impl Target {
     #[must_use]
     pub fn named_by_administrator(mut self) -> Self {
         self.of_administrator = true;
+        self
+    }
+
+    /// An object of this namespace names the server: what the servers of one namespace answer is bounded together.
+    #[must_use]
+    pub fn named_in(mut self, namespace: &str) -> Self {
+        self.named_in = Some(namespace.to_owned());
         self
     }
 

@@ -116,7 +116,8 @@ pub async fn of_instance(
     let target = pg::Target::new(&spec.host, spec.port, &spec.database, user.expose_secret().trim())
         .map_err(|error| Problem::permanent("InvalidSpec", error.to_string()))?
         .with_password(trimmed(&password))
-        .with_tls(mode, ca);
+        .with_tls(mode, ca)
+        .named_in(&home);
     setup.pools.limit(
         &target,
         usize::try_from(spec.max_connections).unwrap_or(usize::MAX),

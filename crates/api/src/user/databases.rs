@@ -4,6 +4,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema::set_of_names;
+
 /// A privilege, or a bundle of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -52,8 +54,7 @@ pub struct Database {
     pub schemas: Vec<Schema>,
     /// Extensions that shall be there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[schemars(schema_with = "set_of_names")]
     pub extensions: Vec<String>,
 }
 
@@ -93,13 +94,11 @@ pub struct CreateDatabase {
     pub template: Option<String>,
     /// Extensions to make in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[schemars(schema_with = "set_of_names")]
     pub extensions: Vec<String>,
     /// Schemas to make in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[schemars(schema_with = "set_of_names")]
     pub schemas: Vec<String>,
     /// Takes CONNECT and TEMPORARY from PUBLIC, and CREATE on the schema `public`.
     #[serde(default)]

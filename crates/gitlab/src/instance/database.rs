@@ -28,7 +28,9 @@ pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, 
     let password = password.and_then(|value| String::from_utf8(value.0.clone()).ok());
     let target = Target::new(&address.host, address.port, &psql.database, &psql.username);
     let target = target.map_err(|error| error.to_string())?;
-    let target = target.with_password(SecretString::from(password.unwrap_or_default()));
+    let target = target
+        .with_password(SecretString::from(password.unwrap_or_default()))
+        .named_in(secret.metadata.namespace.as_deref().unwrap_or_default());
     match tokio::time::timeout(PATIENCE, question(pools, &target)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(chain(&error)),

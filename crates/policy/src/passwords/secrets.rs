@@ -22,6 +22,11 @@ impl<'a> Secrets<'a> {
         }
     }
 
+    /// The namespace that they are in: the policy's own.
+    pub fn namespace(&self) -> &str {
+        &self.read.subject().key.namespace
+    }
+
     /// The value of a key, without a trailing line break.
     pub async fn value(&mut self, name: &str, key: &str) -> Result<SecretString, Problem> {
         let secret = self.get(name).await?.cloned().ok_or_else(|| {

@@ -1,5 +1,7 @@
 //! The connections of one account: an address with its credentials.
 
+mod guards;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,6 +11,7 @@ use futures::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use self::guards::{Slot, Waiting, Witness};
 use super::breaker::{Breaker, HURRY};
 use super::pooled::Pooled;
 use super::{Counts, PoolSettings};
@@ -109,10 +112,7 @@ impl Host {
         Arc::new_cyclic(|host| Self {
             settings: settings.clone(),
             terms: terms.clone(),
-            observer: Arc::new(Witness {
-                host: Weak::clone(host),
-                observer: Arc::clone(observer),
-            }),
+            observer: Arc::new(Witness::new(Weak::clone(host), Arc::clone(observer))),
             target: target.clone(),
             address: target.to_string().to_ascii_lowercase(),
             network,
@@ -148,7 +148,7 @@ impl Host {
             Next::Use(idle) => *idle,
             Next::Open(replaced) => {
                 // Counts as open from here on, even if this future is dropped.
-                let slot = Slot(&self);
+                let slot = Slot::of(&self);
                 join_all(replaced.into_iter().map(|idle| idle.session.close())).await;
                 let session = self.open(target).await?;
                 slot.keep();
@@ -358,21 +358,6 @@ impl Host {
     }
 }
 
-/// Observes every answer for the account.
-struct Witness {
-    host: Weak<Host>,
-    observer: Arc<dyn StatementObserver>,
-}
-
-impl StatementObserver for Witness {
-    fn observe(&self, statements: &Statements<'_>) {
-        self.observer.observe(statements);
-        if let Some(host) = self.host.upgrade() {
-            host.witness(statements);
-        }
-    }
-}
-
 /// Closes idle connections until there are none; the next idle connection starts it again.
 async fn reap(host: Weak<Host>) {
     loop {
@@ -380,36 +365,5 @@ async fn reap(host: Weak<Host>) {
             return;
         };
         sleep_until(next).await;
-    }
-}
-
-/// The slot of a connection that is being opened; released unless it is kept.
-struct Slot<'h>(&'h Host);
-
-impl Slot<'_> {
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.0.lock().open -= 1;
-    }
-}
-
-/// Counts a waiting task while it waits.
-struct Waiting<'h>(&'h AtomicUsize);
-
-impl<'h> Waiting<'h> {
-    fn at(counter: &'h AtomicUsize) -> Self {
-        counter.fetch_add(1, Ordering::Relaxed);
-        Self(counter)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -16,14 +16,14 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio::sync::AcquireError;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
 use super::inspect::{Inspector, Refusal};
-use super::limits::{Budget, FREE, Limits, STEP};
+use super::limits::{FREE, Limits, Portion, STEP, Share};
 use crate::network::{AllowedNetworks, ConnectError};
 use crate::target::Target;
 use crate::tls::Tls;
@@ -174,8 +174,8 @@ pub(crate) struct Meter {
     /// Requests whose answers are counted together, and the number of such groups.
     asked: AtomicUsize,
     turn: AtomicUsize,
-    /// The part of the budget that the current answers have taken.
-    held: Mutex<Option<OwnedSemaphorePermit>>,
+    /// What the answers under way have taken of the budget.
+    held: Mutex<Option<Portion>>,
     refusal: OnceLock<Refusal>,
 }
 
@@ -196,8 +196,8 @@ impl Meter {
         drop(self.take());
     }
 
-    /// The part of the budget that the last answer has taken, to be kept as long as its result.
-    pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
+    /// The part of the budget that the last answer has taken, to be kept for as long as what was made of it.
+    pub(super) fn take(&self) -> Option<Portion> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -208,10 +208,10 @@ impl Meter {
 
     fn steps(&self) -> usize {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+        held.as_ref().map_or(0, Portion::steps)
     }
 
-    fn hold(&self, more: OwnedSemaphorePermit) {
+    fn hold(&self, more: Portion) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.as_mut() {
             Some(held) => held.merge(more),
@@ -220,8 +220,8 @@ impl Meter {
     }
 }
 
-type Permit = Result<OwnedSemaphorePermit, AcquireError>;
-type Waiting = Pin<Box<dyn Future<Output = Result<Permit, Elapsed>> + Send>>;
+type Taken = Result<Portion, AcquireError>;
+type Waiting = Pin<Box<dyn Future<Output = Result<Taken, Elapsed>> + Send>>;
 
 /// How long an answer waits for its share of the budget. Answers that each have a share and wait for more could
 /// otherwise wait for each other forever.
@@ -233,7 +233,7 @@ pub(crate) struct Channel {
     inspector: Inspector,
     meter: Arc<Meter>,
     turn: usize,
-    budget: Budget,
+    share: Share,
     waiting: Option<Waiting>,
 }
 
@@ -242,7 +242,7 @@ impl Channel {
         stream: Box<dyn Stream>,
         limits: Limits,
         verified: bool,
-        budget: Budget,
+        share: Share,
         meter: Arc<Meter>,
     ) -> Self {
         Self {
@@ -250,7 +250,7 @@ impl Channel {
             inspector: Inspector::new(limits, verified),
             meter,
             turn: 0,
-            budget,
+            share,
             waiting: None,
         }
     }
@@ -263,19 +263,19 @@ impl Channel {
                 self.waiting = None;
                 return Poll::Ready(Ok(()));
             };
-            let steps = self.budget.steps();
+            let share = &self.share;
             let waiting = self.waiting.get_or_insert_with(|| {
-                let share = steps.acquire_many_owned(u32::try_from(more).unwrap_or(u32::MAX));
-                Box::pin(timeout(PATIENCE, share))
+                let portion = share.clone().take(u32::try_from(more).unwrap_or(u32::MAX));
+                Box::pin(timeout(PATIENCE, portion))
             });
-            let permit = ready!(waiting.as_mut().poll(cx));
+            let portion = ready!(waiting.as_mut().poll(cx));
             self.waiting = None;
-            let Ok(permit) = permit else {
+            let Ok(portion) = portion else {
                 let _ = self.meter.refusal.set(Refusal::Budget);
                 self.meter.rest();
                 return Poll::Ready(Err(io::Error::other(Refusal::Budget)));
             };
-            self.meter.hold(permit.map_err(io::Error::other)?);
+            self.meter.hold(portion.map_err(io::Error::other)?);
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct Terms {
     pub timeouts: Timeouts,
     /// The limits of answers.
     pub limits: Limits,
-    /// The memory budget that all servers share.
+    /// What all servers may answer together, and those of one namespace.
     pub budget: Budget,
     /// The allowed addresses.
     pub networks: AllowedNetworks,
@@ -196,7 +196,7 @@ async fn try_log_in(
         stream,
         terms.limits,
         security.verified,
-        terms.budget.clone(),
+        terms.budget.share(target.named_in.as_deref()),
         Arc::clone(&meter),
     );
     let mut config = Config::new();
@@ -260,7 +260,13 @@ impl Cancellation {
         };
         let (socket, _) = self.road.travel().await.map_err(Failed::Io)?;
         let (stream, _) = encrypt(socket, mode, &self.tls, &self.host).await?;
-        let channel = Channel::new(stream, Limits::SHARED, false, Budget::default(), Arc::default());
+        let channel = Channel::new(
+            stream,
+            Limits::SHARED,
+            false,
+            Budget::default().share(None),
+            Arc::default(),
+        );
         let sent = self.token.cancel_query_raw(channel, Done).await;
         sent.map_err(|error| Failed::Io(io::Error::other(error)))
     }

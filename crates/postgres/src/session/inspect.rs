@@ -36,7 +36,9 @@ pub(crate) enum Refusal {
     Rows(usize),
     #[error("the server sends more than can be asked of it")]
     Flood,
-    #[error("other servers' answers need all the memory that there is for answers; try again")]
+    #[error(
+        "other answers need all the memory that there is for the answers of a namespace, or for all; try again"
+    )]
     Budget,
     #[error("the server does not speak PostgreSQL's protocol")]
     Protocol,

@@ -5,9 +5,10 @@
 //! rows. The measure is an estimate of the memory that an answer needs here, not its bytes: a row of seven bytes needs
 //! a hundred.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -45,21 +46,53 @@ impl Default for Limits {
     }
 }
 
-/// The memory budget of all current answers together. Clones share it.
+/// What all answers under way may need together, and those of one namespace at most half of it. Clones share it.
 ///
 /// Small answers do not need it, so a flood from one server does not delay queries to others. A larger answer that
 /// exceeds the rest of the budget waits for a moment, and is then given up: the query is retried later.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<Semaphore>);
+pub struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    all: Arc<Semaphore>,
+    half: usize,
+    /// By namespace, while it has a connection.
+    namespaces: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
 
 impl Budget {
     /// A budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes / STEP)))
+        let steps = bytes / STEP;
+        Self(Arc::new(Shared {
+            all: Arc::new(Semaphore::new(steps)),
+            half: steps / 2,
+            namespaces: Mutex::default(),
+        }))
     }
 
-    pub(super) fn steps(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0)
+    /// What a connection may take from it. A server that the administrator named has no namespace, and no half.
+    pub(super) fn share(&self, namespace: Option<&str>) -> Share {
+        let Shared {
+            all,
+            half,
+            namespaces,
+        } = &*self.0;
+        let own = namespace.map(|namespace| {
+            let mut known = namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(own) = known.get(namespace).and_then(Weak::upgrade) {
+                return own;
+            }
+            known.retain(|_, own| own.strong_count() > 0);
+            let own = Arc::new(Semaphore::new(*half));
+            known.insert(namespace.to_owned(), Arc::downgrade(&own));
+            own
+        });
+        Share {
+            all: Arc::clone(all),
+            own,
+        }
     }
 }
 
@@ -69,7 +102,89 @@ impl Default for Budget {
     }
 }
 
+/// The part of a [`Budget`] that one connection may use.
+#[derive(Debug, Clone)]
+pub(super) struct Share {
+    all: Arc<Semaphore>,
+    own: Option<Arc<Semaphore>>,
+}
+
+impl Share {
+    /// Waits for so many steps: of the namespace first, so that one that has used up its half takes nothing of the rest.
+    pub(super) async fn take(self, steps: u32) -> Result<Portion, AcquireError> {
+        let own = match self.own {
+            Some(own) => Some(own.acquire_many_owned(steps).await?),
+            None => None,
+        };
+        let all = self.all.acquire_many_owned(steps).await?;
+        Ok(Portion { own, all })
+    }
+}
+
+/// What an answer has taken of a [`Budget`].
+#[derive(Debug)]
+pub(super) struct Portion {
+    own: Option<OwnedSemaphorePermit>,
+    all: OwnedSemaphorePermit,
+}
+
+impl Portion {
+    pub(super) fn steps(&self) -> usize {
+        self.all.num_permits()
+    }
+
+    /// Adds another one of the same share.
+    pub(super) fn merge(&mut self, more: Self) {
+        self.all.merge(more.all);
+        if let (Some(own), Some(more)) = (&mut self.own, more.own) {
+            own.merge(more);
+        }
+    }
+}
+
 /// The part of an answer that does not count.
 pub(super) const FREE: usize = 256 * KIB;
 /// The budget is taken in steps of this size.
 pub(super) const STEP: usize = 256 * KIB;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn take(budget: &Budget, namespace: Option<&str>, steps: u32) -> Option<Portion> {
+        let share = budget.share(namespace);
+        let taken = timeout(Duration::from_millis(10), share.take(steps)).await;
+        taken.ok().map(|portion| portion.unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_has_at_most_half() {
+        let budget = Budget::new(8 * STEP);
+        let first = take(&budget, Some("evil"), 3).await.unwrap();
+        assert!(take(&budget, Some("evil"), 2).await.is_none());
+        let second = take(&budget, Some("evil"), 1).await.unwrap();
+        // Another namespace has its own half, and the administrator's server what is left.
+        let bank = take(&budget, Some("bank"), 3).await.unwrap();
+        assert!(take(&budget, None, 2).await.is_none());
+        let default = take(&budget, None, 1).await.unwrap();
+        assert_eq!(default.steps(), 1);
+        drop(first);
+        drop(default);
+        assert!(take(&budget, None, 4).await.is_some());
+        drop((second, bank));
+        assert!(take(&budget, None, 8).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_namespace_without_connections_is_forgotten() {
+        let budget = Budget::new(8 * STEP);
+        for number in 0..100 {
+            drop(budget.share(Some(&format!("n{number}"))));
+        }
+        assert_eq!(budget.0.namespaces.lock().unwrap().len(), 1);
+    }
+}

@@ -57,6 +57,8 @@ impl Target {
             channel_binding,
             set_role,
             of_administrator,
+            // Those who have the same credentials for the same server share its connections.
+            named_in: _,
         } = self;
         let mut context = hmac::Context::with_key(&KEY);
         let mut add = |part: Option<&str>| {

@@ -143,6 +143,20 @@ mod tests {
         for (url, expected) in cases {
             assert_eq!(read(url).unwrap_err(), expected, "{url}");
         }
+        // Files of the operator's pod, and what would make a session something else.
+        for parameter in [
+            "passfile",
+            "service",
+            "servicefile",
+            "sslkey",
+            "sslcrl",
+            "krbsrvname",
+            "replication",
+            "hostaddr",
+        ] {
+            let url = format!("postgres://u@h/d?{parameter}=x");
+            assert_eq!(read(&url).unwrap_err(), TargetError::UnknownParameter, "{url}");
+        }
         assert!(matches!(
             read("postgres://u@h/d?sslmode=maybe"),
             Err(TargetError::Invalid("sslmode", _))

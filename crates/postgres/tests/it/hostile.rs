@@ -13,7 +13,7 @@ use stanchion_testkit::unique;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::connect;
+use crate::support::{connect, target};
 
 const LOGGED_IN: [u8; 4] = [0, 0, 0, 0];
 
@@ -175,6 +175,32 @@ async fn floods_from_many_servers_share_one_budget() {
     };
     let sent = futures::future::join_all((0..SERVERS).map(flood)).await;
     assert_eq!(sent.len(), SERVERS);
+}
+
+/// Large answers that are in use, all of one namespace, leave the other half of the budget to the others.
+#[tokio::test]
+async fn one_namespace_has_half_of_the_budget() {
+    let server = Postgres::start(Version::V15).await;
+    let database = server.database().await;
+    let pools = Pools::new(PoolSettings::default(), Arc::new(()));
+    let large = async |namespace: &str| {
+        let target = target(&database.url())
+            .with_application_name(namespace)
+            .named_in(namespace);
+        let session = pools.get(&target).await.unwrap();
+        let query =
+            Query::new("SELECT pg_catalog.repeat('x', 1000000) FROM pg_catalog.generate_series(1, 20)");
+        let rows = session.query(&query).await?;
+        assert_eq!(rows.len(), 20);
+        Ok::<_, Error>(session.keep_answer())
+    };
+    let first = large("evil").await.unwrap();
+    let error = large("evil").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Exhausted, "{error}");
+    let bank = large("bank").await.unwrap();
+    drop(first);
+    drop(large("evil").await.unwrap());
+    drop(bank);
 }
 
 #[tokio::test]

@@ -221,7 +221,8 @@ fn database_of(
     let target = pg::Target::new(&address.host, port, &address.name, &text(values, "username"))
         .map_err(|error| missing(format!("database secret: {error}")))?
         .with_password(text(values, "password").into())
-        .with_tls(mode, ca);
+        .with_tls(mode, ca)
+        .named_in(&wanted.namespace);
     Ok((address, target))
 }
 
