@@ -13,6 +13,7 @@ use stanchion_gitlab::InstanceController as GitlabController;
 use stanchion_kernel::admission::{Webhook, validation};
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::scope::Scope;
 use stanchion_policy::PolicyController;
 use stanchion_supabase::ProjectController;
@@ -31,7 +32,7 @@ pub(crate) struct Controller {
     /// The roles that it hands out to others, by name.
     pub(crate) roles: fn() -> Vec<(&'static str, Vec<Rule>)>,
     /// The rules that are checked when somebody applies an object.
-    pub(crate) webhooks: fn(&Client, &[Scope]) -> Vec<Webhook>,
+    pub(crate) webhooks: fn(&Client, &[Scope], &Arc<FingerprintKey>) -> Vec<Webhook>,
     /// Adds it to the operator, once for each scope.
     pub(crate) add: fn(&Setup, &[Scope], &mut Operator),
 }
@@ -48,7 +49,7 @@ pub(crate) const ALL: &[Controller] = &[
         },
         rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
         roles: Vec::new,
-        webhooks: stanchion_user::webhooks,
+        webhooks: |client, scopes, _| stanchion_user::webhooks(client, scopes),
         add: |setup, scopes, operator| {
             let setup = stanchion_user::Setup {
                 default_instance: setup.default_instance.clone(),
@@ -67,7 +68,7 @@ pub(crate) const ALL: &[Controller] = &[
         kinds: || vec![ApiResource::erase::<SupabaseProject>(&())],
         rules: rules::<ProjectController>,
         roles: Vec::new,
-        webhooks: stanchion_supabase::webhooks,
+        webhooks: |client, scopes, _| stanchion_supabase::webhooks(client, scopes),
         add: |setup, scopes, operator| {
             let setup = stanchion_supabase::Setup {
                 pools: setup.pools.clone(),
@@ -89,7 +90,7 @@ pub(crate) const ALL: &[Controller] = &[
         },
         rules: rules::<PolicyController>,
         roles: Vec::new,
-        webhooks: |_, _| Vec::new(),
+        webhooks: |_, _, key| stanchion_policy::plans::webhooks(key),
         add: |setup, scopes, operator| {
             let setup = stanchion_policy::Setup::new(
                 setup.pools.clone(),
@@ -117,7 +118,7 @@ pub(crate) const ALL: &[Controller] = &[
                 stanchion_gitlab::account::release_rules(),
             )]
         },
-        webhooks: |_, _| vec![validation::<GitlabController>()],
+        webhooks: |_, _, _| vec![validation::<GitlabController>()],
         add: |setup, scopes, operator| {
             let setup = stanchion_gitlab::Setup {
                 pools: setup.pools.clone(),

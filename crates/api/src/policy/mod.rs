@@ -53,6 +53,8 @@ pub mod annotation {
     pub const APPROVED: &str = "pgroles.io/approved";
     /// On a plan: `"true"` rejects it, whatever else is said.
     pub const REJECTED: &str = "pgroles.io/rejected";
+    /// On a plan: who approved or rejected it, with a seal. The operator's webhook writes it.
+    pub const DECIDED_BY: &str = "pgroles.io/decided-by";
     /// On a plan: its first lines.
     pub const SQL_PREVIEW: &str = "pgroles.io/sql-preview";
     /// On a plan: its changes in one line.

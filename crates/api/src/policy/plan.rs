@@ -198,7 +198,7 @@ impl_status!(PostgresPolicyPlanStatus);
 /// Who decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decider {
-    /// The name; for an annotation, the manager of that field.
+    /// The authenticated user; without the webhook, the field manager of the annotation.
     #[schemars(length(min = 1, max = 512))]
     pub username: String,
     /// The number, where there is one.

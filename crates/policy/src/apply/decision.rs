@@ -14,9 +14,9 @@ pub(super) fn decide(
     decision: &Decision,
     applied: &mut Applied,
 ) {
-    let (kind, who, phase) = match decision {
-        Decision::Approved(who) => ("Approved", who, PlanPhase::Approved),
-        Decision::Rejected(who) => ("Denied", who, PlanPhase::Rejected),
+    let (kind, author, phase) = match decision {
+        Decision::Approved(author) => ("Approved", author, PlanPhase::Approved),
+        Decision::Rejected(author) => ("Denied", author, PlanPhase::Rejected),
     };
     let before = status.phase;
     if !matches!(status.phase, PlanPhase::Failed | PlanPhase::Applying) || phase == PlanPhase::Rejected {
@@ -27,16 +27,21 @@ pub(super) fn decide(
     if noted && status.phase == before {
         return;
     }
-    let username = &who.username;
+    let username = &author.who.username;
+    let message = if author.chosen {
+        format!("by {username}, the field manager of the annotation: a name that the client chose")
+    } else {
+        format!("by {username}")
+    };
     if !noted {
-        status.decided_by.get_or_insert_with(|| who.clone());
+        status.decided_by.get_or_insert_with(|| author.who.clone());
         let others = |condition: &Condition| !["Approved", "Denied"].contains(&condition.type_.as_str());
         status.conditions.retain(others);
         status.conditions.push(Condition {
             type_: kind.into(),
             status: "True".into(),
             reason: "Decided".into(),
-            message: format!("by {username}"),
+            message,
             observed_generation: None,
             last_transition_time: Time(Timestamp::now()),
         });
@@ -52,12 +57,14 @@ mod tests {
     use stanchion_api::policy::Decider;
 
     use super::*;
+    use crate::plans::Author;
 
-    fn alice() -> Decider {
-        Decider {
+    fn alice() -> Author {
+        let who = Decider {
             username: "alice".into(),
             ..Decider::default()
-        }
+        };
+        Author { who, chosen: false }
     }
 
     fn decided(phase: PlanPhase, decision: &Decision) -> (PostgresPolicyPlanStatus, Applied) {
@@ -75,7 +82,8 @@ mod tests {
         let yes = Decision::Approved(alice());
         let (mut status, mut applied) = decided(PlanPhase::Pending, &yes);
         assert_eq!(status.phase, PlanPhase::Approved);
-        assert_eq!(status.decided_by, Some(alice()));
+        assert_eq!(status.decided_by, Some(alice().who));
+        assert_eq!(status.conditions[0].message, "by alice");
         assert_eq!(status.conditions[0].type_, "Approved");
         assert_eq!(
             applied.happened,
@@ -84,6 +92,18 @@ mod tests {
         let before = status.clone();
         decide(&mut status, "p", &yes, &mut applied);
         assert_eq!((status, applied.happened.len()), (before, 1));
+    }
+
+    /// F24: a name that anybody can choose does not look like one that the API server has authenticated.
+    #[test]
+    fn a_name_that_the_client_chose_is_said_to_be() {
+        let author = Author {
+            chosen: true,
+            ..alice()
+        };
+        let (status, _) = decided(PlanPhase::Pending, &Decision::Approved(author));
+        let message = &status.conditions[0].message;
+        assert!(message.contains("the field manager"), "{message}");
     }
 
     #[test]

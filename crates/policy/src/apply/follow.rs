@@ -63,7 +63,7 @@ impl Pass<'_> {
             read.plans.retain(|name| *name != plan.name_any());
         }
         let mut mark = self.seen.mark.clone();
-        match course.next {
+        match course.next.proven(&self.controller.setup.fingerprints) {
             Next::InSync => {
                 self.catch_up(&mut told);
                 told.marks = Some(self.seen.passwords.marks());

@@ -9,6 +9,7 @@ use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus, annotation};
 
 use super::age;
 use super::decision::{Decision, decision};
+use stanchion_kernel::redact::FingerprintKey;
 
 /// The input of the decision.
 pub struct Question<'a> {
@@ -48,6 +49,32 @@ pub enum Next {
     Rejected(Box<PostgresPolicyPlan>, Decision),
     /// It is executed.
     Execute(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
+}
+
+impl Next {
+    /// The same with the authenticated author of the decision, where the plan names one.
+    #[must_use]
+    pub fn proven(self, key: &FingerprintKey) -> Self {
+        let prove = |plan: Option<&PostgresPolicyPlan>, decision: Option<Decision>| match plan {
+            Some(plan) => decision.map(|decision| decision.proven(key, plan)),
+            None => decision,
+        };
+        match self {
+            Self::InSync => Self::InSync,
+            Self::Wait(plan, decision) => {
+                let decision = prove(plan.as_deref(), decision);
+                Self::Wait(plan, decision)
+            }
+            Self::Rejected(plan, decision) => {
+                let decision = decision.proven(key, &plan);
+                Self::Rejected(plan, decision)
+            }
+            Self::Execute(plan, decision) => {
+                let decision = prove(plan.as_deref(), decision);
+                Self::Execute(plan, decision)
+            }
+        }
+    }
 }
 
 /// Decides about all plans.

@@ -1,19 +1,53 @@
 //! Reads whether a plan was approved or rejected, and by whom.
 //!
-//! There are two ways: the original's annotations, whose field manager counts as the decider; and a condition in the
-//! status, which names the person. A rejection overrides an approval.
+//! There are two ways: the original's annotations, and a condition in the status, which names the person. The author of
+//! an annotation is the authenticated user if the webhook has recorded it ([`super::author`]), else the field manager.
+//! A rejection overrides an approval.
 
 use kube::ResourceExt;
 use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::{Decider, annotation};
+use stanchion_kernel::redact::FingerprintKey;
+
+use super::author::author;
 
 /// A decision and its decider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The plan may be executed.
-    Approved(Decider),
+    Approved(Author),
     /// The plan must not be executed.
-    Rejected(Decider),
+    Rejected(Author),
+}
+
+/// Who decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// By name.
+    pub who: Decider,
+    /// The name is that of a field manager, which a client chooses.
+    pub chosen: bool,
+}
+
+impl Decision {
+    /// The same with the authenticated author, where the plan names one.
+    #[must_use]
+    pub fn proven(self, key: &FingerprintKey, plan: &PostgresPolicyPlan) -> Self {
+        let name = |found: Author, word: &str| match author(key, plan, word).filter(|_| found.chosen) {
+            Some(username) => Author {
+                who: Decider {
+                    username,
+                    ..Decider::default()
+                },
+                chosen: false,
+            },
+            None => found,
+        };
+        match self {
+            Self::Approved(who) => Self::Approved(name(who, annotation::APPROVED)),
+            Self::Rejected(who) => Self::Rejected(name(who, annotation::REJECTED)),
+        }
+    }
 }
 
 /// The decision about a plan, if there is one.
@@ -22,7 +56,7 @@ pub fn decision(plan: &PostgresPolicyPlan) -> Option<Decision> {
     rejected.or_else(|| by(plan, annotation::APPROVED, "Approved").map(Decision::Approved))
 }
 
-fn by(plan: &PostgresPolicyPlan, annotation: &str, condition: &str) -> Option<Decider> {
+fn by(plan: &PostgresPolicyPlan, annotation: &str, condition: &str) -> Option<Author> {
     let status = plan.status.as_ref();
     let conditions = status
         .map(|status| status.conditions.as_slice())
@@ -31,17 +65,19 @@ fn by(plan: &PostgresPolicyPlan, annotation: &str, condition: &str) -> Option<De
         .iter()
         .any(|it| it.type_ == condition && it.status == "True")
     {
-        return Some(
-            status
-                .and_then(|status| status.decided_by.clone())
-                .unwrap_or_else(|| unnamed("status")),
-        );
+        let who = status
+            .and_then(|status| status.decided_by.clone())
+            .unwrap_or_else(|| unnamed("status"));
+        return Some(Author { who, chosen: false });
     }
     let annotated = plan
         .annotations()
         .get(annotation)
         .is_some_and(|value| value == "true");
-    annotated.then(|| manager(plan, annotation))
+    annotated.then(|| Author {
+        who: manager(plan, annotation),
+        chosen: true,
+    })
 }
 
 /// The field manager of the annotation.
@@ -102,7 +138,7 @@ mod tests {
                   "fieldsV1": { "f:metadata": { "f:annotations": { "f:pgroles.io/approved": {} } } } },
             ],
         });
-        let Some(Decision::Approved(who)) = decision(&plan(&metadata, &json!({}))) else {
+        let Some(Decision::Approved(Author { who, .. })) = decision(&plan(&metadata, &json!({}))) else {
             panic!("not approved")
         };
         assert_eq!(who.username, "kubectl-annotate");
@@ -115,7 +151,7 @@ mod tests {
             "name": "x", "annotations": { "pgroles.io/approved": "true" },
             "managedFields": [{ "manager": "", "fieldsV1": fields }],
         });
-        let Some(Decision::Approved(who)) = decision(&plan(&metadata, &json!({}))) else {
+        let Some(Decision::Approved(Author { who, .. })) = decision(&plan(&metadata, &json!({}))) else {
             panic!("not approved")
         };
         assert_eq!(who.username, "unknown (annotation)");
@@ -134,7 +170,8 @@ mod tests {
     fn a_status_names_the_person() {
         let condition = json!({ "type": "Approved", "status": "True", "reason": "Fine", "message": "" });
         let status = json!({ "conditions": [condition], "decidedBy": { "username": "alice" } });
-        let Some(Decision::Approved(who)) = decision(&plan(&json!({ "name": "x" }), &status)) else {
+        let Some(Decision::Approved(Author { who, .. })) = decision(&plan(&json!({ "name": "x" }), &status))
+        else {
             panic!("not approved")
         };
         assert_eq!(who.username, "alice");

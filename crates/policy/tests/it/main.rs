@@ -8,6 +8,7 @@
     reason = "tests say what went wrong by failing, and figures by printing them"
 )]
 
+mod approvals;
 mod bed;
 mod checks;
 mod conflicts;

@@ -187,10 +187,7 @@ async fn start<'a>(
     let webhooks = webhooks::serve(
         arguments,
         (unfenced.clone(), metrics.clone()),
-        (
-            &namespace,
-            &setup.fingerprints.mark("stanchion", "webhook-path", &[]),
-        ),
+        (&namespace, &setup.fingerprints),
         servers,
         closing,
     )

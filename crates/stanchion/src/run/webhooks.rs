@@ -7,6 +7,7 @@ use stanchion_kernel::admission::{
     Admission, AdmissionError, CertificateSource, Endpoint, FailurePolicy, Mounted, Registration,
     RegistrationSettings, SelfMade, Webhook,
 };
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::scope::Scope;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_kernel::telemetry::guard::guarded;
@@ -35,20 +36,22 @@ pub(super) struct Served {
     ca_bundle: watch::Receiver<Option<String>>,
 }
 
-/// Starts to serve at paths that end in `path`, unless there is nothing to serve or nothing shall be served.
+/// Starts to serve at paths that only those know who have the key, unless there is nothing to serve or `--no-webhooks`
+/// says so.
 pub(super) async fn serve(
     arguments: &Arguments,
     (client, metrics): (Client, Metrics),
-    (namespace, path): (&str, &str),
+    (namespace, key): (&str, &Arc<FingerprintKey>),
     servers: &mut JoinSet<()>,
     shutdown: &CancellationToken,
 ) -> Result<Option<Served>, AdmissionError> {
+    let path = key.mark("stanchion", "webhook-path", &[]);
     let scopes = Scope::from_namespaces(&arguments.namespace);
     let webhooks: Arc<[Webhook]> = arguments
         .controllers
         .rows()
-        .flat_map(|row| (row.webhooks)(&client, &scopes))
-        .map(|webhook| webhook.behind(path))
+        .flat_map(|row| (row.webhooks)(&client, &scopes, key))
+        .map(|webhook| webhook.behind(&path))
         .collect();
     let flags = &arguments.admission;
     if flags.no_webhooks || webhooks.is_empty() {

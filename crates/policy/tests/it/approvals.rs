@@ -1,0 +1,254 @@
+//! F24: who may change a database without approval, who may approve, and by which name they are known.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
+use stanchion_kernel::admission::{
+    Admission, CertificateSource, Endpoint, FailurePolicy, Registration, RegistrationSettings, SelfMade,
+    Webhook,
+};
+use stanchion_testkit::cluster::Kind;
+use stanchion_testkit::report;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::bed::Bed;
+
+const ADMISSION: &str = include_str!("../../../../deploy/approvals.yaml");
+
+/// Somebody of this name, as the API server sees them.
+async fn client_of(bed: &Bed, user: &str) -> Client {
+    let mut config = bed.cluster.config().await;
+    config.auth_info.impersonate = Some(user.to_owned());
+    Client::try_from(config).unwrap()
+}
+
+async fn apply(client: &Client, namespace: Option<&str>, object: &Value) {
+    let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    let types = object.types.clone().unwrap();
+    let (group, version) = types.api_version.split_once('/').unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    };
+    let params = PatchParams::apply("test").force();
+    api.patch(&object.name_any(), &params, &Patch::Apply(&object))
+        .await
+        .unwrap();
+}
+
+/// Lets somebody do this with our objects in the test's namespace.
+async fn allow(bed: &Bed, user: &str, rules: &Value) {
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": user }, "rules": rules,
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": user },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+    });
+    for object in [role, binding] {
+        apply(&bed.client, Some(&bed.namespace), &object).await;
+    }
+}
+
+fn everything(resources: &[&str], verbs: &[&str]) -> Value {
+    json!([{ "apiGroups": ["pgroles.io"], "resources": resources, "verbs": verbs }])
+}
+
+const PLANS: &[&str] = &["postgrespolicyplans", "postgrespolicyplans/status"];
+
+async fn annotate(client: &Client, bed: &Bed, plan: &str, manager: &str) -> Result<(), String> {
+    let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &bed.namespace);
+    let patch = json!({ "metadata": { "annotations": { "pgroles.io/approved": "true" } } });
+    let params = PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
+    };
+    let patched = plans.patch(plan, &params, &Patch::Merge(&patch)).await;
+    patched.map(drop).map_err(|error| error.to_string())
+}
+
+/// Serves the webhook for the test's namespace.
+async fn serve(bed: &Bed) -> JoinSet<()> {
+    let webhooks: Arc<[Webhook]> = stanchion_policy::plans::webhooks(&bed.key).into();
+    let source = SelfMade::new(&bed.namespace, "webhook", vec!["127.0.0.1".into()]);
+    let admission = Admission::start(
+        bed.client.clone(),
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        CertificateSource::SelfMade(source),
+        Arc::clone(&webhooks),
+    )
+    .await
+    .unwrap();
+    let settings = RegistrationSettings {
+        name: bed.namespace.clone(),
+        endpoint: Endpoint::url(&format!("https://{}", admission.addr())).unwrap(),
+        failure_policy: FailurePolicy::Ignore,
+        namespaces: vec![bed.namespace.clone()],
+    };
+    let registration = Registration::new(bed.client.clone(), settings, webhooks);
+    let bundle = admission.ca_bundle().borrow().clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(admission.run(CancellationToken::new()));
+    registration.register(bundle.as_deref()).await.unwrap();
+    tasks
+}
+
+/// Somebody who calls their client after another person is known by the name that the API server has authenticated.
+#[tokio::test]
+async fn a_decision_has_the_name_that_the_api_server_knows() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let _webhook = serve(&bed).await;
+    bed.database_secret().await;
+    allow(&bed, "mallory", &everything(PLANS, &["get", "list", "patch"])).await;
+    let mallory = client_of(&bed, "mallory").await;
+    let spec = json!({ "interval": "1s", "approval": "manual", "roles": [{ "name": bed.role("app") }] });
+    bed.policy("asks", spec).await;
+    let plan = bed.plan_in("asks", "Pending").await.name_any();
+    // A registration takes a moment until every API server asks.
+    let said = bed.wait();
+    let plans: Api<PostgresPolicyPlan> = Api::namespaced(mallory.clone(), &bed.namespace);
+    let seen = said.eventually("the webhook is asked", async || {
+        let claim = json!({ "metadata": { "annotations": { "pgroles.io/decided-by": "v1.x.y boss" } } });
+        let dry = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let answer = plans.patch(&plan, &dry, &Patch::Merge(&claim)).await.unwrap();
+        (!answer.annotations().contains_key("pgroles.io/decided-by")).then_some(())
+    });
+    seen.await;
+    annotate(&mallory, &bed, &plan, "boss").await.unwrap();
+    let applied = bed.plan_in("asks", "Applied").await;
+    let status = applied.status.unwrap();
+    assert_eq!(status.decided_by.unwrap().username, "mallory");
+    let approved = status
+        .conditions
+        .iter()
+        .find(|it| it.type_ == "Approved")
+        .unwrap();
+    assert_eq!(approved.message, "by mallory");
+}
+
+/// The admission policy of `deploy/approvals.yaml`, on a real API server.
+#[tokio::test]
+async fn rbac_decides_who_approves() {
+    let bed = Bed::new().await;
+    if bed.cluster.kind() != Kind::Real {
+        report::skipped(
+            "approvals::rbac_decides_who_approves",
+            "the sandbox's expressions have no authorizer",
+        );
+        return;
+    }
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    let reviews: Api<SelfSubjectReview> = Api::all(bed.client.clone());
+    let review = reviews
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await
+        .unwrap();
+    let operator = review.status.unwrap().user_info.unwrap().username.unwrap();
+    let text = ADMISSION
+        .replace("system:serviceaccount:stanchion-system:stanchion", &operator)
+        .replace("stanchion-appro", &format!("{}-appro", bed.namespace));
+    for document in text.split("\n---\n") {
+        let mut object: Value = serde_saphyr::from_str(document).unwrap();
+        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+            let here = json!({ "kubernetes.io/metadata.name": bed.namespace });
+            object["spec"]["matchResources"] = json!({ "namespaceSelector": { "matchLabels": here } });
+        }
+        apply(&bed.client, None, &object).await;
+    }
+    let write = &["get", "list", "watch", "create", "patch", "update"];
+    let all = [&["postgrespolicies"], PLANS].concat();
+    allow(&bed, "author", &everything(&all, write)).await;
+    let approver = [
+        everything(&["postgrespolicies"], &["approve"]),
+        everything(PLANS, write),
+    ];
+    let approver: Vec<Value> = approver
+        .iter()
+        .flat_map(|rules| rules.as_array().unwrap().clone())
+        .collect();
+    allow(&bed, "approver", &json!(approver)).await;
+    let (author, approver) = (client_of(&bed, "author").await, client_of(&bed, "approver").await);
+    let policies: Api<PostgresPolicy> = Api::namespaced(author.clone(), &bed.namespace);
+    let patched = async |spec: Value| {
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let answer = policies
+            .patch("asks", &params, &Patch::Merge(&json!({ "spec": spec })))
+            .await;
+        answer.map(drop).map_err(|error| error.to_string())
+    };
+    let roles = json!([{ "name": bed.role("app") }]);
+    bed.policy(
+        "asks",
+        json!({ "interval": "1s", "approval": "manual", "roles": roles }),
+    )
+    .await;
+    let plan = bed.plan_in("asks", "Pending").await.name_any();
+    bed.wait()
+        .eventually("the admission policy is in force", async || {
+            patched(json!({ "approval": "auto" })).await.err()
+        })
+        .await;
+    for (spec, allowed) in [
+        (json!({ "approval": "auto" }), false),
+        (json!({ "approval": null }), false),
+        (json!({ "approval": null, "mode": "observe" }), true),
+        (json!({ "interval": "2s" }), true),
+    ] {
+        let answer = patched(spec.clone()).await;
+        assert_eq!(answer.is_ok(), allowed, "{spec}: {answer:?}");
+        assert!(
+            answer
+                .err()
+                .is_none_or(|error| error.contains("set spec.approval to manual"))
+        );
+    }
+    let refused = annotate(&author, &bed, &plan, "author").await.unwrap_err();
+    assert!(refused.contains("approve or reject plans"), "{refused}");
+    let status = |name: &str| {
+        let condition = json!({
+            "type": "Approved", "status": "True", "reason": "Fine", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        json!({ "status": { "conditions": [condition], "decidedBy": { "username": name } } })
+    };
+    let decide = async |client: &Client, name: &str| {
+        let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &bed.namespace);
+        let params = PatchParams::default();
+        let answer = plans
+            .patch_status(&plan, &params, &Patch::Merge(&status(name)))
+            .await;
+        answer.map(drop).map_err(|error| error.to_string())
+    };
+    assert!(
+        decide(&author, "author")
+            .await
+            .unwrap_err()
+            .contains("approve or reject plans")
+    );
+    assert!(
+        decide(&approver, "boss")
+            .await
+            .unwrap_err()
+            .contains("decidedBy.username")
+    );
+    decide(&approver, "approver").await.unwrap();
+    let applied = bed.plan_in("asks", "Applied").await;
+    assert_eq!(applied.status.unwrap().decided_by.unwrap().username, "approver");
+}
