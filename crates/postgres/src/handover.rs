@@ -34,11 +34,15 @@ const LISTING: &str = include_str!("handover/listing.sql");
 /// The prefix of the names of keepers.
 pub const PREFIX: &str = "stanchion_kept_";
 
+/// How many names a keeper may have. Another one is taken where a role that the operator did not make has the first: its
+/// seal cannot be checked, since the installation's key was lost, or somebody made a role of that name.
+const NAMES: usize = 4;
+
 const KEEPER: &str = "\
-SELECT coalesce(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), \
+SELECT r.rolname::pg_catalog.text, coalesce(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), \
        NOT (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls) \
        AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid) \
-FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
+FROM pg_catalog.pg_roles r WHERE r.rolname = ANY ($1)";
 
 /// The role that receives the objects of dropped roles in one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +50,12 @@ pub struct Keeper {
     name: String,
 }
 
-/// A keeper as found on the server.
+/// A role with the name of a keeper, as it is on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeeperFacts {
-    /// Its comment, whose mark the caller checks.
+    /// Its name.
+    pub name: String,
+    /// Its comment, which the caller checks for its mark.
     pub comment: String,
     /// It cannot log in, has no attributes, and is a member of no other role.
     pub powerless: bool,
@@ -73,20 +79,45 @@ impl Keeper {
         &self.name
     }
 
-    /// The query for the keeper. Pass the rows of the result to [`Self::facts`].
-    pub fn query(&self) -> Query {
-        Query::new(KEEPER).text(&self.name)
+    /// This one, and those that take its place where a role has its name that was not made for this.
+    fn candidates(&self) -> impl Iterator<Item = Self> {
+        (1..=NAMES).map(|number| Self {
+            name: match number {
+                1 => self.name.clone(),
+                _ => format!("{}_{number}", self.name),
+            },
+        })
     }
 
-    /// The result of [`Self::query`]; `None` if the keeper does not exist.
-    pub fn facts(rows: &[Row]) -> Result<Option<KeeperFacts>, tokio_postgres::Error> {
+    /// The question which roles have its names. Give the answer's rows to [`Self::facts`].
+    pub fn query(&self) -> Query {
+        Query::new(KEEPER).texts(self.candidates().map(|keeper| keeper.name).collect())
+    }
+
+    /// The answer to [`Self::query`].
+    pub fn facts(rows: &[Row]) -> Result<Vec<KeeperFacts>, tokio_postgres::Error> {
         let facts = |row: &Row| {
             Ok(KeeperFacts {
-                comment: row.try_get(0)?,
-                powerless: row.try_get(1)?,
+                name: row.try_get(0)?,
+                comment: row.try_get(1)?,
+                powerless: row.try_get(2)?,
             })
         };
-        rows.first().map(facts).transpose()
+        rows.iter().map(facts).collect()
+    }
+
+    /// The first name that is a trusted keeper's, else the first that no role has, and whether the role is there. `None`
+    /// when roles that are not trusted have all the names.
+    pub fn choose(
+        &self,
+        found: &[KeeperFacts],
+        is_trusted: impl Fn(&KeeperFacts) -> bool,
+    ) -> Option<(Self, bool)> {
+        let is_there = |keeper: &Self| found.iter().find(|facts| facts.name == keeper.name);
+        let trusted = |keeper: &Self| is_there(keeper).is_some_and(&is_trusted);
+        let known = self.candidates().find(trusted).map(|keeper| (keeper, true));
+        let free = || self.candidates().find(|keeper| is_there(keeper).is_none());
+        known.or_else(|| free().map(|keeper| (keeper, false)))
     }
 
     /// Creates the keeper with this comment.
@@ -165,7 +196,8 @@ pub fn keep(leaving: &str, keeper: &Keeper, server: &Server) -> Vec<Statement> {
     vec![lend, reassign, back]
 }
 
-/// Makes us a member of a role that we created: without superuser, only members can give objects to it.
+/// Makes the administrator a member of a role. An administrator without superuser gives things to a role, and takes
+/// them from it, only as its member.
 pub fn join(role: &str, server: &Server) -> Option<Statement> {
     (!server.attributes.superuser).then(|| {
         let options = if server.version >= BOUND_CREATEROLE {
@@ -189,6 +221,29 @@ mod tests {
         let all = [(1, "a"), (2, "a"), (1, "b")].map(|(oid, owner)| Keeper::of(oid, owner));
         assert_eq!(Keeper::of(1, "a"), all[0]);
         assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
-        assert!(Keeper::of(u32::MAX, &"x".repeat(300)).name().len() <= 63);
+        let longest = Keeper::of(u32::MAX, &"x".repeat(300));
+        assert!(longest.candidates().all(|keeper| keeper.name().len() <= 63));
+    }
+
+    #[test]
+    fn a_role_that_is_not_trusted_is_passed_over() {
+        let keeper = Keeper::of(1, "a");
+        let names: Vec<String> = keeper.candidates().map(|keeper| keeper.name).collect();
+        let facts = |index: usize, powerless: bool| KeeperFacts {
+            name: names[index].clone(),
+            comment: String::new(),
+            powerless,
+        };
+        let choose = |found: &[KeeperFacts]| {
+            let chosen = keeper.choose(found, |facts| facts.powerless);
+            chosen.map(|(keeper, is_there)| (keeper.name, is_there))
+        };
+        assert_eq!(choose(&[]), Some((names[0].clone(), false)));
+        assert_eq!(choose(&[facts(0, true)]), Some((names[0].clone(), true)));
+        assert_eq!(choose(&[facts(0, false)]), Some((names[1].clone(), false)));
+        let second = [facts(0, false), facts(1, true)];
+        assert_eq!(choose(&second), Some((names[1].clone(), true)));
+        let taken: Vec<KeeperFacts> = (0..NAMES).map(|index| facts(index, false)).collect();
+        assert_eq!(choose(&taken), None);
     }
 }

@@ -66,7 +66,7 @@ impl Scene {
         let queries = [handover::armed(&self.mole), keeper.query()];
         let (transaction, rows) = self.session.begin(&Begin::default(), &queries).await.unwrap();
         let disarmed = Disarmed::of_rows(&rows[0]).unwrap();
-        assert_eq!(Keeper::facts(&rows[1]).unwrap(), None);
+        assert_eq!(Keeper::facts(&rows[1]).unwrap(), []);
         let mut statements = keeper.make("a mark");
         statements.extend(handover::join(keeper.name(), &server));
         statements.extend(handover::disarm(&self.mole));

@@ -87,7 +87,7 @@ async fn take_away(
     names: &Names,
     keeper: &Keeper,
 ) -> Result<Vec<String>, Problem> {
-    let (leaving, has_keeper) = who_leaves(&transaction, keeper).await?;
+    let (leaving, keeper, has_keeper) = who_leaves(&transaction, keeper).await?;
     // From here on nobody can create anything new. Objects are disarmed before they are reassigned, and once more
     // afterwards, because a session may have ended late.
     let armed: Vec<Query> = leaving.iter().map(|role| handover::armed(role)).collect();
@@ -128,21 +128,25 @@ async fn take_away(
     Ok(disarmed.chain(left.map(str::to_owned)).collect())
 }
 
-/// The roles to drop, and whether the keeper role already exists.
-async fn who_leaves(transaction: &Transaction<'_>, keeper: &Keeper) -> Result<(Vec<String>, bool), Problem> {
+/// The roles that go, the one that keeps what they leave, and whether it is there already.
+async fn who_leaves(
+    transaction: &Transaction<'_>,
+    keeper: &Keeper,
+) -> Result<(Vec<String>, Keeper, bool), Problem> {
     let answers = transaction.read(&[Query::new(LEAVING), keeper.query()]).await?;
     let rows = |index: usize| answers.get(index).map(Vec::as_slice).unwrap_or_default();
     let leaving = rows(0).iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
     let leaving = leaving.map_err(|error| not_understood(transaction, &error))?;
-    let kept = Keeper::facts(rows(1)).map_err(|error| not_understood(transaction, &error))?;
-    if kept.as_ref().is_some_and(|kept| !kept.powerless) {
+    let found = Keeper::facts(rows(1)).map_err(|error| not_understood(transaction, &error))?;
+    let Some((keeper, is_there)) = keeper.choose(&found, |facts| facts.powerless) else {
         let message = format!(
-            "role {:?}, which would keep what people made in Studio, can log in or has attributes: rename it",
+            "role {:?}, which would keep what people made in Studio, and those that could take its place can log in or have \
+             attributes: rename one of them",
             keeper.name()
         );
         return Err(Problem::human("RoleNotManageable", message));
-    }
-    Ok((leaving, kept.is_some()))
+    };
+    Ok((leaving, keeper, is_there))
 }
 
 fn not_understood(transaction: &Transaction<'_>, error: &RowError) -> Problem {

@@ -133,8 +133,8 @@ impl Removal<'_> {
             .map(Keeper::facts)
             .transpose()
             .map_err(unexpected)?
-            .flatten();
-        let heir = Heir::of(self.leaving, role, &keeper, found.as_ref())?;
+            .unwrap_or_default();
+        let heir = Heir::of(self.leaving, role, &keeper, &found)?;
         let statements = goodbye::hand_over(role, database, heir);
         transaction.commit(&statements).await?;
         Ok(())
@@ -174,8 +174,8 @@ impl Removal<'_> {
                     .map(Keeper::facts)
                     .transpose()
                     .map_err(unexpected)?
-                    .flatten();
-                Some(Heir::of(self.leaving, role, keeper, found.as_ref())?)
+                    .unwrap_or_default();
+                Some(Heir::of(self.leaving, role, keeper, &found)?)
             }
         };
         let mut statements = goodbye::empty(role, heir);

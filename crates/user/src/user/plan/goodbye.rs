@@ -168,36 +168,41 @@ const KEEPER: &str = "Keeper";
 pub enum Heir<'a> {
     /// The role that the spec names.
     Named(&'a str),
-    /// A role that nobody can log in as, and the statements that prepare it.
-    Keeper(&'a Keeper, Vec<Statement>),
+    /// A role that nobody can be, and what is to be done before it can be given anything.
+    Keeper(Keeper, Vec<Statement>),
 }
 
 impl<'a> Heir<'a> {
-    /// The new owner in a database, given what is known of its keeper.
+    /// The heir in a database, given the roles that have its keeper's names. A role whose seal cannot be checked gets
+    /// nothing, and another keeper takes its place: a lost key must not keep objects from being deleted.
     pub fn of(
         leaving: &'a Leaving,
         role: &LeavingRole,
-        keeper: &'a Keeper,
-        found: Option<&KeeperFacts>,
+        keeper: &Keeper,
+        found: &[KeeperFacts],
     ) -> Result<Self, Problem> {
         if let Some(named) = &leaving.on_delete.reassign_to {
             return Ok(Self::Named(named));
         }
-        let (marks, bearer) = (&role.catalog.viewer.marks, Bearer::Role(keeper.name()));
-        let mut ready = match found {
-            None => keeper.make(&marks.join("keeps what deleted users owned", &keeper_mark(leaving), bearer)),
-            Some(facts) if facts.powerless && is_keeper(leaving, marks.read(&facts.comment, bearer).1) => {
-                Vec::new()
-            }
-            Some(_) => {
-                return Err(blocked(format!(
-                    "role {} cannot be dropped: role {:?}, which should keep what it owns, is not as this operator makes \
-                     it; rename or drop that role",
-                    role.name,
-                    keeper.name()
-                )));
-            }
+        let marks = &role.catalog.viewer.marks;
+        let is_ours = |facts: &KeeperFacts| {
+            let mark = marks.read(&facts.comment, Bearer::Role(&facts.name)).1;
+            facts.powerless && is_keeper(leaving, mark)
         };
+        let Some((keeper, is_there)) = keeper.choose(found, is_ours) else {
+            return Err(blocked(format!(
+                "role {} cannot be dropped: role {:?}, which would keep what it owns, and those that could take its place \
+                 are not as this operator makes them; rename or drop one of them",
+                role.name,
+                keeper.name()
+            )));
+        };
+        let mut ready = Vec::new();
+        if !is_there {
+            let bearer = Bearer::Role(keeper.name());
+            let comment = marks.join("keeps what deleted users owned", &keeper_mark(leaving), bearer);
+            ready.extend(keeper.make(&comment));
+        }
         ready.extend(handover::join(keeper.name(), &role.catalog.server));
         Ok(Self::Keeper(keeper, ready))
     }
@@ -259,7 +264,7 @@ pub fn empty(role: &LeavingRole, heir: Option<Heir<'_>>) -> Vec<Statement> {
         Some(Heir::Keeper(keeper, ready)) => {
             statements.extend(ready);
             statements.extend(handover::disarm(name));
-            statements.extend(handover::keep(name, keeper, &role.catalog.server));
+            statements.extend(handover::keep(name, &keeper, &role.catalog.server));
             statements.extend(handover::disarm(keeper.name()));
         }
     }

@@ -7,8 +7,7 @@ use stanchion_api::user::ExistingRolePolicy;
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Found, Mark, Marks, Origin, Owner, Seal};
 use stanchion_kernel::redact::Verdict;
-use stanchion_postgres::Statement;
-use stanchion_postgres::server::BOUND_CREATEROLE;
+use stanchion_postgres::{Statement, handover};
 
 use super::role::RoleWish;
 use super::{Change, logins, memberships, parameters, role};
@@ -74,21 +73,14 @@ fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
     })
 }
 
-/// The statement that lets the administrator act for a role, if necessary: without superuser, it can reassign to and
-/// from a role only as its member.
+/// The statement that makes the administrator a member of a role, where it is not one yet. An administrator without
+/// superuser gives things to a role, and takes them from it, only as its member.
 pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
     let server = &catalog.server;
-    (!server.may_act_as(catalog.powers)).then(|| {
-        let options = if server.version >= BOUND_CREATEROLE {
-            " WITH INHERIT TRUE, SET TRUE"
-        } else {
-            ""
-        };
-        Statement::new("GRANT ")
-            .ident(role)
-            .sql(" TO CURRENT_USER")
-            .sql(options)
-    })
+    if server.may_act_as(catalog.powers) {
+        return None;
+    }
+    handover::join(role, server)
 }
 
 /// The purpose of a seal in a status.

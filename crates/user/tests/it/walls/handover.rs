@@ -105,12 +105,13 @@ async fn the_heir_must_be_ones_own() {
     drop(operator);
 }
 
-/// F2: a role with a keeper's name that the operator did not create gets nothing.
+/// F2: a role that bears a keeper's name and is not what the operator makes gets nothing. It does not keep the object
+/// either: another keeper takes its place.
 #[tokio::test]
 async fn a_false_keeper_gets_nothing() {
     let bed = Bed::new(crate::bed::any()).await;
     let role = role_name();
-    let operator = bed.operator().await;
+    let _operator = bed.operator().await;
     bed.password("alice", "p").await;
     bed.user("alice", &role, json!({ "privileges": ["CONNECT", "CREATE"] }))
         .await;
@@ -118,23 +119,71 @@ async fn a_false_keeper_gets_nothing() {
     bed.database
         .execute(&format!("SET ROLE {role}; CREATE SCHEMA kept"))
         .await;
+    let keeper = keeper_of(&bed).await;
+    bed.database
+        .execute(&format!("CREATE ROLE {keeper} LOGIN PASSWORD 'p'"))
+        .await;
+    bed.delete("alice").await;
+    bed.gone("alice").await;
+    let owner = "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'kept'";
+    assert_eq!(bed.one(owner).await, format!("{keeper}_2"));
+    bed.database.execute(&format!("DROP ROLE {keeper}")).await;
+}
+
+/// A keeper whose seal cannot be checked, since the installation's key was lost, gets nothing more and keeps no object
+/// from being deleted. Where every name of a keeper is taken, the condition says which role is in the way.
+#[tokio::test]
+async fn a_keeper_of_a_lost_key_blocks_no_deletion() {
+    let bed = Bed::new(crate::bed::any()).await;
+    let operator = bed.operator().await;
+    bed.password("p", "p").await;
+    let (first, second) = (role_name(), role_name());
+    for (name, role) in [("first", &first), ("second", &second)] {
+        let spec = json!({ "privileges": ["CONNECT", "CREATE"], "passwordSecretRef": { "name": "p" } });
+        bed.user(name, role, spec).await;
+        bed.ready(name).await;
+        bed.database
+            .execute(&format!("SET ROLE {role}; CREATE SCHEMA {name}"))
+            .await;
+    }
+    let keeper = keeper_of(&bed).await;
+    let seal = "0123456789abcdef0123456789abcdef";
+    let taken: Vec<String> = ["", "_2", "_3", "_4"].map(|end| format!("{keeper}{end}")).into();
+    for name in &taken {
+        let mark = format!(
+            "[stanchion Keeper {}/- - created v1.{seal}.{seal}]",
+            bed.namespace
+        );
+        bed.database
+            .execute(&format!(
+                "CREATE ROLE {name} NOLOGIN; COMMENT ON ROLE {name} IS '{mark}'"
+            ))
+            .await;
+    }
+    bed.delete("first").await;
+    let user = bed.condition("first", "Ready", "False", "CleanupBlocked").await;
+    assert!(message(&user, "Ready").contains(&keeper));
+    bed.database.execute(&format!("DROP ROLE {}", taken[3])).await;
+    bed.look_again(&operator, "first").await;
+    bed.gone("first").await;
+    bed.delete("second").await;
+    bed.gone("second").await;
+    for schema in ["first", "second"] {
+        let owner = format!("SELECT nspowner::regrole FROM pg_namespace WHERE nspname = '{schema}'");
+        assert_eq!(bed.one(&owner).await, taken[3]);
+    }
+    bed.database
+        .execute(&format!("DROP ROLE {}, {}, {}", taken[0], taken[1], taken[2]))
+        .await;
+}
+
+async fn keeper_of(bed: &Bed) -> String {
     let oid = format!(
         "SELECT oid FROM pg_database WHERE datname = '{}'",
         bed.database.name()
     );
     let oid = bed.server_one(&oid).await.parse().unwrap();
-    let keeper = stanchion_postgres::handover::Keeper::of(oid, &bed.namespace);
-    let make = |attributes: &str| format!("CREATE ROLE {} {attributes}", keeper.name());
-    bed.database.execute(&make("LOGIN PASSWORD 'p'")).await;
-    bed.delete("alice").await;
-    let user = bed.condition("alice", "Ready", "False", "CleanupBlocked").await;
-    assert!(message(&user, "Ready").contains(keeper.name()));
-    let owner = "SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'kept'";
-    assert_eq!(bed.one(owner).await, role);
-    bed.database
-        .execute(&format!("DROP ROLE {}", keeper.name()))
-        .await;
-    bed.look_again(&operator, "alice").await;
-    bed.gone("alice").await;
-    assert_eq!(bed.one(owner).await, keeper.name());
+    stanchion_postgres::handover::Keeper::of(oid, &bed.namespace)
+        .name()
+        .to_owned()
 }
