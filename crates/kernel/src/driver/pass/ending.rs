@@ -26,6 +26,7 @@ impl<R: Reconciler> Shared<R> {
         self.metrics.moved(class(before), class(ended));
         self.metrics
             .outcome(class(ended), problem.map_or("", |problem| problem.reason));
+        let due = |again: Duration| jitter(again.max(self.settings.shortest_interval));
         let (delay, finish) = if let Some(problem) = problem {
             let failures = self.memory.failed(object);
             let delay = self.settings.backoff.after(problem.reaction().retry, failures);
@@ -37,7 +38,8 @@ impl<R: Reconciler> Shared<R> {
             if delay.is_some() {
                 self.metrics.retried();
             }
-            (delay, finish(problem))
+            // A problem that nothing but a change of the object ends has no retry; what the report wants to see stays due.
+            (delay.or_else(|| again.map(due)), finish(problem))
         } else {
             self.memory.succeeded(object);
             if before.is_some() {
@@ -50,8 +52,7 @@ impl<R: Reconciler> Shared<R> {
             } else {
                 Finish::Success
             };
-            let shortest = self.settings.shortest_interval;
-            (again.map(|again| jitter(again.max(shortest))), finish)
+            (again.map(due), finish)
         };
         (delay, finish)
     }

@@ -5,6 +5,8 @@ mod notices;
 mod password;
 mod present;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
@@ -37,7 +39,24 @@ pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report
         (None, _) => removed(status, outcome),
     };
     report.status.conditions = conditions.finish();
+    report.again = again(user, report.again);
     report
+}
+
+/// How long it takes at most until an operator that is limited to some namespaces sees that an instance of another one
+/// has changed: it watches each namespace by itself. An interval of the tenant's, `suspend` or a mistake in the spec do
+/// not make it longer.
+const GUEST: Duration = Duration::from_mins(10);
+
+/// When to look again: soon enough to see that a permission was withdrawn.
+fn again(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
+    let reference = user.spec.instance_ref.as_ref();
+    let home = reference.and_then(|reference| reference.namespace.as_ref());
+    let is_guest = home.is_some_and(|home| user.metadata.namespace.as_ref() != Some(home));
+    if is_guest {
+        return Some(own.map_or(GUEST, |own| own.min(GUEST)));
+    }
+    own
 }
 
 /// The status before the changes are applied: what a deletion must know, if this process does not survive.
@@ -192,5 +211,37 @@ fn suspended(mut status: PostgresUserStatus) -> Report<PostgresUserStatus> {
     Report {
         settled: "Suspended",
         ..Report::new(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// F19.
+    #[test]
+    fn a_guest_is_looked_at_again_whatever_its_spec_says() {
+        let looks = |reference: Value, own: Option<u64>| {
+            let user = json!({
+                "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
+                "metadata": { "name": "a", "namespace": "ns" },
+                "spec": { "username": "a", "database": "d", "instanceRef": reference },
+            });
+            let user: PostgresUser = serde_json::from_value(user).unwrap();
+            again(&user, own.map(Duration::from_secs)).map(|time| time.as_secs())
+        };
+        let guest = json!({ "name": "main", "namespace": "bank" });
+        assert_eq!(looks(guest.clone(), None), Some(600));
+        assert_eq!(looks(guest.clone(), Some(1_000_000)), Some(600));
+        assert_eq!(looks(guest, Some(60)), Some(60));
+        for at_home in [
+            json!(null),
+            json!({ "name": "main" }),
+            json!({ "name": "main", "namespace": "ns" }),
+        ] {
+            assert_eq!(looks(at_home, None), None);
+        }
     }
 }
