@@ -119,3 +119,47 @@ async fn work_is_done_as_another_role() {
     let sql = format!("SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = '{schema}'");
     assert_eq!(bed.one(&sql).await, owner);
 }
+
+/// Held: a generated password goes into no Secret that somebody else made.
+#[tokio::test]
+async fn a_foreign_secret_is_left_alone() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    bed.secret("theirs", json!({ "key": "value" })).await;
+    let before = bed.secrets().get("theirs").await.unwrap();
+    let role = bed.role("app");
+    let password = json!({ "generate": { "secretName": "theirs" } });
+    let spec = json!({ "interval": "1s", "roles": [{ "name": role, "login": true, "password": password }] });
+    bed.policy("takes", spec).await;
+    bed.wait()
+        .eventually("the policy is not ready", async || {
+            condition(&bed.get("takes").await, "Ready").is_some_and(|(status, _)| status == "False")
+        })
+        .await;
+    assert_eq!(bed.secrets().get("theirs").await.unwrap(), before);
+}
+
+/// Held: what listens where on the network is not told apart. A port that is closed, one where something else listens and
+/// a name that nobody knows have the same reason.
+#[tokio::test]
+async fn a_policy_is_no_scanner() {
+    let bed = Bed::new().await;
+    let _operator = bed.operator().await;
+    let other = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let open = other.local_addr().unwrap().port();
+    tokio::spawn(async move { while other.accept().await.is_ok() {} });
+    let closed = stanchion_testkit::port::free();
+    for (name, host) in [
+        ("open", format!("127.0.0.1:{open}")),
+        ("closed", format!("127.0.0.1:{closed}")),
+        ("unknown", "db.example.invalid:5432".to_owned()),
+    ] {
+        let url = format!("postgres://u:p@{host}/d?sslmode=disable&connect_timeout=2");
+        bed.secret(name, json!({ "DATABASE_URL": url })).await;
+        let spec = json!({ "connection": { "secretRef": { "name": name } }, "roles": [{ "name": bed.role("app") }] });
+        bed.policy(name, spec).await;
+        bed.condition(name, "Ready", "False", "DatabaseConnectionFailed")
+            .await;
+    }
+}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stanchion_testkit::certificates::Authority;
 use stanchion_testkit::postgres::{Postgres, Tls, any};
 
-use super::bed::{Bed, message};
+use super::bed::{Bed, condition, message};
 
 const LOGIN: &str = "tls_admin";
 const PASSWORD: &str = "correct horse";
@@ -56,8 +56,10 @@ async fn a_server_is_trusted_by_its_authority() {
     policy(&bed, &server, "localhost", "verify-full").await;
     bed.condition("tls", "Ready", "False", "SecretFetchFailed").await;
     authority(&bed, server.authority().unwrap().pem()).await;
-    bed.ready("tls").await;
+    let ready = bed.ready("tls").await;
     assert!(is_encrypted(&server));
+    let connected = Some(("True".into(), "Verified".into()));
+    assert_eq!(condition(&ready, "DatabaseConnected"), connected);
 
     authority(&bed, Authority::new().pem()).await;
     let refused = bed
@@ -134,4 +136,20 @@ async fn a_server_without_tls_is_refused() {
         bed.condition(mode, "Ready", "False", "DatabaseConnectionFailed")
             .await;
     }
+}
+
+/// F13: a server whose certificate nobody checked is said to be, in words that tell what to do.
+#[tokio::test]
+async fn a_server_that_was_not_verified_is_said_to_be() {
+    let (bed, server) = (Bed::new().await, server(&["localhost"]).await);
+    let _operator = bed.operator().await;
+    let url = server.url_of(LOGIN, PASSWORD, "postgres");
+    bed.secret("url", json!({ "DATABASE_URL": format!("{url}?sslmode=require") }))
+        .await;
+    apply(&bed, json!({ "secretRef": { "name": "url" } })).await;
+    let ready = bed.ready("tls").await;
+    let connected = Some(("True".into(), "NotVerified".into()));
+    assert_eq!(condition(&ready, "DatabaseConnected"), connected);
+    let said = message(&ready, "DatabaseConnected");
+    assert!(said.contains("sslmode=verify-full"), "{said}");
 }

@@ -18,4 +18,5 @@ mod original;
 mod processes;
 mod raw;
 mod requests;
+mod strangers;
 mod webhooks;

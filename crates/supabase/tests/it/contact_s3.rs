@@ -132,6 +132,83 @@ async fn amazons_own_refusals_have_a_reason() {
     }
 }
 
+/// F16, held: a server that means harm gets one request, and nothing of its answer is repeated.
+#[tokio::test]
+async fn a_hostile_server_gets_one_request_and_no_echo() {
+    let s3 = S3::start().await;
+    let secret = "role-credentials-of-the-node";
+    let elsewhere = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let redirect = format!(
+        "HTTP/1.1 307 Moved\r\nlocation: http://{}/latest\r\ncontent-length: 0\r\n\r\n",
+        elsewhere.local_addr().unwrap()
+    );
+    let metadata = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{secret}",
+        secret.len()
+    );
+    let code = format!("<Error><Code>{secret}</Code></Error>");
+    let code = format!(
+        "HTTP/1.1 403 Forbidden\r\ncontent-length: {}\r\n\r\n{code}",
+        code.len()
+    );
+    for answer in [redirect, metadata, code] {
+        let store = Store {
+            endpoint: format!("http://{}", saying(answer.leak()).await),
+            ..store(&s3)
+        };
+        let problem = refused(&store).await;
+        assert!(!problem.message.contains(secret), "{problem}");
+    }
+    let followed = tokio::time::timeout(Duration::from_millis(200), elsewhere.accept()).await;
+    assert!(followed.is_err(), "a redirect is not followed");
+}
+
+/// Held: an answer that never ends is given up after 64 KiB.
+#[tokio::test]
+async fn an_answer_that_never_ends_is_given_up() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") && socket.read_buf(&mut request).await.unwrap() > 0 {}
+        socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let mut sent = 0;
+        while socket.write_all(&[b'x'; 65536]).await.is_ok() {
+            sent += 65536;
+        }
+        sent
+    });
+    let s3 = S3::start().await;
+    let problem = refused(&Store {
+        endpoint,
+        ..store(&s3)
+    })
+    .await;
+    assert_eq!(problem.class, Class::Transient, "{problem}");
+    // The rest is what the sockets between us hold.
+    assert!(server.await.unwrap() < 32 << 20);
+}
+
+/// Held: neither a file nor another path of the server can be named.
+#[tokio::test]
+async fn an_endpoint_is_a_server_and_a_bucket_is_a_name() {
+    let s3 = S3::start().await;
+    let file = Store {
+        endpoint: "file:///etc/passwd".to_owned(),
+        ..store(&s3)
+    };
+    let problem = contact(&file).await.unwrap_err();
+    assert!(!problem.message.contains("root:"), "{problem}");
+    for bucket in ["../admin", "..", "a/../../admin", "%2e%2e/admin"] {
+        let store = Store {
+            bucket: bucket.to_owned(),
+            ..store(&s3)
+        };
+        assert!(contact(&store).await.is_err(), "{bucket}");
+    }
+}
+
 #[tokio::test]
 async fn the_way_there_has_reasons_too() {
     let s3 = S3::start().await;

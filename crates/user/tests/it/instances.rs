@@ -94,7 +94,9 @@ async fn a_server_is_trusted_by_its_authority() {
         "instanceRef": { "name": "tls" }, "database": "postgres", "credentialsSecret": { "name": "out" },
     });
     bed.user("alice", &role, wish).await;
-    bed.ready("alice").await;
+    let user = bed.ready("alice").await;
+    let said = message(&user, "DatabaseConnected");
+    assert!(said.contains("the server was verified"), "{said}");
     assert_eq!(bed.values("out").await["PGSSLMODE"], "verify-full");
     let encrypted = server
         .log()
@@ -116,6 +118,32 @@ async fn a_server_is_trusted_by_its_authority() {
         },
     )
     .await;
+}
+
+/// F13: a server that was not verified is said to be, with and without encryption.
+#[tokio::test]
+async fn a_server_that_was_not_verified_is_said_to_be() {
+    let server = Postgres::builder(any()).tls(Tls::default()).start().await;
+    let bed = Bed::new(any()).await;
+    let _operator = bed.operator().await;
+    let (user, password) = (ADMIN, ADMIN_PASSWORD);
+    bed.keys("keys", &[("username", user), ("password", password)])
+        .await;
+    for (mode, words) in [
+        ("require", "encrypted, but the server was not verified"),
+        ("disable", "not encrypted, and the server was not verified"),
+    ] {
+        let spec = json!({
+            "host": "localhost", "port": server.port(), "adminSecretRef": { "name": "keys" }, "tls": { "mode": mode },
+        });
+        bed.instance(mode, spec).await;
+        bed.password(mode, "p").await;
+        let wish = json!({ "instanceRef": { "name": mode }, "database": "postgres" });
+        bed.user(mode, &role_name(), wish).await;
+        let user = bed.ready(mode).await;
+        let said = message(&user, "DatabaseConnected");
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 /// `allowedNamespaces`: no other namespace by default, then by name, then by label, as the labels change.

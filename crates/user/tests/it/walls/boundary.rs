@@ -1,11 +1,13 @@
 //! F3, F15, F22, F23, F26: objects of others, of the server, and of nobody.
 
+use kube::api::PostParams;
 use serde_json::json;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::wait;
 use stanchion_user::Openings;
 
 use super::town::{Town, Way, ways};
-use crate::bed::{Bed, How, PATIENCE, any, role_name};
+use crate::bed::{Bed, How, PATIENCE, any, condition, message, role_name};
 
 /// F3: nothing on a role or a database of another namespace, by any field of a spec, on the default server and on an
 /// instance that allows the namespace.
@@ -291,6 +293,7 @@ async fn gets_no_power_over_the_server() {
             json!({ "role": { "createRole": true } }),
             json!({ "role": { "replication": true } }),
             json!({ "role": { "bypassRLS": true } }),
+            json!({ "role": { "parameters": { "session_preload_libraries": "auto_explain" } } }),
             json!({ "memberOf": [{ "role": "pg_execute_server_program" }] }),
             json!({ "memberOf": [{ "role": "pg_read_server_files" }] }),
             json!({ "memberOf": [{ "role": "pg_write_server_files" }] }),
@@ -395,4 +398,124 @@ async fn keeps_no_login_open_with_a_lock() {
     drop(locked);
     bed.gone("alice").await;
     assert!(!bed.has_role(&role).await);
+}
+
+/// F11: while a lock keeps a new password from being set, the status does not say that it is.
+#[tokio::test]
+async fn a_password_that_waits_is_pending() {
+    let bed = Bed::new(any()).await;
+    let role = role_name();
+    let _operator = bed.operator().await;
+    bed.password("alice", "first").await;
+    bed.user("alice", &role, json!({})).await;
+    bed.ready("alice").await;
+    let server = bed.database.server();
+    let session = server.connect(ADMIN, ADMIN_PASSWORD, "postgres").await.unwrap();
+    let keep = format!("BEGIN; ALTER ROLE {role} CONNECTION LIMIT 5");
+    session.batch_execute(&keep).await.unwrap();
+    bed.password("alice", "second").await;
+    let user = bed.condition("alice", "PasswordSynced", "False", "Pending").await;
+    let said = message(&user, "PasswordSynced");
+    assert!(said.starts_with("the new password is not set yet"), "{said}");
+    assert!(bed.logs_in(&role, "first").await && !bed.logs_in(&role, "second").await);
+    session.batch_execute("ROLLBACK").await.unwrap();
+    wait::eventually(PATIENCE, "the new password", async || {
+        bed.logs_in(&role, "second").await
+    })
+    .await;
+    wait::eventually(PATIENCE, "the condition", async || {
+        let user = bed.users().get("alice").await.unwrap();
+        condition(&user, "PasswordSynced").is_some_and(|(status, _)| status == "True")
+    })
+    .await;
+}
+
+/// Held: names that mean harm in every field that names something, an administrator's role as a group, a template's key
+/// that leads out of a Secret, and a type of Secret that Kubernetes fills with a token. Nothing of it reaches a server.
+#[tokio::test]
+async fn names_nothing_but_what_there_is() {
+    let town = Town::new(any(), Way::Default, Openings::default()).await;
+    let evil = r#"x"; CREATE ROLE sqli SUPERUSER; --"#;
+    let wishes = [
+        json!({ "database": evil }),
+        json!({ "databases": [{ "name": town.den, "schemas": [{ "name": evil, "privileges": ["READ"] }] }] }),
+        json!({ "databases": [{ "name": town.den, "extensions": [evil] }] }),
+        json!({ "role": { "parameters": { evil: "x" } } }),
+        json!({ "memberOf": [{ "role": evil }] }),
+        json!({ "memberOf": [{ "role": r"back\slash" }] }),
+        json!({ "memberOf": [{ "role": ADMIN }] }),
+        json!({ "credentialsSecret": { "name": "out", "template": { "../../a": "x" } } }),
+        json!({ "credentialsSecret": { "name": "out", "type": "kubernetes.io/service-account-token" } }),
+    ];
+    let roles = "SELECT string_agg(rolname, ' ' ORDER BY rolname) FROM pg_roles WHERE rolname = 'sqli'";
+    for wish in wishes {
+        let user = json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "thief" },
+            "spec": { "username": "thief", "database": town.den, "passwordSecretRef": { "name": "thief" } },
+        });
+        let mut user = user;
+        for (field, value) in wish.as_object().unwrap() {
+            user["spec"][field] = value.clone();
+        }
+        // A type of Secret that does not exist here is not even an object.
+        let Ok(user) = serde_json::from_value::<stanchion_api::PostgresUser>(user) else {
+            continue;
+        };
+        town.evil.password("thief", "p").await;
+        // Some are refused when they are applied, and the others by the operator.
+        if town
+            .evil
+            .users()
+            .create(&PostParams::default(), &user)
+            .await
+            .is_ok()
+        {
+            wait::until(
+                &town.evil.users(),
+                "thief",
+                PATIENCE,
+                |user: &stanchion_api::PostgresUser| {
+                    let ready = condition(user, "Ready");
+                    ready.is_some_and(|(status, _)| status == "False")
+                },
+            )
+            .await;
+            town.evil.delete("thief").await;
+            town.evil.gone("thief").await;
+        }
+        assert_eq!(town.evil.server_one(roles).await, "", "{wish}");
+    }
+}
+
+/// Held: a role that leaves owns things whose names mean harm, and the owner of a database has set another role for all
+/// who connect to it.
+#[tokio::test]
+async fn leaves_behind_no_name_that_runs() {
+    let bed = Bed::new(any()).await;
+    let role = role_name();
+    let _operator = bed.operator().await;
+    bed.password("mole", "p").await;
+    bed.user("mole", &role, json!({ "privileges": ["CONNECT", "CREATE"] }))
+        .await;
+    bed.ready("mole").await;
+    let evil = r#""x""; CREATE ROLE sqli_left SUPERUSER; --""#;
+    let server = bed.database.server();
+    let database = bed.database.name();
+    for statement in [
+        format!("CREATE SCHEMA {evil} AUTHORIZATION {role}"),
+        format!("CREATE TABLE {evil}.{evil} ({evil} int)"),
+        format!("ALTER TABLE {evil}.{evil} OWNER TO {role}"),
+        format!("ALTER DATABASE \"{database}\" SET search_path = public"),
+        format!("ALTER DATABASE \"{database}\" SET role = '{role}'"),
+    ] {
+        bed.database.execute(&statement).await;
+    }
+    bed.delete("mole").await;
+    bed.gone("mole").await;
+    assert!(!bed.has_role(&role).await);
+    let made = "SELECT count(*) FROM pg_roles WHERE rolname = 'sqli_left'";
+    assert_eq!(bed.server_one(made).await, "0");
+    server
+        .execute("postgres", &format!("ALTER DATABASE \"{database}\" RESET ALL"))
+        .await;
 }
