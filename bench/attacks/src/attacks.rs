@@ -50,7 +50,7 @@ pub(crate) const ALL: &[Attack] = &[
     },
     Attack {
         name: "huge-error",
-        title: "a server that sends an error of 3 MB, 20 policies",
+        title: "a server that sends errors of 850 KB, 20 policies",
         begin: |evil, _| Box::pin(policies_on(evil, Malice::HugeError, 20)),
     },
     Attack {

@@ -87,10 +87,13 @@ async fn run(binary: &Path, attack: &Attack) -> bool {
             bed.namespace(),
         ],
     );
+    // The first user waits until the operator has started, and for its first connection.
+    bank.users_ready(2 * USERS..2 * USERS + 1).await;
     let before = bank.users_ready(0..USERS).await;
     let attackers = (attack.begin)(&evil, &webhooks).await;
     sleep(HEAD_START).await;
     let during = bank.users_ready(USERS..2 * USERS).await;
+    let refused = evil.refused();
     let alive = operator.ended().is_none();
     let peak = alive.then(|| Usage::of(operator.pid()).peak_mib());
     attackers.stop();
@@ -108,7 +111,11 @@ async fn run(binary: &Path, attack: &Attack) -> bool {
         attack.title,
         seconds(before),
         seconds(during),
-        if held { "held" } else { "BROKE" }
+        match (held, refused) {
+            (false, _) => "BROKE".to_owned(),
+            (true, 0) => "held".to_owned(),
+            (true, objects) => format!("held; the API server refused {objects} objects"),
+        }
     );
     held
 }

@@ -1,6 +1,7 @@
 //! A tenant: a namespace, and the objects that it makes there.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -16,13 +17,18 @@ const DEADLINE: Duration = Duration::from_mins(1);
 pub(crate) struct Tenant {
     client: Client,
     namespace: String,
+    refused: AtomicUsize,
 }
 
 impl Tenant {
     pub(crate) async fn new(bed: &Bed, purpose: &str) -> Self {
         let namespace = bed.cluster().namespace(purpose).await;
         let client = bed.cluster().client().await;
-        let tenant = Self { client, namespace };
+        let tenant = Self {
+            client,
+            namespace,
+            refused: AtomicUsize::new(0),
+        };
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": PASSWORD },
             "stringData": { PASSWORD: "correct horse" },
@@ -34,8 +40,15 @@ impl Tenant {
     pub(crate) async fn create(&self, object: Value) {
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         let api = self.api(&object);
-        // A wall that refuses the object at once has held; the bench goes on to measure the other tenant.
-        let _ = api.create(&PostParams::default(), &object).await;
+        // A wall that refuses the object at once has held; the bench counts it and goes on to measure the other tenant.
+        if api.create(&PostParams::default(), &object).await.is_err() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many of its objects the API server has refused.
+    pub(crate) fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Makes users one after the other and returns the longest time until one is Ready, if all are in time.

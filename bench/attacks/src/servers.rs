@@ -16,7 +16,7 @@ pub(crate) enum Malice {
     EndlessRows,
     /// Answers with a single row that claims to have a gigabyte.
     HugeRow,
-    /// Answers with an error of three megabytes.
+    /// Answers with an error of nearly a megabyte, the longest that is accepted, with terminal sequences and line breaks.
     HugeError,
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn start(malice: Malice) -> (SocketAddr, JoinHandle<()>) {
 }
 
 async fn attend(mut stream: TcpStream, malice: Malice) -> io::Result<()> {
-    let mut scratch = [0; 4096];
+    let mut scratch = vec![0; 1 << 20];
     if matches!(malice, Malice::Silent) {
         while stream.read(&mut scratch).await? > 0 {}
         return Ok(());
@@ -55,38 +55,69 @@ async fn attend(mut stream: TcpStream, malice: Malice) -> io::Result<()> {
             break;
         }
     }
-    stream.write_all(&message(b'R', &[0, 0, 0, 0])).await?;
-    stream
-        .write_all(&message(b'S', b"server_version\x0017.0\x00"))
-        .await?;
-    stream.write_all(&message(b'K', &[0; 8])).await?;
-    stream.write_all(&message(b'Z', b"I")).await?;
+    let welcome = [
+        message(b'R', &[0, 0, 0, 0]),
+        message(b'S', b"server_version\x0017.0\x00"),
+        message(b'K', &[0; 8]),
+        message(b'Z', b"I"),
+    ];
+    stream.write_all(&welcome.concat()).await?;
+    // A session begins with the question which server and database this is. A server that answers it like any other is
+    // asked for more.
     if stream.read(&mut scratch).await? == 0 {
         return Ok(());
     }
-    // One column of text, as an answer to a parsed, described and executed query.
-    stream.write_all(&message(b'1', &[])).await?;
-    stream.write_all(&message(b't', &[0, 0])).await?;
-    let column = [
-        b"c\0".as_slice(),
-        &[0; 6],
-        &25_u32.to_be_bytes(),
-        &[0xff, 0xff],
-        &[0xff; 4],
-        &[0, 0],
-    ]
-    .concat();
-    stream
-        .write_all(&message(b'T', &[&[0, 1], column.as_slice()].concat()))
-        .await?;
+    let identity = [
+        columns(4),
+        row(&[b"7000000000000000001", b"5", b"app", b"170000"]),
+        message(b'C', b"SELECT 1\0"),
+        message(b'Z', b"I"),
+    ];
+    stream.write_all(&identity.concat()).await?;
+    loop {
+        let length = stream.read(&mut scratch).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        for (tag, describes_statement) in requests(scratch.get(..length).unwrap_or_default()) {
+            match tag {
+                b'P' => stream.write_all(&message(b'1', &[])).await?,
+                b'B' => stream.write_all(&message(b'2', &[])).await?,
+                b'D' => {
+                    if describes_statement {
+                        stream.write_all(&message(b't', &[0, 0])).await?;
+                    }
+                    stream.write_all(&columns(1)).await?;
+                }
+                b'S' => stream.write_all(&message(b'Z', b"I")).await?,
+                b'Q' => {
+                    stream.write_all(&columns(1)).await?;
+                    harm(&mut stream, malice).await?;
+                }
+                b'E' => harm(&mut stream, malice).await?,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The tags of the requests in what a client sent, and whether a Describe is about a statement.
+fn requests(mut bytes: &[u8]) -> Vec<(u8, bool)> {
+    let mut found = Vec::new();
+    while let [tag, a, b, c, d, rest @ ..] = bytes {
+        found.push((*tag, rest.first() == Some(&b'S')));
+        let length = usize::try_from(u32::from_be_bytes([*a, *b, *c, *d])).unwrap_or_default();
+        bytes = rest.get(length.saturating_sub(4)..).unwrap_or_default();
+    }
+    found
+}
+
+/// What the server does instead of an answer, until the client leaves.
+async fn harm(stream: &mut TcpStream, malice: Malice) -> io::Result<()> {
     match malice {
         Malice::Silent => {}
         Malice::EndlessRows => {
-            let row = message(
-                b'D',
-                &[&[0, 1], &1024_u32.to_be_bytes()[..], &[b'x'; 1024]].concat(),
-            );
-            let rows = row.repeat(64);
+            let rows = row(&[&[b'x'; 1024]]).repeat(64);
             loop {
                 stream.write_all(&rows).await?;
             }
@@ -100,13 +131,38 @@ async fn attend(mut stream: TcpStream, malice: Malice) -> io::Result<()> {
             }
         }
         Malice::HugeError => {
-            let text = "\x1b[31mforged line\n".repeat(200_000);
+            let text = "\x1b[31mforged line\n".repeat(50_000);
             let fields = format!("SERROR\0VERROR\0C42501\0M{text}\0\0");
             stream.write_all(&message(b'E', fields.as_bytes())).await?;
-            while stream.read(&mut scratch).await? > 0 {}
         }
     }
     Ok(())
+}
+
+/// Columns of text.
+fn columns(count: u16) -> Vec<u8> {
+    let column = [
+        b"c\0".as_slice(),
+        &[0; 6],
+        &25_u32.to_be_bytes(),
+        &[0xff, 0xff],
+        &[0xff; 4],
+        &[0, 0],
+    ]
+    .concat();
+    let mut body = count.to_be_bytes().to_vec();
+    body.extend(column.repeat(usize::from(count)));
+    message(b'T', &body)
+}
+
+fn row(values: &[&[u8]]) -> Vec<u8> {
+    let count = u16::try_from(values.len()).expect("few columns");
+    let mut body = count.to_be_bytes().to_vec();
+    for value in values {
+        body.extend(u32::try_from(value.len()).expect("a short value").to_be_bytes());
+        body.extend(*value);
+    }
+    message(b'D', &body)
 }
 
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
