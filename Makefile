@@ -133,7 +133,7 @@ generate: ## Write the generated files: deploy/ and charts/ (CRDs, RBAC), docs/r
 
 .PHONY: control-plane
 control-plane: ## Build kube-apiserver, etcd and the other programs of a control plane into the cache, once (minutes)
-	tools/control-plane/build $(CONTROL_PLANE)
+	tools/control-plane/build $(CONTROL_PLANE) $(KUBERNETES)
 
 .PHONY: audit
 audit: $(TOOLS)/cargo-deny@$(CARGO_DENY) ## Check for security advisories and yanked crates (skipped if their database cannot be fetched)
