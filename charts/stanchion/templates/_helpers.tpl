@@ -22,6 +22,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "stanchion.labels" -}}
 {{ include "stanchion.selectorLabels" . }}
+{{- /* By this label, doctor finds the operator under any name. It is no part of the selector, which cannot change. */}}
+app.kubernetes.io/part-of: stanchion
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}

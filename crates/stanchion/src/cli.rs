@@ -1,16 +1,18 @@
 //! The command line: which commands there are, and how any of them fails.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use stanchion_roles::cli as roles;
 
 use crate::reconcile::CurrentCluster;
 #[cfg(feature = "sandbox")]
 use crate::sandbox;
-use crate::{completion, crds, doctor, generate, manifest, rbac, report, run, status};
+use crate::{completion, crds, doctor, generate, man, manifest, rbac, report, run, status};
 
 /// One operator for the platforms that stand on PostgreSQL.
 #[derive(Debug, Parser)]
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     Roles(Box<roles::Args>),
     /// Print a script that completes this command line in your shell
     Completion(completion::Arguments),
+    /// Write a manual page for each command into a folder
+    Man(man::Arguments),
     /// Write the files of this repository that are made from the types
     #[command(hide = true)]
     Generate(generate::Arguments),
@@ -67,6 +71,7 @@ impl Command {
             Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of)?,
             Self::Manifest(arguments) => manifest::run(&arguments).map_err(Failure::of)?,
             Self::Completion(arguments) => completion::run(&arguments).map_err(Failure::of)?,
+            Self::Man(arguments) => man::run(&arguments).map_err(Failure::of)?,
             Self::Generate(arguments) => generate::run(&arguments).map_err(Failure::of)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -113,7 +118,11 @@ impl fmt::Display for Failure {
 
 /// Reads the command line of this process. Help and version are answered here.
 pub(crate) fn parse() -> Result<Command, Failure> {
-    Cli::try_parse().map(|cli| cli.command).map_err(|error| {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let parsed = command(Path::new(&program))
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map(|cli| cli.command).map_err(|error| {
         let asked_for_text = matches!(
             error.kind(),
             ErrorKind::DisplayHelp
@@ -135,6 +144,16 @@ pub(crate) fn parse() -> Result<Command, Failure> {
     })
 }
 
+/// The command line under the name by which it was called. As a plugin of kubectl it is `kubectl stanchion`, and its help
+/// says so.
+fn command(program: &Path) -> clap::Command {
+    let cli = Cli::command();
+    match program.file_name().and_then(OsStr::to_str) {
+        Some("kubectl-stanchion") => cli.bin_name("kubectl stanchion"),
+        _ => cli,
+    }
+}
+
 /// What is wrong and the tip that goes with it, without the usage that everybody can ask for.
 fn first_part(rendered: &str) -> String {
     let parts: Vec<&str> = rendered
@@ -148,8 +167,6 @@ fn first_part(rendered: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
@@ -173,7 +190,7 @@ mod tests {
     }
 
     /// The commands that a person types with their own kubeconfig. Like kubectl's, their options are no variables.
-    const OF_A_PERSON: [&str; 4] = ["completion", "doctor", "report", "status"];
+    const OF_A_PERSON: [&str; 5] = ["completion", "doctor", "man", "report", "status"];
 
     /// Every option can also be given as an environment variable, and its name follows from the option's. The
     /// options of `roles` are those of pgroles.

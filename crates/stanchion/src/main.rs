@@ -10,6 +10,7 @@ mod controllers;
 mod crds;
 mod doctor;
 mod generate;
+mod man;
 mod manifest;
 mod output;
 mod rbac;

@@ -11,8 +11,11 @@ use crate::cluster::{Cluster, ClusterError, Unreadable};
 use crate::run;
 use crate::status::with_status;
 
-/// The operator's label.
-const LABEL: &str = "app.kubernetes.io/name=stanchion";
+/// What marks the objects of an installation. The chart sets the second on all of them, whatever `nameOverride` and
+/// `fullnameOverride` call them; the plain manifest and older releases have the first.
+const LABELS: [&str; 2] = ["app.kubernetes.io/name=stanchion", PART];
+/// The label that every installation of the chart has.
+pub(super) const PART: &str = "app.kubernetes.io/part-of=stanchion";
 /// The groups of others whose presence matters.
 const GROUPS: [&str; 5] = [
     "helm.toolkit.fluxcd.io",
@@ -34,21 +37,12 @@ pub(super) async fn gather(
 ) -> Result<Snapshot, ClusterError> {
     let version = cluster.version().await?;
     let place = operator_namespace;
-    let labelled = ListParams::default().labels(LABEL);
     let all = ListParams::default();
     let named = ListParams::default().fields(&format!("metadata.name={}", run::LEASE));
     let flux = ListParams::default().labels("app.kubernetes.io/part-of=flux");
     let (deployments, pods, leases, services, slices) = tokio::join!(
-        list(
-            cluster,
-            "apps",
-            "v1",
-            "Deployment",
-            "deployments",
-            place,
-            &labelled
-        ),
-        list(cluster, "", "v1", "Pod", "pods", place, &labelled),
+        installed(cluster, "apps", "Deployment", "deployments", place),
+        installed(cluster, "", "Pod", "pods", place),
         list(
             cluster,
             "coordination.k8s.io",
@@ -58,15 +52,13 @@ pub(super) async fn gather(
             place,
             &named
         ),
-        list(cluster, "", "v1", "Service", "services", place, &labelled),
-        list(
+        installed(cluster, "", "Service", "services", place),
+        installed(
             cluster,
             "discovery.k8s.io",
-            "v1",
             "EndpointSlice",
             "endpointslices",
-            place,
-            &labelled
+            place
         ),
     );
     let (crds, namespaces, flux, served, objects) = tokio::join!(
@@ -102,6 +94,7 @@ pub(super) async fn gather(
         served,
         flux,
         metrics,
+        contacts: Vec::new(),
     })
 }
 
@@ -130,6 +123,28 @@ async fn list(
         Ok(value)
     });
     values.collect()
+}
+
+/// The objects of one kind that belong to an installation of the operator, each once.
+async fn installed(
+    cluster: &Cluster,
+    group: &str,
+    kind: &str,
+    plural: &str,
+    namespace: Option<&str>,
+) -> Read<Vec<Value>> {
+    let mut found: Vec<Value> = Vec::new();
+    for label in LABELS {
+        let params = ListParams::default().labels(label);
+        let listed = list(cluster, group, "v1", kind, plural, namespace, &params).await?;
+        let is_new = |object: &Value| {
+            let uid = object.pointer("/metadata/uid");
+            !found.iter().any(|known| known.pointer("/metadata/uid") == uid)
+        };
+        let new: Vec<Value> = listed.into_iter().filter(is_new).collect();
+        found.extend(new);
+    }
+    Ok(found)
 }
 
 /// Our objects. Kinds that are not served have none; that they are not is a finding about the CRDs.

@@ -5,6 +5,7 @@
 //! as skipped: silence would look like health.
 
 mod checks;
+mod connect;
 mod gather;
 mod metrics;
 mod pem;
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     /// The operator's metrics, as its /metrics tells them: a file, or - for standard input
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
+    /// Also dial the databases and buckets that the objects name, from here, with the Secrets that you may read. No value
+    /// of a Secret is printed
+    #[arg(long)]
+    connect: bool,
     /// The form of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "text", value_enum)]
     output: Format,
@@ -138,7 +143,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DoctorError> {
         .build()?;
     let diagnosis = runtime.block_on(async {
         let cluster = arguments.cluster.connect().await?;
-        let snapshot = Box::pin(look(&cluster, arguments.operator_namespace.as_deref(), metrics)).await?;
+        let looked = look(&cluster, arguments.operator_namespace.as_deref(), metrics);
+        let mut snapshot = Box::pin(looked).await?;
+        if let (true, Ok(objects)) = (arguments.connect, &snapshot.objects) {
+            snapshot.contacts = Box::pin(connect::contacts(&cluster, objects)).await;
+        }
         Ok::<_, DoctorError>(diagnose(&snapshot))
     })?;
     let text = match arguments.output {

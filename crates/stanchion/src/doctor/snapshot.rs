@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::connect::Contact;
 use crate::cluster::Unreadable;
 
 /// Something that was read, or why it was not.
@@ -26,9 +27,9 @@ pub(crate) struct Snapshot {
     /// Objects of our kinds.
     pub(crate) objects: Read<Vec<Value>>,
     pub(crate) namespaces: Read<Vec<Value>>,
-    /// Deployments with the operator's label.
+    /// Deployments that belong to an installation of the operator.
     pub(crate) deployments: Read<Vec<Value>>,
-    /// Pods with the operator's label.
+    /// Pods that belong to an installation of the operator.
     pub(crate) pods: Read<Vec<Value>>,
     /// The Leases of the installations.
     pub(crate) leases: Read<Vec<Value>>,
@@ -45,6 +46,8 @@ pub(crate) struct Snapshot {
     pub(crate) flux: Read<Vec<Value>>,
     /// The exposition of the leader.
     pub(crate) metrics: Read<String>,
+    /// What was dialled from here; nothing without `--connect`.
+    pub(crate) contacts: Vec<Contact>,
 }
 
 /// An installation of the operator, as its Deployment describes it.
@@ -156,6 +159,16 @@ impl<'a> Installation<'a> {
         operator
             .and_then(|container| container.get("image")?.as_str())
             .unwrap_or_default()
+    }
+
+    /// The labels by which the Deployment finds its pods, as `kubectl -l` takes them.
+    pub(crate) fn selector(&self) -> String {
+        let labels = self.deployment.pointer("/spec/selector/matchLabels");
+        let pairs = labels.and_then(Value::as_object).into_iter().flatten();
+        let pairs: Vec<String> = pairs
+            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+            .collect();
+        pairs.join(",")
     }
 
     pub(crate) fn number(&self, pointer: &str) -> i64 {

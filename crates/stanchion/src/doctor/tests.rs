@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
+use super::connect::{Contact, Obstacle, What};
 use super::snapshot::{Served, Snapshot};
 use super::{ALL, Finding, diagnose, render};
 use crate::cluster::Unreadable;
@@ -154,6 +155,16 @@ fn make_healthy() -> Snapshot {
             "status": { "availableReplicas": 1 },
         })]),
         metrics: Ok(metrics.to_owned()),
+        contacts: vec![contact(What::Database, Ok(())), contact(What::Bucket, Ok(()))],
+    }
+}
+
+fn contact(what: What, result: Result<(), Obstacle>) -> Contact {
+    Contact {
+        subject: "SupabaseProject shop/demo".to_owned(),
+        namespace: "shop".to_owned(),
+        what,
+        result,
     }
 }
 
@@ -334,6 +345,18 @@ const FAULTS: &[Plant] = &[
     }),
     ("dependency-slow", |cluster| {
         of(cluster, "demo")["status"]["dependencies"]["s3"]["latencyMs"] = json!(4000);
+    }),
+    ("connect-database", |cluster| {
+        let why = Obstacle::Failed("ConnectionRefused: nothing listens there".to_owned());
+        cluster.contacts = vec![contact(What::Database, Err(why))];
+    }),
+    ("connect-bucket", |cluster| {
+        let why = Obstacle::Failed("HostNotFound: no DNS knows the name".to_owned());
+        cluster.contacts = vec![contact(What::Bucket, Err(why))];
+    }),
+    ("connect-secret", |cluster| {
+        let why = Obstacle::Unread("Secret db: you have no right to read it".to_owned());
+        cluster.contacts = vec![contact(What::Database, Err(why))];
     }),
     ("flux-missing", |cluster| cluster.served = Ok(Vec::new())),
     ("flux-unavailable", |cluster| {

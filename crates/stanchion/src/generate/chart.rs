@@ -129,3 +129,38 @@ fn is_for_webhooks(rule: &Value) -> bool {
         .filter_map(Value::as_str)
         .any(|group| GROUPS.contains(&group))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use crate::cli::Cli;
+
+    /// Options of `stanchion run` that the chart does not give, each with the reason.
+    const NOT_OF_THE_CHART: [(&str, &str); 2] = [
+        ("webhook-url", "for an operator outside of the cluster"),
+        (
+            "postgres-url",
+            "a URL with a password does not belong into arguments: `defaultInstance.secretName` mounts it as a file",
+        ),
+    ];
+
+    /// An option that is added to the program and forgotten in the chart is found here, without helm.
+    #[test]
+    fn the_chart_gives_every_option_of_run() {
+        let template = include_str!("../../../../charts/stanchion/templates/deployment.yaml");
+        let cli = Cli::command();
+        let run = cli.find_subcommand("run").unwrap();
+        let options = run.get_arguments().filter_map(|argument| argument.get_long());
+        for option in options.filter(|option| *option != "help") {
+            let given = [format!("--{option}\n"), format!("--{option}=")]
+                .iter()
+                .any(|word| template.contains(word));
+            let excused = NOT_OF_THE_CHART.iter().any(|(name, _)| *name == option);
+            assert_ne!(
+                given, excused,
+                "--{option}: charts/stanchion/templates/deployment.yaml must give it, or NOT_OF_THE_CHART must say why not"
+            );
+        }
+    }
+}

@@ -13,6 +13,7 @@ mod cli;
 #[cfg(feature = "otlp")]
 mod collector;
 mod crds;
+mod documents;
 mod generated;
 mod installation;
 mod operator;

@@ -62,15 +62,22 @@ pub(crate) struct Operator {
 impl Operator {
     /// `stanchion run` on the cluster of this kubeconfig, with addresses of its own.
     pub(crate) fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(kubeconfig, arguments, &[])
+    }
+
+    /// The same with variables, such as `SSL_CERT_FILE`.
+    pub(crate) fn start_with(kubeconfig: &Path, arguments: &[&str], variables: &[(&str, &OsStr)]) -> Self {
         let scratch = Scratch::new("stanchion-run-").unwrap();
         let addresses = ["--health-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"];
-        let process = Launch::new(BINARY, scratch.path().join("log"))
+        let mut launch = Launch::new(BINARY, scratch.path().join("log"))
             .args(["run"])
             .args(addresses)
             .args(arguments.iter().copied())
-            .env("KUBECONFIG", kubeconfig)
-            .spawn()
-            .unwrap();
+            .env("KUBECONFIG", kubeconfig);
+        for (name, value) in variables {
+            launch = launch.env(name, value);
+        }
+        let process = launch.spawn().unwrap();
         Self {
             process,
             _scratch: scratch,
@@ -126,6 +133,11 @@ impl Operator {
             .lines()
             .find(|line| line.contains(&format!("{purpose} is answered")))?;
         line.rsplit_once("addr=")?.1.parse().ok()
+    }
+
+    /// The file of its log.
+    pub(crate) fn log_path(&self) -> &Path {
+        self.process.log_path()
     }
 
     pub(crate) fn log(&self) -> String {

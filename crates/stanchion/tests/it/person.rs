@@ -9,7 +9,9 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use stanchion_testkit::cluster::{Cluster, Grant, rule};
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, any};
 use stanchion_testkit::process::Launch;
+use stanchion_testkit::s3::S3;
 use stanchion_testkit::scratch::Scratch;
 use stanchion_testkit::{port, wait};
 
@@ -194,6 +196,38 @@ async fn it_is_a_plugin_of_kubectl_and_two_kubeconfigs_are_one() {
         .await
         .unwrap();
     assert_eq!(text(&output.stdout), "no objects\n", "{}", text(&output.stderr));
+    let help = std::process::Command::new(&plugin)
+        .args(["status", "--help"])
+        .output();
+    let help = text(&help.unwrap().stdout);
+    assert!(help.contains("Usage: kubectl stanchion status"), "{help}");
+}
+
+/// A page for each command that the help shows, which `man` can show.
+#[test]
+fn every_command_has_a_manual_page() {
+    let scratch = Scratch::new("stanchion-man-").unwrap();
+    let folder = scratch.path().join("man1");
+    stdout([std::ffi::OsStr::new("man"), folder.as_os_str()]);
+    let help = stdout(["--help"]);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| line.starts_with("  "));
+    let names: Vec<&str> = commands
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() > 8, "{names:?}");
+    for name in names {
+        let page = std::fs::read_to_string(folder.join(format!("stanchion-{name}.1"))).unwrap();
+        assert!(page.contains(".TH") && page.contains(".SH NAME"), "{page}");
+    }
+    let run = std::fs::read_to_string(folder.join("stanchion-run.1")).unwrap();
+    assert!(run.contains(r"leader\-elect"), "{run}");
+    assert!(
+        !folder.join("stanchion-generate.1").exists(),
+        "what is hidden has none"
+    );
 }
 
 /// The ids of what was found.
@@ -306,6 +340,117 @@ async fn doctor_is_content_with_the_manifest_and_finds_what_is_broken() {
         said.contains("skipped") && said.contains("rbac-missing"),
         "{said}"
     );
+}
+
+/// It dials with the Secrets of the person, and prints nothing of them.
+#[tokio::test]
+async fn doctor_dials_what_the_objects_name() {
+    let canary = ["cAn", "ArY", "-dial"].concat();
+    let cluster = Cluster::shared().await;
+    cluster.install_crds(stanchion_api::crds()).await;
+    let namespace = cluster.namespace("dial").await;
+    let (server, s3) = (Postgres::shared(any()).await, S3::start().await);
+    let secret = |name: &str, values: Value| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values });
+    let database = |password: &str| {
+        json!({
+            "host": "127.0.0.1", "port": server.port().to_string(), "database": "postgres",
+            "username": ADMIN, "password": password,
+        })
+    };
+    let files = |key: &str| {
+        json!({
+            "endpoint": s3.endpoint(), "region": S3::REGION, "bucket": s3.bucket(),
+            "accessKeyId": s3.access_key(), "secretAccessKey": key,
+        })
+    };
+    let project = |name: &str, database: &str, files: &str| {
+        json!({
+            "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject", "metadata": { "name": name },
+            "spec": {
+                "projectId": name, "database": { "secretRef": { "name": database }, "sslMode": "disable" },
+                "storage": { "secretRef": { "name": files } },
+            },
+        })
+    };
+    let policy = |name: &str, secret: &str| {
+        json!({
+            "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy", "metadata": { "name": name },
+            "spec": { "connection": { "secretRef": { "name": secret } }, "roles": [] },
+        })
+    };
+    let instance = |name: &str, port: u16| {
+        json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance", "metadata": { "name": name },
+            "spec": {
+                "host": "127.0.0.1", "port": port, "database": "postgres", "tls": { "mode": "disable" },
+                "adminSecretRef": { "name": "right-db" },
+            },
+        })
+    };
+    for object in [
+        secret("right-db", database(ADMIN_PASSWORD)),
+        secret("wrong-db", database(&canary)),
+        secret("right-files", files(s3.secret_key())),
+        secret("wrong-files", files(&canary)),
+        secret("url", json!({ "DATABASE_URL": server.url("postgres") })),
+        project("right", "right-db", "right-files"),
+        project("wrong", "wrong-db", "wrong-files"),
+        project("without", "no-such-secret", "right-files"),
+        policy("right", "url"),
+        instance("right", server.port()),
+        instance("away", port::free()),
+    ] {
+        cluster.apply(&object.to_string(), &namespace).await;
+    }
+    let words = ["doctor", "-n", &namespace, "--connect", "-o", "json"];
+    let output = run(&cluster.kubeconfig_path(), &words).await;
+    let said = text(&output.stdout);
+    let json: Value = serde_json::from_str(&said).unwrap();
+    let about: Vec<(String, String)> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            let text = |field: &str| finding[field].as_str().unwrap().to_owned();
+            (text("check"), text("subject"))
+        })
+        .filter(|(check, _)| check.starts_with("connect-"))
+        .collect();
+    let expected = [
+        ("connect-bucket", format!("SupabaseProject {namespace}/wrong")),
+        ("connect-database", format!("PostgresInstance {namespace}/away")),
+        ("connect-database", format!("SupabaseProject {namespace}/wrong")),
+        ("connect-secret", format!("SupabaseProject {namespace}/without")),
+    ];
+    let expected: Vec<(String, String)> = expected
+        .into_iter()
+        .map(|(check, subject)| (check.to_owned(), subject))
+        .collect();
+    assert_eq!(about, expected, "{said}");
+    assert!(!said.contains(&canary) && !said.contains(ADMIN_PASSWORD) && !said.contains(s3.secret_key()));
+
+    // Somebody who may read the objects and not the Secrets is told so.
+    let groups = ["db.example.com", "supabase.strrl.dev", "pgroles.io"];
+    let resources = [
+        "postgresinstances",
+        "postgresusers",
+        "supabaseprojects",
+        "postgrespolicies",
+        "postgrespolicyplans",
+    ];
+    let mut rules: Vec<_> = groups
+        .iter()
+        .map(|group| rule(group, &resources, &["get", "list"]))
+        .collect();
+    rules.push(rule(
+        "k8s.bnerd.com",
+        &["gitlabinstances", "gitlabprofiles", "gitlabversionmaps"],
+        &["get", "list"],
+    ));
+    let grants = [Grant::In(namespace.clone(), rules)];
+    let reader = cluster.user(&namespace, "reader", &grants).await;
+    let said = text(&run(reader.kubeconfig_path(), &words).await.stdout);
+    assert!(said.contains("you have no right to read it"), "{said}");
 }
 
 /// The canary is in everything that a report could take along, and in nothing that it does.

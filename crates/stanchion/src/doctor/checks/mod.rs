@@ -3,6 +3,7 @@
 
 mod backends;
 mod certificates;
+mod contacts;
 mod crds;
 mod load;
 mod objects;
@@ -79,6 +80,9 @@ pub(crate) const ALL: &[Check] = &[
     ),
     check("bucket-unreachable", Severity::Error, objects::bucket_unreachable),
     check("dependency-slow", Severity::Warning, objects::dependency_slow),
+    check("connect-database", Severity::Warning, contacts::database),
+    check("connect-bucket", Severity::Warning, contacts::bucket),
+    check("connect-secret", Severity::Warning, contacts::secret),
     check("flux-missing", Severity::Error, backends::flux_missing),
     check("flux-unavailable", Severity::Error, backends::flux_unavailable),
     check(
@@ -125,7 +129,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 /// `PostgresUser shop/alice`
-fn subject(object: &Value) -> String {
+pub(super) fn subject(object: &Value) -> String {
     let name = text(object, "/metadata/name");
     let name = match text(object, "/metadata/namespace") {
         "" => name.to_owned(),

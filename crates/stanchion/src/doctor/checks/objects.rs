@@ -102,14 +102,14 @@ pub(super) fn not_ready(snapshot: &Snapshot) -> Outcome {
     })
 }
 
-/// Whether an installation looks after this object.
-fn is_watched(installations: &[Installation<'_>], object: &Value) -> bool {
+/// The installation that looks after this object.
+fn watcher<'a, 'b>(installations: &'a [Installation<'b>], object: &Value) -> Option<&'a Installation<'b>> {
     let controller = controllers::ALL.iter().find(|row| {
         (row.kinds)()
             .iter()
             .any(|kind| object["kind"] == kind.kind.as_str())
     });
-    installations.iter().any(|installation| {
+    installations.iter().find(|installation| {
         installation.watches(text(object, "/metadata/namespace"))
             && controller.is_some_and(|row| installation.runs(row.name))
     })
@@ -124,22 +124,20 @@ pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
             .find_map(|pointer| object.pointer(pointer)?.as_i64());
         let made = ago(snapshot, text(object, "/metadata/creationTimestamp"))?;
         let behind = observed.is_none() || (generation.is_some() && observed != generation);
-        if !behind
-            || made < 5 * MINUTE
-            || is_plan(object)
-            || deleted(object)
-            || !is_watched(&installations, object)
-        {
+        if !behind || made < 5 * MINUTE || is_plan(object) || deleted(object) {
             return None;
         }
+        let installation = watcher(&installations, object)?;
         let message = match observed {
             None => "the operator has never looked at it".to_owned(),
             Some(_) => "the operator has not looked at its newest spec".to_owned(),
         };
         Some((
             message,
-            "kubectl logs -l app.kubernetes.io/name=stanchion -A --tail=100; the operator may not lead, or its queue may be full"
-                .to_owned(),
+            format!(
+                "kubectl -n {} logs deployment/{} --all-pods --tail=100; the operator may not lead, or its queue may be full",
+                installation.namespace, installation.name
+            ),
         ))
     })
 }
@@ -151,7 +149,7 @@ pub(super) fn unwatched(snapshot: &Snapshot) -> Outcome {
         return Ok(Vec::new());
     }
     each(snapshot, |object| {
-        if is_watched(&installations, object) {
+        if watcher(&installations, object).is_some() {
             return None;
         }
         let namespace = text(object, "/metadata/namespace");

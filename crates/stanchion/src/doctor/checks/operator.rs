@@ -16,7 +16,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
     Ok(none
         .then(|| Fault {
             subject: "operator".to_owned(),
-            message: "no Deployment has the label app.kubernetes.io/name=stanchion; nothing is reconciled"
+            message: "no Deployment has the label app.kubernetes.io/part-of=stanchion or app.kubernetes.io/name=stanchion; nothing is reconciled"
                 .to_owned(),
             remedy: "helm install stanchion charts/stanchion -n stanchion-system --create-namespace"
                 .to_owned(),
@@ -53,7 +53,10 @@ pub(super) fn unavailable(snapshot: &Snapshot) -> Outcome {
             )),
             (_, 0) => Some((
                 "has no available replica; nothing is reconciled".to_owned(),
-                format!("kubectl -n {namespace} describe pods -l app.kubernetes.io/name=stanchion"),
+                format!(
+                    "kubectl -n {namespace} describe pods -l {}",
+                    installation.selector()
+                ),
             )),
             _ => None,
         }
@@ -72,7 +75,7 @@ pub(super) fn degraded(snapshot: &Snapshot) -> Outcome {
                 format!(
                     "only {available} of {wanted} replicas are available; nobody takes over when it ends"
                 ),
-                format!("kubectl -n {namespace} get pods -l app.kubernetes.io/name=stanchion"),
+                format!("kubectl -n {namespace} get pods -l {}", installation.selector()),
             )
         })
     })

@@ -88,9 +88,7 @@ pub(super) fn service(snapshot: &Snapshot) -> Outcome {
         faults.push(Fault {
             subject: subject(webhook),
             message,
-            remedy: format!(
-                "kubectl -n {namespace} get service,endpointslices,pods -l app.kubernetes.io/name=stanchion"
-            ),
+            remedy: format!("kubectl -n {namespace} get service/{name} endpointslices pods"),
         });
     }
     Ok(faults)

@@ -12,22 +12,22 @@ use super::{chart, helm, kubectl, run, template};
 use crate::operator::{Operator, command, text};
 use crate::users::{UrlFile, postgres_user, ready};
 
-const NAMESPACE: &str = "stanchion-system";
+pub(super) const NAMESPACE: &str = "stanchion-system";
 
 /// helm on this cluster. The chart waits for nothing: no container runs here.
-fn on(cluster: &Cluster, helm: &Path, words: &[&str]) -> String {
+pub(super) fn on(cluster: &Cluster, helm: &Path, words: &[&str]) -> String {
     let kubeconfig = cluster.kubeconfig_path();
     let place = ["--kubeconfig", kubeconfig.to_str().unwrap(), "-n", NAMESPACE];
     run(helm, &[words, &place[..]].concat()).unwrap()
 }
 
-async fn get(cluster: &Cluster, words: &[&str]) -> Value {
+pub(super) async fn get(cluster: &Cluster, words: &[&str]) -> Value {
     let words = [&["-n", NAMESPACE, "get", "-o", "json"], words].concat();
     serde_json::from_str(&kubectl(cluster).run(&words).await.unwrap()).unwrap()
 }
 
 /// The arguments of the pods, where the program can be reached and where its server is.
-async fn arguments(cluster: &Cluster) -> Vec<String> {
+pub(super) async fn arguments(cluster: &Cluster) -> Vec<String> {
     let deployment = get(cluster, &["deployment", "stanchion"]).await;
     let words = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
         .as_array()
@@ -219,4 +219,50 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
     // And it can come back to what it left.
     on(&cluster, &helm, &["install", "stanchion", chart]);
     kubectl(&cluster).run(&available).await.unwrap();
+}
+
+/// `nameOverride` and `fullnameOverride` change every name, and doctor still finds the operator.
+#[tokio::test]
+async fn doctor_finds_an_operator_under_another_name() {
+    let Some(helm) = helm("another_name") else { return };
+    let cluster = Cluster::start().await;
+    let create = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{NAMESPACE}"}}}}"#);
+    cluster.apply(&create, NAMESPACE).await;
+    let chart = chart();
+    let names = "nameOverride=databases,fullnameOverride=platform";
+    let words = ["install", "stanchion", chart.to_str().unwrap(), "--set", names];
+    on(&cluster, &helm, &words);
+    let available = [
+        "-n",
+        NAMESPACE,
+        "wait",
+        "deployment/platform",
+        "--for=condition=Available",
+        "--timeout=120s",
+    ];
+    kubectl(&cluster).run(&available).await.unwrap();
+    let mut doctor = command(["doctor", "-A", "-o", "json"]);
+    doctor.env("KUBECONFIG", cluster.kubeconfig_path());
+    let output = tokio::task::spawn_blocking(move || doctor.output().unwrap())
+        .await
+        .unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // No container runs here, so no replica leads; all else is as it should be.
+    let found: Vec<(&str, &str)> = said["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            (
+                finding["check"].as_str().unwrap(),
+                finding["subject"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let subject = "Deployment stanchion-system/platform";
+    assert_eq!(
+        found,
+        [("lease-missing", subject), ("webhook-missing", subject)],
+        "{said:#}"
+    );
 }

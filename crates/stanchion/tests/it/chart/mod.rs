@@ -2,6 +2,7 @@
 
 mod install;
 mod monitoring;
+mod promql;
 mod render;
 
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use stanchion_testkit::cluster::Cluster;
 
-use super::{chart, documents};
+use super::{chart, documents, promql};
 use crate::operator::Operator;
 
 fn alerts() -> Vec<Value> {
@@ -65,6 +65,10 @@ async fn alerts_and_panels_ask_for_metrics_that_exist() {
     for panel in dashboard["panels"].as_array().unwrap() {
         let targets = panel["targets"].as_array().into_iter().flatten();
         expressions.extend(targets.map(|target| target["expr"].as_str().unwrap().to_owned()));
+    }
+    for expression in &expressions {
+        let read = promql::read(expression);
+        assert_eq!(read, Ok(promql::Value::Instant), "{expression}");
     }
     let asked: BTreeSet<String> = expressions
         .iter()

@@ -49,10 +49,10 @@ fn chart_and_program_have_one_version() {
 }
 
 /// One right: where, which group, resource and object, and which verb.
-type Right = (String, String, String, String, String);
+pub(super) type Right = (String, String, String, String, String);
 
 /// The rights that the roles give to the account which they are bound to, one by one.
-fn rights(objects: &[Value]) -> BTreeSet<Right> {
+pub(super) fn rights(objects: &[Value]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for binding in objects.iter().filter(|object| {
         object["kind"]
@@ -245,6 +245,37 @@ fn the_program_takes_the_arguments() {
     }
 }
 
+/// Between them, the examples use every option that the template can give.
+#[test]
+fn the_examples_use_every_option_of_the_template() {
+    let Some(helm) = helm("options") else { return };
+    let template_text = std::fs::read_to_string(chart().join("templates/deployment.yaml")).unwrap();
+    let options = |text: &str| -> BTreeSet<String> {
+        let starts = text.match_indices("--").map(|(at, _)| &text[at..]);
+        starts
+            .map(|rest| {
+                let end = rest.find(|c: char| c != '-' && !c.is_ascii_lowercase());
+                rest[..end.unwrap_or(rest.len())].to_owned()
+            })
+            .filter(|option| option.len() > 3)
+            .collect()
+    };
+    let given: BTreeSet<String> = examples()
+        .iter()
+        .flat_map(|values| {
+            let objects = template(&helm, &["-f", values.to_str().unwrap()]);
+            let deployment = of_kind(&objects, "Deployment")[0];
+            options(&deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string())
+        })
+        .collect();
+    let missing: Vec<String> = options(&template_text).difference(&given).cloned().collect();
+    assert_eq!(
+        missing,
+        [] as [&str; 0],
+        "no file of charts/stanchion/ci sets these"
+    );
+}
+
 #[test]
 fn wrong_values_are_refused_with_their_name() {
     let Some(helm) = helm("wrong_values") else { return };
@@ -265,6 +296,11 @@ fn wrong_values_are_refused_with_their_name() {
             "metrics.plain",
         ),
         ("serviceAccount.create=false", "serviceAccount.name"),
+        (
+            "allowChartRepositories={http://charts.example.com}",
+            "allowChartRepositories",
+        ),
+        ("trustTenants=yes-please", "trustTenants"),
     ] {
         let words = ["template", "x", chart.to_str().unwrap(), "--set", setting];
         let refused = run(&helm, &words).unwrap_err();

@@ -2,6 +2,7 @@
 
 mod api;
 mod demo;
+mod guides;
 mod hints;
 mod kept;
 mod killed;

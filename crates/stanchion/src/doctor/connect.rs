@@ -1,0 +1,332 @@
+//! `doctor --connect`: dials the databases and buckets that the objects name, from the machine of the person who asks, with
+//! the Secrets that this person may read. Nothing of a Secret is printed: messages name hosts, databases and buckets only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use stanchion_postgres::{AllowedNetworks, PoolSettings, Pools, Target, TlsMode};
+use stanchion_supabase::dependencies::{postgres, s3};
+
+use crate::cluster::{Cluster, Unreadable, printable};
+
+/// How many are dialled at once.
+const AT_ONCE: usize = 8;
+/// The key of a policy's URL where the spec names none.
+const URL_KEY: &str = "DATABASE_URL";
+
+/// What was dialled for an object, and what came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Contact {
+    /// `SupabaseProject shop/demo`
+    pub(crate) subject: String,
+    pub(crate) namespace: String,
+    pub(crate) what: What,
+    pub(crate) result: Result<(), Obstacle>,
+}
+
+/// What is dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Database,
+    Bucket,
+}
+
+/// Why there was no answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Obstacle {
+    /// The Secret, or what the object says, cannot be used.
+    Unread(String),
+    /// It was dialled in vain.
+    Failed(String),
+}
+
+/// The Secrets that were read, each once.
+struct Secrets<'a> {
+    cluster: &'a Cluster,
+    read: BTreeMap<(String, String), Result<BTreeMap<String, ByteString>, Unreadable>>,
+}
+
+impl Secrets<'_> {
+    /// The value of a key, without the end of the line that an editor left.
+    async fn value(&mut self, namespace: &str, name: &str, key: &str) -> Result<SecretString, Obstacle> {
+        let place = (namespace.to_owned(), name.to_owned());
+        if !self.read.contains_key(&place) {
+            let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), namespace);
+            let read = self.cluster.ask(api.get(name)).await;
+            let values = read.map(|secret| secret.data.unwrap_or_default());
+            self.read.insert(place.clone(), values);
+        }
+        let unread = |why: String| Obstacle::Unread(printable(&format!("Secret {name}: {why}")));
+        let values = match self.read.get(&place) {
+            Some(Ok(values)) => values,
+            Some(Err(Unreadable::Forbidden)) => {
+                return Err(unread("you have no right to read it".to_owned()));
+            }
+            Some(Err(Unreadable::Failed(why))) => return Err(unread(why.clone())),
+            Some(Err(Unreadable::NotServed)) | None => return Err(unread("it does not exist".to_owned())),
+        };
+        let value = values
+            .get(key)
+            .ok_or_else(|| unread(format!("it has no key {key}")))?;
+        let text = std::str::from_utf8(&value.0).map_err(|_| unread(format!("{key} is no text")))?;
+        Ok(text.trim_end_matches(['\n', '\r']).into())
+    }
+
+    /// A part of a policy's connection: written in the spec, or kept in a Secret.
+    async fn part(
+        &mut self,
+        namespace: &str,
+        params: &Value,
+        name: &str,
+    ) -> Result<Option<SecretString>, Obstacle> {
+        if let Some(kept) = params.get(format!("{name}Secret")) {
+            return self
+                .value(namespace, text(kept, "/name"), text(kept, "/key"))
+                .await
+                .map(Some);
+        }
+        Ok(params.get(name).and_then(|value| match value {
+            Value::String(text) => Some(text.as_str().into()),
+            Value::Number(number) => Some(number.to_string().into()),
+            _ => None,
+        }))
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Something to dial.
+enum Address {
+    Database(Target),
+    Bucket(s3::Store),
+}
+
+/// Dials everything that these objects name.
+pub(super) async fn contacts(cluster: &Cluster, objects: &[Value]) -> Vec<Contact> {
+    let mut secrets = Secrets {
+        cluster,
+        read: BTreeMap::new(),
+    };
+    let mut found = Vec::new();
+    for object in objects
+        .iter()
+        .filter(|object| object.pointer("/metadata/deletionTimestamp").is_none())
+    {
+        let namespace = text(object, "/metadata/namespace");
+        for what in [What::Database, What::Bucket] {
+            let address = match (text(object, "/kind"), what) {
+                ("PostgresInstance", What::Database) => instance(object, namespace, &mut secrets).await,
+                ("PostgresPolicy", What::Database) => policy(object, namespace, &mut secrets).await,
+                ("SupabaseProject", What::Database) => project(object, namespace, &mut secrets).await,
+                ("SupabaseProject", What::Bucket) => bucket(object, namespace, &mut secrets).await,
+                _ => continue,
+            };
+            found.push((super::checks::subject(object), namespace, what, address));
+        }
+    }
+    let settings = PoolSettings {
+        networks: AllowedNetworks::detect(Vec::new()),
+        ..PoolSettings::default()
+    };
+    let pools = Pools::new(settings, Arc::new(()));
+    let dialled = found.into_iter().map(|(subject, namespace, what, address)| {
+        let pools = pools.clone();
+        async move {
+            let result = match address {
+                Ok(address) => dial(&pools, &address).await,
+                Err(obstacle) => Err(obstacle),
+            };
+            Contact {
+                subject,
+                namespace: namespace.to_owned(),
+                what,
+                result,
+            }
+        }
+    });
+    stream::iter(dialled).buffered(AT_ONCE).collect().await
+}
+
+async fn dial(pools: &Pools, address: &Address) -> Result<(), Obstacle> {
+    let answered = match address {
+        Address::Database(target) => postgres::contact(pools, target).await,
+        Address::Bucket(store) => s3::contact(store, pools.networks()).await,
+    };
+    answered
+        .map(drop)
+        .map_err(|problem| Obstacle::Failed(printable(&format!("{}: {}", problem.reason, problem.message))))
+}
+
+fn unusable(error: impl std::fmt::Display) -> Obstacle {
+    Obstacle::Unread(printable(&error.to_string()))
+}
+
+/// How TLS is used; what the schema's default is where the object says nothing.
+fn mode(text: &str) -> Result<TlsMode, Obstacle> {
+    match text {
+        "" => Ok(TlsMode::Prefer),
+        text => text
+            .parse()
+            .map_err(|_| unusable(format!("{text} is no mode of TLS"))),
+    }
+}
+
+async fn instance(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
+    let admin = text(object, "/spec/adminSecretRef/name");
+    let key =
+        |field: &str, default: &'static str| match text(object, &format!("/spec/adminSecretRef/{field}")) {
+            "" => default.to_owned(),
+            key => key.to_owned(),
+        };
+    let user = secrets
+        .value(namespace, admin, &key("usernameKey", "username"))
+        .await?;
+    let password = secrets
+        .value(namespace, admin, &key("passwordKey", "password"))
+        .await?;
+    let port = object
+        .pointer("/spec/port")
+        .and_then(Value::as_u64)
+        .unwrap_or(5432);
+    let database = match text(object, "/spec/database") {
+        "" => "postgres",
+        database => database,
+    };
+    let target = Target::new(
+        text(object, "/spec/host"),
+        u16::try_from(port).map_err(unusable)?,
+        database,
+        user.expose_secret().trim(),
+    );
+    let ca = certificate(object, "/spec/tls/caSecretRef", namespace, secrets).await?;
+    let target = target.map_err(unusable)?.with_password(password);
+    Ok(Address::Database(
+        target.with_tls(mode(text(object, "/spec/tls/mode"))?, ca),
+    ))
+}
+
+/// The PEM that a reference to a Secret's key names.
+async fn certificate(
+    object: &Value,
+    pointer: &str,
+    namespace: &str,
+    secrets: &mut Secrets<'_>,
+) -> Result<Option<String>, Obstacle> {
+    let Some(reference) = object.pointer(pointer) else {
+        return Ok(None);
+    };
+    let key = match text(reference, "/key") {
+        "" => "ca.crt",
+        key => key,
+    };
+    let pem = secrets.value(namespace, text(reference, "/name"), key).await?;
+    Ok(Some(pem.expose_secret().to_owned()))
+}
+
+async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
+    let connection = object.pointer("/spec/connection").unwrap_or(&Value::Null);
+    let target = match connection.get("params") {
+        None => {
+            let key = match text(connection, "/secretKey") {
+                "" => URL_KEY,
+                key => key,
+            };
+            let url = secrets
+                .value(namespace, text(connection, "/secretRef/name"), key)
+                .await?;
+            Target::parse(&url).map_err(unusable)?
+        }
+        Some(params) => {
+            let mut part = async |name: &str| secrets.part(namespace, params, name).await;
+            let (host, port, database, user) = (
+                part("host").await?,
+                part("port").await?,
+                part("dbname").await?,
+                part("username").await?,
+            );
+            let (password, tls) = (part("password").await?, part("sslMode").await?);
+            let plain = |value: &Option<SecretString>| {
+                let value = value
+                    .as_ref()
+                    .map(|value| value.expose_secret().trim().to_owned());
+                value.unwrap_or_default()
+            };
+            let number = match plain(&port).as_str() {
+                "" => stanchion_postgres::target::DEFAULT_PORT,
+                port => port.parse().map_err(|_| unusable("the port is no number"))?,
+            };
+            let target =
+                Target::new(&plain(&host), number, &plain(&database), &plain(&user)).map_err(unusable)?;
+            let target = match password {
+                Some(password) => target.with_password(password),
+                None => target,
+            };
+            match plain(&tls).as_str() {
+                "" => target,
+                tls => target.with_tls(mode(tls)?, None),
+            }
+        }
+    };
+    let ca = certificate(object, "/spec/connection/caSecret", namespace, secrets).await?;
+    Ok(Address::Database(match ca {
+        Some(pem) => {
+            let mode = target.tls();
+            target.with_tls(mode, Some(pem))
+        }
+        None => target,
+    }))
+}
+
+async fn project(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
+    let secret = text(object, "/spec/database/secretRef/name");
+    let mut value = async |key: &str| secrets.value(namespace, secret, key).await;
+    let (host, port, database, user, password) = (
+        value("host").await?,
+        value("port").await?,
+        value("database").await?,
+        value("username").await?,
+        value("password").await?,
+    );
+    let port = port.expose_secret().trim().parse();
+    let port = port.map_err(|_| unusable(format!("Secret {secret}: port is no number")))?;
+    let target = Target::new(
+        host.expose_secret().trim(),
+        port,
+        database.expose_secret(),
+        user.expose_secret(),
+    );
+    let ca = certificate(object, "/spec/database/caSecretRef", namespace, secrets).await?;
+    let target = target.map_err(unusable)?.with_password(password);
+    let mode = mode(text(object, "/spec/database/sslMode"))?;
+    Ok(Address::Database(target.with_tls(mode, ca)))
+}
+
+async fn bucket(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
+    let secret = text(object, "/spec/storage/secretRef/name");
+    let mut value = async |key: &str| secrets.value(namespace, secret, key).await;
+    let plain = |value: SecretString| value.expose_secret().to_owned();
+    let style = object
+        .pointer("/spec/storage/forcePathStyle")
+        .and_then(Value::as_bool);
+    Ok(Address::Bucket(s3::Store {
+        endpoint: plain(value("endpoint").await?),
+        region: plain(value("region").await?),
+        bucket: plain(value("bucket").await?),
+        access_key_id: value("accessKeyId").await?,
+        secret_access_key: value("secretAccessKey").await?,
+        force_path_style: style.unwrap_or(true),
+        ca: None,
+    }))
+}

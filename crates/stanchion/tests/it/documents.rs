@@ -1,0 +1,182 @@
+//! The documents say what the code does: every reason that a condition or an event can have has its row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+/// The pages with tables of reasons.
+const PAGES: [&str; 5] = [
+    "troubleshooting.md",
+    "supabase/troubleshooting.md",
+    "gitlab/status.md",
+    "policy/README.md",
+    "postgresuser/README.md",
+];
+/// The crates that write conditions and events.
+const CRATES: [&str; 5] = ["gitlab", "kernel", "policy", "supabase", "user"];
+/// Words in these places that are no reasons, each with what it is.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("BadLuck", "of a table of test cases"),
+    ("By", "a unit of OpenTelemetry"),
+    ("Fail", "the failure policy of a webhook"),
+    ("False", "a status of a condition"),
+    ("Ignore", "the failure policy of a webhook"),
+    ("Keeper", "a kind of object in the sealed marks"),
+    ("Normal", "a type of event"),
+    ("OAuth", "of an error message"),
+    ("Opaque", "a type of Secret"),
+    ("PostgreSQL", "of an error message"),
+    ("PostgresUser", "a kind"),
+    ("Reconcile", "an action of events"),
+    ("Redis", "a kind"),
+    ("RedisReplication", "a kind"),
+    ("RedisSentinel", "a kind"),
+    ("Throttled", "of a table of test cases"),
+    ("True", "a status of a condition"),
+    ("Unknown", "a status of a condition"),
+    ("Warning", "a type of event"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every file below a folder that ends like this.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, ending, found);
+        } else if path.to_str().is_some_and(|path| path.ends_with(ending)) {
+            found.push(path);
+        }
+    }
+}
+
+/// The places in the code where a reason stands.
+fn places() -> Vec<Regex> {
+    const WORD: &str = r#""([A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*)""#;
+    [
+        r"(?:Problem|Self)::(?:transient|dependency|human|permanent)\(\s*WORD",
+        r#"Problem::new\(\s*[^")]{0,60}?WORD"#,
+        r"with_reason\(\s*WORD",
+        r"Obstacle::\w+\(\s*WORD",
+        r"Truth::\w+,\s*WORD",
+        r"Notice::\w+\(\s*WORD",
+        r"Class::\w+,\s*WORD",
+        r"\(\s*class,\s*WORD",
+        r"\breason(?:: | = |\.unwrap_or\()WORD",
+        r"\bsettled(?:: | = )WORD",
+        r"const \w+: &str = WORD",
+        r"=> (?:return )?WORD,",
+        r"\b(?:problem|held|blocked_as|pending|failed)\(\s*WORD",
+        r#"\(\s*WORD,\s*(?:""|String|format|message|words|overview|"[a-z])"#,
+    ]
+    .iter()
+    .map(|place| Regex::new(&place.replace("WORD", WORD)).unwrap())
+    .collect()
+}
+
+/// The reasons in the code, each with a file that has it.
+fn reasons() -> BTreeMap<String, PathBuf> {
+    let mut sources = Vec::new();
+    for name in CRATES {
+        files(&root().join("crates").join(name).join("src"), ".rs", &mut sources);
+    }
+    let of_tests = |path: &Path| {
+        path.components()
+            .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+    };
+    let places = places();
+    let mut found = BTreeMap::new();
+    for path in sources.into_iter().filter(|path| !of_tests(path)) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for place in &places {
+            for word in place.captures_iter(code) {
+                found.entry(word[1].to_owned()).or_insert_with(|| path.clone());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_reason_has_its_row() {
+    let mut rows = String::new();
+    for page in PAGES {
+        let text = std::fs::read_to_string(root().join("docs").join(page)).unwrap();
+        for row in text.lines().filter(|line| line.starts_with('|')) {
+            rows.push_str(row);
+            rows.push('\n');
+        }
+    }
+    let reasons = reasons();
+    assert!(reasons.len() > 150, "{}", reasons.len());
+    let other: BTreeSet<&str> = OTHER_WORDS.iter().map(|(word, _)| *word).collect();
+    let missing: Vec<String> = reasons
+        .iter()
+        .filter(|(reason, _)| !other.contains(reason.as_str()) && !rows.contains(&format!("`{reason}`")))
+        .map(|(reason, path)| format!("{reason} ({})", path.display()))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "these reasons have no row in docs/troubleshooting.md or on the page of their kind: {missing:#?}"
+    );
+}
+
+/// The anchor of a heading, as GitHub and mdbook make it.
+fn anchor(heading: &str) -> String {
+    heading
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter_map(|character| match character {
+            ' ' => Some('-'),
+            '-' | '_' => Some(character),
+            character if character.is_alphanumeric() => Some(character),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The places of a page that a link can lead to.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let link = Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap();
+    let mut found = BTreeSet::new();
+    let mut code = false;
+    for line in text.lines() {
+        code ^= line.trim_start().starts_with("```");
+        if !code && line.starts_with('#') {
+            found.insert(anchor(&link.replace_all(line.trim_start_matches('#'), "$1")));
+        }
+        if let Some((_, rest)) = line.split_once("<a id=\"") {
+            found.insert(rest.split('"').next().unwrap_or_default().to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_link_to_a_section_leads_to_one() {
+    let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    files(&root().join("docs"), ".md", &mut pages);
+    let link = Regex::new(r"\]\(([^)#\s:]*)#([^)\s]+)\)").unwrap();
+    let mut broken = Vec::new();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).unwrap();
+        for found in link.captures_iter(&text) {
+            let target = if found[1].is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap().join(&found[1])
+            };
+            let there = std::fs::read_to_string(&target).map(|text| anchors(&text));
+            if !there.is_ok_and(|there| there.contains(&found[2])) {
+                broken.push(format!("{}: {}#{}", page.display(), &found[1], &found[2]));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "no such section: {broken:#?}");
+}
