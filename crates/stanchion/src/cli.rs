@@ -1,4 +1,4 @@
-//! The command line: which commands there are, and how any of them fails.
+//! The command line: the commands, and how they fail.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::reconcile::CurrentCluster;
 use crate::sandbox;
 use crate::{completion, crds, doctor, generate, man, manifest, rbac, report, run, status};
 
-/// One operator for the platforms that stand on PostgreSQL.
+/// One Kubernetes operator for platforms that run on PostgreSQL.
 #[derive(Debug, Parser)]
 #[command(name = "stanchion", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -22,40 +22,40 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What can be asked for. A command is a module with its arguments and a function; here it gets its name.
+/// The commands. A command is a module with its arguments and a function; here it gets its name.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the operator on a cluster: the one of KUBECONFIG, or the one that it is in
+    /// Run the operator on the cluster of KUBECONFIG, or on the one that its pod runs in
     Run(Box<run::Arguments>),
-    /// Try it without a cluster: an API server, PostgreSQL, the operator and its examples, until Ctrl-C. Never for
+    /// Run a demo without a cluster: an API server, PostgreSQL, the operator and its examples, until Ctrl-C. Not for
     /// production
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Arguments),
-    /// Show what the operator manages, the worst first; with a name, one object as a tree
+    /// Show the objects that the operator manages, the worst first; with a name, one object as a tree
     Status(status::Arguments),
-    /// Check the cluster, the operator and its objects, and say what is wrong and how to mend it
+    /// Check the cluster, the operator and its objects for problems, and show how to fix them
     Doctor(doctor::Arguments),
     /// Write a ZIP file with what a maintainer needs to help: objects, events, logs, findings, without secrets
     Report(report::Arguments),
-    /// Print all custom resource definitions as YAML
+    /// Print all CRDs as YAML
     Crds(crds::Arguments),
-    /// Print the least rights that the operator needs as YAML
+    /// Print the minimal RBAC manifests as YAML
     Rbac(rbac::Arguments),
-    /// Print everything that a cluster needs to run the operator as YAML: namespace, definitions, rights, pods
+    /// Print all manifests to install the operator as YAML: namespace, CRDs, RBAC, Deployment
     Manifest(manifest::Arguments),
     /// Access control as code: validate, diff, apply, inspect and generate role policies
     Roles(Box<roles::Args>),
-    /// Print a script that completes this command line in your shell
+    /// Print a completion script for your shell
     Completion(completion::Arguments),
     /// Write a manual page for each command into a folder
     Man(man::Arguments),
-    /// Write the files of this repository that are made from the types
+    /// Write the generated files of this repository
     #[command(hide = true)]
     Generate(generate::Arguments),
 }
 
 impl Command {
-    /// Does it. Roles alone has codes of its own: scripts tell drift from failure by them.
+    /// Runs the command. Only `roles` has other exit codes: scripts use them to distinguish drift from failure.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Self::Roles(arguments) => {
@@ -78,7 +78,7 @@ impl Command {
     }
 }
 
-/// Why the process ends with something else than success, in one line.
+/// Why the process fails, in one line.
 #[derive(Debug)]
 pub(crate) struct Failure {
     line: String,
@@ -86,12 +86,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command was right and could not be done.
+    /// The command is valid but failed.
     pub(crate) fn of(error: impl fmt::Display) -> Self {
         Self::with_code(&error.to_string(), 1)
     }
 
-    /// The command was wrong.
+    /// The command is invalid.
     pub(crate) fn usage(error: impl fmt::Display) -> Self {
         Self::with_code(&error.to_string(), 2)
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Reads the command line of this process. Help and version are answered here.
+/// Parses the command line of this process. Prints help and version.
 pub(crate) fn parse() -> Result<Command, Failure> {
     let program = std::env::args_os().next().unwrap_or_default();
     let parsed = command(Path::new(&program))
@@ -137,7 +137,7 @@ pub(crate) fn parse() -> Result<Command, Failure> {
             .nth(1)
             .is_some_and(|command| command == "roles")
         {
-            // 2 means drift there.
+            // In `roles`, 2 means drift.
             failure.code = roles::usage_code(&error);
         }
         failure
@@ -154,7 +154,7 @@ fn command(program: &Path) -> clap::Command {
     }
 }
 
-/// What is wrong and the tip that goes with it, without the usage that everybody can ask for.
+/// The error and its tip, without the usage.
 fn first_part(rendered: &str) -> String {
     let parts: Vec<&str> = rendered
         .split("\n\n")
@@ -189,11 +189,11 @@ mod tests {
         );
     }
 
-    /// The commands that a person types with their own kubeconfig. Like kubectl's, their options are no variables.
+    /// The commands for a person with their own kubeconfig. Like kubectl's, their options have no environment
+    /// variables.
     const OF_A_PERSON: [&str; 5] = ["completion", "doctor", "man", "report", "status"];
 
-    /// Every option can also be given as an environment variable, and its name follows from the option's. The
-    /// options of `roles` are those of pgroles.
+    /// Every option also has an environment variable with a derived name. The options of `roles` are those of pgroles.
     #[test]
     fn every_option_is_an_environment_variable() {
         for command in Cli::command()

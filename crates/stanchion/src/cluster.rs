@@ -1,4 +1,4 @@
-//! The cluster of a person: their kubeconfig, their rights. For the commands that look and change nothing.
+//! The cluster of a person's kubeconfig, with that person's permissions. For the commands that only read.
 
 use std::time::Duration;
 
@@ -9,59 +9,59 @@ use serde_json::Value;
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
 
-/// How long one request may take. Somebody waits for the answer.
+/// Timeout of one request. A person waits for the answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How many objects one answer holds.
+/// Number of objects per page.
 const PAGE: u32 = 500;
 
-/// Which cluster, and which part of it.
+/// The cluster, and the namespaces.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
-    /// The context of the kubeconfig to use; the current one by default
+    /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// The namespace to look at; that of the context by default
+    /// Namespace of the objects. Default: the namespace of the context
     #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
-    /// Look at all namespaces
+    /// Use all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 }
 
-/// There is no cluster to look at.
+/// Why the cluster cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum ClusterError {
-    /// No configuration.
+    /// There is no configuration.
     #[error("there is no cluster to look at: set KUBECONFIG ({0})")]
     NoConfig(String),
     /// The configuration cannot be used.
     #[error("cannot use the kubeconfig: {0}")]
     Client(#[from] kube::Error),
-    /// Nobody answers.
+    /// The cluster does not answer.
     #[error("cannot reach the cluster at {url}: {why}; check KUBECONFIG and its current context")]
     Unreachable {
         /// The address.
         url: String,
-        /// What happened.
+        /// The cause.
         why: String,
     },
 }
 
-/// A cluster that can be asked.
+/// A cluster that can be read.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) client: Client,
     pub(crate) url: String,
-    /// The namespace to look at; all of them where there is none.
+    /// The namespace; `None` for all.
     pub(crate) namespace: Option<String>,
 }
 
 impl Arguments {
-    /// The cluster that the arguments and KUBECONFIG name.
+    /// Connects to the cluster of the arguments and KUBECONFIG.
     pub(crate) async fn connect(&self) -> Result<Cluster, ClusterError> {
         let mut config = self.config().await?;
-        // A watch may be silent for long, so only what is asked once has a deadline; see `Cluster::ask`.
+        // A watch may be silent for long, so only single requests have a timeout; see `Cluster::ask`.
         config.connect_timeout = Some(TIMEOUT);
         config.read_timeout = None;
         let namespace = (!self.all_namespaces).then(|| {
@@ -98,16 +98,16 @@ impl Arguments {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Unreadable {
-    /// The person has no right to it.
+    /// The user lacks the permission.
     Forbidden,
     /// The cluster does not serve the kind.
     NotServed,
-    /// Something else went wrong.
+    /// Another error.
     Failed(String),
 }
 
 impl Unreadable {
-    /// What an answer of the API server means.
+    /// Classifies an error of the API server.
     pub(crate) fn of(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => match status.code {
@@ -119,7 +119,7 @@ impl Unreadable {
         }
     }
 
-    /// The same in words, after "not shown: KIND: ".
+    /// The text after "not shown: KIND: ".
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Forbidden => "you have no right to list them".to_owned(),
@@ -130,7 +130,7 @@ impl Unreadable {
 }
 
 impl Cluster {
-    /// Waits for an answer, but not for ever.
+    /// Sends a request with a timeout.
     pub(crate) async fn ask<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
@@ -145,7 +145,7 @@ impl Cluster {
         }
     }
 
-    /// The version of the API server. Everybody may ask for it: without an answer there is no cluster.
+    /// The version of the API server. Every user may read it: without an answer there is no cluster.
     pub(crate) async fn version(&self) -> Result<String, ClusterError> {
         let asked = self.ask(self.client.apiserver_version()).await;
         asked.map(|version| version.git_version).map_err(|why| {
@@ -161,7 +161,7 @@ impl Cluster {
         })
     }
 
-    /// An API for objects of this kind in the namespace to look at, or in all.
+    /// The API of this kind in the selected namespace, or in all.
     pub(crate) fn api(&self, kind: &ApiResource) -> Api<DynamicObject> {
         match &self.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, kind),
@@ -188,14 +188,14 @@ impl Cluster {
     }
 }
 
-/// What others wrote, without what would move the cursor or colour the terminal.
+/// Text from outside, without control characters for the terminal.
 pub(crate) fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
         .join(" ")
         .chars()
         .map(|character| {
-            // Marks that turn the direction of writing are no control characters.
+            // Characters that change the writing direction are not control characters.
             let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
             if character.is_control() || turns {
                 '\u{fffd}'

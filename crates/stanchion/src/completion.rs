@@ -1,4 +1,4 @@
-//! `stanchion completion`: completes the command line in a shell.
+//! `stanchion completion`: completion scripts for shells.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -9,7 +9,7 @@ use crate::output::{self, OutputError};
 /// Arguments of `stanchion completion`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The shell
+    /// Name of the shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
 }

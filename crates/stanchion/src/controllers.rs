@@ -1,5 +1,5 @@
-//! The controllers that there are: one row a system. Everything that depends on which ones run (the arguments,
-//! the rights, the kinds that a cluster must serve, the webhooks) is read from this table.
+//! The table of controllers: one row per system. Everything that depends on the enabled controllers (arguments, RBAC
+//! rules, required CRDs, webhooks) comes from this table.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use stanchion_user::{InstanceController, UserController};
 
 use crate::run::Setup;
 
-/// A system: the controllers that stand or fall together.
+/// A system: the controllers that are enabled together.
 pub(crate) struct Controller {
-    /// What `--controllers` calls it.
+    /// The name for `--controllers`.
     pub(crate) name: &'static str,
     /// The kinds that the cluster must serve.
     pub(crate) kinds: fn() -> Vec<ApiResource>,
-    /// All rights that it needs.
+    /// All RBAC rules that it needs.
     pub(crate) rules: fn() -> Vec<Rule>,
-    /// The roles that it hands out to others, by name.
+    /// The roles that it binds for others, by name.
     pub(crate) roles: fn() -> Vec<(&'static str, Vec<Rule>)>,
-    /// The rules that are checked when somebody applies an object.
+    /// The webhooks that check its objects.
     pub(crate) webhooks: fn(&Client, &[Scope], &Arc<FingerprintKey>) -> Vec<Webhook>,
     /// Adds it to the operator, once for each scope.
     pub(crate) add: fn(&Setup, &[Scope], &mut Operator),
@@ -132,10 +132,10 @@ pub(crate) const ALL: &[Controller] = &[
     },
 ];
 
-/// Which rows were chosen.
+/// The enabled controllers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Choice {
-    /// The controllers to run, separated by commas; all of them by default
+    /// Controllers to run, separated by commas. Default: all
     #[arg(
         long,
         env = "STANCHION_CONTROLLERS",
@@ -151,26 +151,26 @@ fn names() -> clap::builder::PossibleValuesParser {
 }
 
 impl Choice {
-    /// All rows.
+    /// All controllers.
     pub(crate) fn everything() -> Self {
         Self {
             controllers: Vec::new(),
         }
     }
 
-    /// The rows of these names; none are all.
+    /// The controllers of these names; an empty list selects all.
     pub(crate) fn of(names: &[&str]) -> Self {
         Self {
             controllers: names.iter().map(ToString::to_string).collect(),
         }
     }
 
-    /// The names that were given; none are all.
+    /// The given names; empty for all.
     pub(crate) fn chosen(&self) -> impl Iterator<Item = &String> {
         self.controllers.iter()
     }
 
-    /// The chosen rows, in the table's order.
+    /// The selected rows, in the order of the table.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Controller> {
         ALL.iter().filter(|controller| {
             self.controllers.is_empty() || self.controllers.iter().any(|name| name == controller.name)

@@ -1,4 +1,4 @@
-//! `stanchion crds`: the custom resource definitions.
+//! `stanchion crds`: the CRDs.
 
 use std::path::PathBuf;
 
@@ -12,23 +12,23 @@ use crate::yaml;
 /// Arguments of `stanchion crds`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Write one file for each definition into this folder instead
+    /// Write one file for each CRD into this folder instead
     #[arg(long, env = "STANCHION_OUTPUT", value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
-/// Why there are no definitions.
+/// Why the CRDs could not be printed.
 #[derive(Debug, Error)]
 pub(crate) enum CrdsError {
-    /// They cannot be written down.
+    /// They cannot be serialized.
     #[error("cannot write the definitions as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
-    /// They cannot be handed over.
+    /// They cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
-/// Prints or writes them.
+/// Prints or writes the CRDs.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), CrdsError> {
     let crds = stanchion_api::crds();
     let Some(folder) = &arguments.output else {

@@ -1,7 +1,7 @@
-//! The binary: every command of Stanchion, and nothing that a library could hold.
+//! The binary: every command of Stanchion.
 //!
-//! A command that fails says so in one line on standard error. Exit codes: 0 done, 1 failed, 2 used wrongly; `roles`
-//! has its own, and called by the name `pgroles` the program is that command.
+//! A command that fails prints one line on standard error. Exit codes: 0 done, 1 failed, 2 used wrongly. `roles` has
+//! its own; called as `pgroles`, the program is that command.
 
 mod cli;
 mod cluster;
@@ -32,7 +32,7 @@ use stanchion_roles::cli as roles;
 use crate::reconcile::CurrentCluster;
 
 fn main() -> ExitCode {
-    // One provider for the whole process. It fails only where one is installed already, and none is.
+    // One crypto provider for the whole process. This fails only if one is already installed, which is not the case.
     let _ = aws_lc_rs::default_provider().install_default();
     if std::env::args_os()
         .next()

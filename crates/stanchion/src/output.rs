@@ -1,27 +1,27 @@
-//! Where a command's result goes: standard output, or files.
+//! The output of a command: standard output, or files.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A result that could not be handed over.
+/// Why a result could not be written.
 #[derive(Debug, Error)]
 pub(crate) enum OutputError {
-    /// Standard output is broken in a way that matters.
+    /// Writing to standard output failed.
     #[error("cannot write to standard output: {0}")]
     Stdout(io::Error),
-    /// A file or its folder.
+    /// A file or its folder could not be written.
     #[error("cannot write {}: {source}", path.display())]
     File {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Prints a text. A reader that has seen enough (`| head`) is no failure.
+/// Prints a text. A reader that closes the pipe (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result<(), OutputError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -30,7 +30,7 @@ pub(crate) fn print(text: &str) -> Result<(), OutputError> {
     }
 }
 
-/// Writes a file, and the folders above it where they are missing.
+/// Writes a file, and creates missing folders above it.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), OutputError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)

@@ -1,8 +1,8 @@
-//! `stanchion rbac`: the least rights, from what the code itself declares.
+//! `stanchion rbac`: the minimal RBAC manifests, from what the code declares.
 //!
-//! For the whole cluster they are one `ClusterRole`. For some namespaces they are a Role in each, and a `ClusterRole`
-//! only for what has no namespace. Beside its objects the operator has a Lease and a certificate, in its own
-//! namespace and under names that it cannot choose there.
+//! For the whole cluster they contain one `ClusterRole`. For some namespaces they contain a Role in each, and a
+//! `ClusterRole` only for cluster-scoped resources. In its own namespace the operator also has a Lease and a
+//! certificate, with fixed names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,10 +29,10 @@ use crate::{run, yaml};
 pub(crate) struct Arguments {
     #[command(flatten)]
     controllers: Choice,
-    /// A namespace to look after; repeat it for more. The whole cluster by default
+    /// Namespace to watch; can be repeated. Default: the whole cluster
     #[arg(long, env = "STANCHION_NAMESPACE", value_name = "NS", value_delimiter = ',')]
     namespace: Vec<String>,
-    /// The operator's own service account
+    /// `ServiceAccount` of the operator
     #[arg(
         long,
         env = "STANCHION_SERVICE_ACCOUNT",
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// For the whole cluster, and the account that the operator has by default.
+    /// For the whole cluster, and the operator's default account.
     pub(crate) fn cluster_wide(controllers: Choice) -> Self {
         Self {
             controllers,
@@ -52,7 +52,7 @@ impl Arguments {
         }
     }
 
-    /// For some controllers in some namespaces, none for all, and an account by its namespace and name.
+    /// For some controllers in some namespaces (empty for all), and an account by its namespace and name.
     pub(crate) fn for_account(controllers: Choice, namespaces: &[&str], account: (&str, &str)) -> Self {
         Self {
             controllers,
@@ -64,7 +64,7 @@ impl Arguments {
         }
     }
 
-    /// The namespace of the operator's own account, and so of its pods.
+    /// The namespace of the operator's account and pods.
     pub(crate) fn operator_namespace(&self) -> &str {
         &self.service_account.namespace
     }
@@ -74,7 +74,7 @@ impl Arguments {
         &self.service_account.name
     }
 
-    /// The words that tell `stanchion run` what these rights are for.
+    /// The matching arguments of `stanchion run`.
     pub(crate) fn scope(&self) -> Vec<String> {
         let controllers = self
             .controllers
@@ -85,16 +85,16 @@ impl Arguments {
     }
 }
 
-/// A service account.
+/// A `ServiceAccount`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Account {
     namespace: String,
     name: String,
 }
 
-/// The namespace of the operator unless it is told another one.
+/// The default namespace of the operator.
 pub(crate) const NAMESPACE: &str = "stanchion-system";
-/// Its service account there.
+/// The default `ServiceAccount` of the operator.
 pub(crate) const SERVICE_ACCOUNT: &str = "stanchion";
 
 impl Default for Account {
@@ -112,7 +112,7 @@ impl fmt::Display for Account {
     }
 }
 
-/// Not a service account.
+/// The text is not a `ServiceAccount`.
 #[derive(Debug, Error)]
 #[error("a service account is written NAMESPACE/NAME")]
 struct AccountError;
@@ -133,36 +133,36 @@ impl FromStr for Account {
     }
 }
 
-/// Why there are no rights.
+/// Why the manifests could not be printed.
 #[derive(Debug, Error)]
 pub(crate) enum RbacError {
-    /// An object cannot be written down.
+    /// An object cannot be serialized.
     #[error("cannot write the rights down: {0}")]
     Json(#[from] serde_json::Error),
-    /// The same, as YAML.
+    /// An object cannot be written as YAML.
     #[error("cannot write the rights as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
-    /// They cannot be handed over.
+    /// The manifests cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
-/// Prints them.
+/// Prints the manifests.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), RbacError> {
     Ok(output::print(&yaml::stream(&objects(arguments)?)?)?)
 }
 
-/// The rights of all controllers on the whole cluster.
+/// The manifests of all controllers for the whole cluster.
 pub(crate) fn everything() -> Result<String, RbacError> {
     Ok(yaml::stream(&cluster_wide(Choice::everything())?)?)
 }
 
-/// The rights of some controllers on the whole cluster, as objects.
+/// The manifests of some controllers for the whole cluster, as objects.
 pub(crate) fn cluster_wide(controllers: Choice) -> Result<Vec<Value>, serde_json::Error> {
     objects(&Arguments::cluster_wide(controllers))
 }
 
-/// The rights, as objects.
+/// The manifests, as objects.
 pub(crate) fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::Error> {
     let account = &arguments.service_account;
     let rules: Vec<Rule> = arguments
@@ -170,7 +170,7 @@ pub(crate) fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::E
         .rows()
         .flat_map(|row| (row.rules)())
         .collect();
-    // The objects of every system are reviewed when they are applied.
+    // Webhooks review the objects of every system.
     let webhooks = arguments.controllers.rows().next().is_some();
 
     let mut objects = Objects::new(account);
@@ -192,7 +192,7 @@ pub(crate) fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::E
     }
     objects.role(&account.namespace, &account.name, only_named(&own))?;
 
-    // Nothing that is the cluster's may carry a name that another installation uses, too.
+    // Cluster-scoped objects must not have the name of another installation's.
     let name = format!("{}:{}", account.namespace, account.name);
     if arguments.namespace.is_empty() {
         cluster.splice(0..0, merge(&rules));
@@ -219,8 +219,8 @@ pub(crate) fn objects(arguments: &Arguments) -> Result<Vec<Value>, serde_json::E
     Ok(objects.list)
 }
 
-/// Rules, each narrowed down to the object of one name. `create` cannot be: the authorizer does not know the name
-/// of what is not there.
+/// Rules, each restricted to the object of one name. `create` cannot be restricted: the authorizer does not know the
+/// name of a new object.
 fn only_named(rules: &[(Vec<Rule>, &str)]) -> Vec<PolicyRule> {
     let creating = |rule: &Rule| {
         rule.verbs.contains(&"create").then_some(Rule {
@@ -244,7 +244,7 @@ fn only_named(rules: &[(Vec<Rule>, &str)]) -> Vec<PolicyRule> {
     narrowed
 }
 
-/// A manifest in the making.
+/// A manifest under construction.
 struct Objects<'a> {
     account: &'a Account,
     list: Vec<Value>,

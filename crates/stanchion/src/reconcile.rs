@@ -1,7 +1,7 @@
-//! `stanchion roles reconcile`: asks the operator to look at a `PostgresPolicy` now.
+//! `stanchion roles reconcile`: triggers a reconcile of a `PostgresPolicy`.
 //!
-//! The request is an annotation with the time of asking. The operator repeats that time in the status when it has
-//! tried, and once more when it has succeeded, so nobody takes the result of an older pass for the answer.
+//! The request is an annotation with the current time. The operator copies that time into the status when it has tried,
+//! and again when it has succeeded, so the result of an older pass is not mistaken for the answer.
 
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
@@ -12,7 +12,7 @@ use stanchion_roles::cli::{Cluster, ReconcileArgs};
 
 const REQUESTED_AT: &str = "reconcile.pgroles.io/requestedAt";
 
-/// The cluster of KUBECONFIG, or the one that this runs in.
+/// The cluster of KUBECONFIG, or the one that this process runs in.
 pub(crate) struct CurrentCluster;
 
 impl Cluster for CurrentCluster {
@@ -60,7 +60,7 @@ async fn ask(policies: &Api<DynamicObject>, request: &ReconcileArgs) -> Result<S
     }
 }
 
-/// What the operator made of a request, if it has looked at it.
+/// The result of a request, if the operator has processed it.
 fn answer(policy: &Value, asked: Timestamp) -> Option<Result<(), String>> {
     let reached = |field: &str| {
         policy
@@ -75,7 +75,7 @@ fn answer(policy: &Value, asked: Timestamp) -> Option<Result<(), String>> {
     reached("lastAttemptedReconcileAt").then(|| Err(reason(policy)))
 }
 
-/// Why a policy is not ready, in the operator's words.
+/// Why a policy is not ready, from its status.
 fn reason(policy: &Value) -> String {
     let conditions = policy.pointer("/status/conditions").and_then(Value::as_array);
     let ready = conditions

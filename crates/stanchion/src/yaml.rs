@@ -1,9 +1,9 @@
-//! YAML as `kubectl apply` reads it.
+//! YAML for `kubectl apply`.
 
 use serde::Serialize;
 
-/// One document. What is serialised here are Kubernetes objects, whose keys are strings and whose numbers are
-/// plain: the writer has nothing to refuse.
+/// One document. Only Kubernetes objects are serialized here, whose keys are strings and whose numbers are plain, so
+/// serialization does not fail.
 pub(crate) fn document(object: &impl Serialize) -> Result<String, serde_saphyr::ser::Error> {
     let options = serde_saphyr::ser_options! { compact_list_indent: true };
     serde_saphyr::to_string_with_options(object, options)

@@ -1,4 +1,4 @@
-//! Reads what the checks look at, with the rights of the person who runs this.
+//! Reads the snapshot for the checks, with the permissions of the current user.
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use crate::status::with_status;
 const LABELS: [&str; 2] = ["app.kubernetes.io/name=stanchion", PART];
 /// The label that every installation of the chart has.
 pub(super) const PART: &str = "app.kubernetes.io/part-of=stanchion";
-/// The groups of others whose presence matters.
+/// The API groups of other operators that matter.
 const GROUPS: [&str; 5] = [
     "helm.toolkit.fluxcd.io",
     "source.toolkit.fluxcd.io",
@@ -98,7 +98,7 @@ pub(super) async fn gather(
     })
 }
 
-/// Objects of one kind, with the kind in them: a list leaves it out.
+/// Objects of one kind, with their kind set: a list omits it.
 async fn list(
     cluster: &Cluster,
     group: &str,
@@ -147,7 +147,7 @@ async fn installed(
     Ok(found)
 }
 
-/// Our objects. Kinds that are not served have none; that they are not is a finding about the CRDs.
+/// Our objects. Kinds that are not served have none; another check reports that.
 async fn objects(cluster: &Cluster) -> Read<Vec<Value>> {
     let kinds = with_status();
     let asked = kinds.iter().map(async |kind| {
@@ -170,7 +170,7 @@ async fn objects(cluster: &Cluster) -> Read<Vec<Value>> {
     Ok(objects)
 }
 
-/// Those configurations that an operator of ours has registered.
+/// The webhook configurations that our operators have registered.
 async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
     const GROUP: &str = "admissionregistration.k8s.io";
     let all = ListParams::default();
@@ -205,7 +205,7 @@ async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        // Ours by name, and by what they review.
+        // Ours by name, and by their rules.
         let rules = webhook["webhooks"]
             .as_array()
             .into_iter()
@@ -239,7 +239,7 @@ async fn rbac(cluster: &Cluster, all: &ListParams) -> Read<Vec<Value>> {
     Ok([roles?, bindings?, cluster_roles?, cluster_bindings?].concat())
 }
 
-/// Which of the groups of others are served.
+/// The served groups of other operators.
 async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
     let groups = cluster.ask(cluster.client.list_api_groups()).await?;
     let mut served = Vec::new();
@@ -263,7 +263,7 @@ async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
     Ok(served)
 }
 
-/// The plain metrics of a pod, through the API server, where the pod serves them to others.
+/// The plain metrics of a pod, through the API server, if the pod serves them on a port.
 async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
     let plain = pods.iter().find(|pod| {
         let ports = pod.pointer("/spec/containers/0/ports").and_then(Value::as_array);

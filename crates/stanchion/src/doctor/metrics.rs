@@ -1,4 +1,4 @@
-//! The operator's own metrics, read from an exposition.
+//! Parses the operator's metrics.
 
 /// The sum of all samples of a metric whose labels contain each of these (`controller="user"`).
 pub(super) fn sum(exposition: &str, name: &str, labels: &[&str]) -> f64 {
@@ -19,7 +19,7 @@ pub(super) fn sum(exposition: &str, name: &str, labels: &[&str]) -> f64 {
         .sum()
 }
 
-/// The values that a label of a metric has.
+/// The values of a label of a metric.
 pub(super) fn values<'a>(exposition: &'a str, name: &str, label: &str) -> Vec<&'a str> {
     let prefix = format!("{name}{{");
     let key = format!("{label}=\"");

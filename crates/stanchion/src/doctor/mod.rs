@@ -1,8 +1,8 @@
-//! `stanchion doctor`: what is wrong, how bad it is, and the command that mends it.
+//! `stanchion doctor`: reports problems, their severity, and the commands that fix them.
 //!
-//! It gathers a [`Snapshot`] with the rights of the person who runs it, and changes nothing. Every check is a pure
-//! function of the snapshot, with an id that `docs/doctor.md` has a section for. A check that lacks a right is reported
-//! as skipped: silence would look like health.
+//! It gathers a [`Snapshot`] with the permissions of the current user, and changes nothing. Every check is a pure
+//! function of the snapshot, with an id that has a section in `docs/doctor.md`. A check without the necessary
+//! permission is reported as skipped: silence would look like health.
 
 mod checks;
 mod connect;
@@ -36,32 +36,32 @@ pub(crate) use self::snapshot::Snapshot;
 pub(crate) struct Arguments {
     #[command(flatten)]
     cluster: cluster::Arguments,
-    /// The namespace of the operator. By default it is looked for in all namespaces
+    /// Namespace of the operator. By default all namespaces are searched
     #[arg(long, value_name = "NS")]
     operator_namespace: Option<String>,
-    /// The operator's metrics, as its /metrics tells them: a file, or - for standard input
+    /// The operator's metrics, in the format of /metrics: a file, or - for standard input
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
     /// Also dial the databases and buckets that the objects name, from here, with the Secrets that you may read. No value
     /// of a Secret is printed
     #[arg(long)]
     connect: bool,
-    /// The form of the answer
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text", value_enum)]
     output: Format,
-    /// Colours: on a terminal, always or never. `NO_COLOR` means never
+    /// Colours: auto (on a terminal), always or never. `NO_COLOR` means never
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     color: When,
 }
 
-/// How the findings are written.
+/// The output format of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     Text,
     Json,
 }
 
-/// Why nothing could be looked at.
+/// Why nothing could be checked.
 #[derive(Debug, Error)]
 pub(crate) enum DoctorError {
     #[error(transparent)]
@@ -70,7 +70,7 @@ pub(crate) enum DoctorError {
     Metrics {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     #[error("cannot write the findings as JSON: {0}")]
@@ -81,15 +81,15 @@ pub(crate) enum DoctorError {
     System(#[from] io::Error),
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// Something does not work.
     Error,
-    /// Something will stop to work, or works worse than it could.
+    /// Something will fail, or works worse than it could.
     Warning,
-    /// Good to know.
+    /// Informational.
     Info,
 }
 
@@ -103,20 +103,20 @@ impl Severity {
     }
 }
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
     pub(crate) check: &'static str,
-    /// What it is about, such as `Deployment stanchion-system/stanchion`.
+    /// The subject, such as `Deployment stanchion-system/stanchion`.
     pub(crate) subject: String,
-    /// What is wrong.
+    /// The description of the problem.
     pub(crate) message: String,
-    /// The command that mends it, or shows more.
+    /// The command that fixes it, or shows more.
     pub(crate) remedy: String,
 }
 
-/// A check that could not look.
+/// A check that could not run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) check: &'static str,
@@ -126,16 +126,16 @@ pub(crate) struct Skipped {
 /// The result of all checks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Diagnosis {
-    /// Whether there is nothing to do: no error and no warning.
+    /// Whether there is neither an error nor a warning.
     pub(crate) ok: bool,
-    /// How many checks looked.
+    /// The number of checks that ran.
     pub(crate) checked: usize,
     /// The worst first.
     pub(crate) findings: Vec<Finding>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// Looks, and says what is wrong. The exit code is 1 where there is an error.
+/// Runs the checks and prints the findings. The exit code is 1 if there is an error.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DoctorError> {
     let metrics = arguments.metrics.as_deref().map(read).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -166,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DoctorError> {
     })
 }
 
-/// Gathers what the checks look at.
+/// Gathers the snapshot for the checks.
 pub(crate) async fn look(
     cluster: &Cluster,
     operator_namespace: Option<&str>,
@@ -218,7 +218,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
     diagnosis
 }
 
-/// For a person.
+/// The findings as text for people.
 pub(crate) fn render(diagnosis: &Diagnosis, paint: bool) -> String {
     let mut text = String::new();
     for finding in &diagnosis.findings {
@@ -237,7 +237,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, paint: bool) -> String {
             finding.remedy
         );
     }
-    // Many checks are skipped for one reason.
+    // Many checks are skipped for the same reason.
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for skipped in &diagnosis.skipped {
         match reasons.iter_mut().find(|(why, _)| *why == skipped.why) {

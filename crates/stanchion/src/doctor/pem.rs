@@ -1,4 +1,4 @@
-//! Until when certificates are valid.
+//! Expiry of certificates.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
-/// The earliest end of the certificates in a `caBundle`, which is PEM in base64. Nothing where there is none.
+/// The earliest expiry of the certificates in a `caBundle`, which is PEM in base64. `None` if there is no certificate.
 pub(super) fn valid_until(bundle: &str) -> Option<Timestamp> {
     let pem = STANDARD.decode(bundle).ok()?;
     Pem::iter_from_buffer(&pem)

@@ -1,13 +1,13 @@
-//! RBAC as the authorizer sees it: which single rights an account has.
+//! RBAC as the authorizer evaluates it: the single permissions of an account.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// A right: in which namespace (`*` for all), on which group, resource and object (empty for all), with which verb.
+/// A permission: namespace (`*` for all), group, resource, object (empty for all), verb.
 pub(super) type Right = (String, String, String, String, String);
 
-/// The rights of a `ServiceAccount`.
+/// The permissions of a `ServiceAccount`.
 pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<Right> {
     let text = |object: &Value, pointer: &str| {
         object
@@ -46,7 +46,7 @@ pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<
     rights
 }
 
-/// The rules of one role, one right at a time.
+/// The rules of one role as single permissions.
 pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
     let words = |rule: &Value, field: &str| -> Vec<String> {
         let list = rule.get(field).and_then(Value::as_array);
@@ -81,7 +81,7 @@ pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
     rights
 }
 
-/// Whether the account has this right, by a rule for it or by one for more.
+/// Whether the account has this permission, through an exact or a wider rule.
 pub(super) fn has(rights: &BTreeSet<Right>, right: &Right) -> bool {
     let either = |exact: &str, all: &str| [exact.to_owned(), all.to_owned()];
     either(&right.0, "*").into_iter().any(|place| {
@@ -97,7 +97,7 @@ pub(super) fn has(rights: &BTreeSet<Right>, right: &Right) -> bool {
     })
 }
 
-/// For a person: `get,list secrets in team-a`.
+/// For people: `get,list secrets in team-a`.
 pub(super) fn words(rights: &[&Right]) -> String {
     const SHOWN: usize = 5;
     let mut texts: Vec<String> = rights

@@ -1,4 +1,4 @@
-//! What the checks look at: objects as the API server returned them, and the time.
+//! The input of the checks: objects as the API server returned them, and the time.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::connect::Contact;
 use crate::cluster::Unreadable;
 
-/// Something that was read, or why it was not.
+/// A value that was read, or why it was not.
 pub(crate) type Read<T> = Result<T, Unreadable>;
 
-/// A kind that the operator works with, and whether the cluster serves it.
+/// An API group that the operator uses, and its served resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) group: String,
@@ -44,7 +44,7 @@ pub(crate) struct Snapshot {
     pub(crate) served: Read<Vec<Served>>,
     /// Deployments of Flux.
     pub(crate) flux: Read<Vec<Value>>,
-    /// The exposition of the leader.
+    /// The metrics of the leader.
     pub(crate) metrics: Read<String>,
     /// What was dialled from here; nothing without `--connect`.
     pub(crate) contacts: Vec<Contact>,
@@ -92,7 +92,7 @@ impl<'a> Installation<'a> {
         format!("Deployment {}/{}", self.namespace, self.name)
     }
 
-    /// The values of an option, however often and in whichever form it is given.
+    /// The values of an option, however often and in whatever format it is given.
     fn values(&self, option: &str) -> Vec<&'a str> {
         let mut values = Vec::new();
         let mut words = self.arguments.iter();
@@ -112,7 +112,7 @@ impl<'a> Installation<'a> {
         self.arguments.contains(&flag)
     }
 
-    /// The controllers that it runs; none are all.
+    /// Its enabled controllers; empty for all.
     pub(crate) fn controllers(&self) -> Vec<&'a str> {
         self.values("--controllers")
     }
@@ -123,7 +123,7 @@ impl<'a> Installation<'a> {
         chosen.is_empty() || chosen.contains(&controller)
     }
 
-    /// The namespaces that it watches; none are all.
+    /// The namespaces that it watches; empty for all.
     pub(crate) fn namespaces(&self) -> Vec<&'a str> {
         self.values("--namespace")
     }

@@ -1,4 +1,4 @@
-//! Every fault is planted into a healthy snapshot, and found under its own id; the healthy one has nothing to say.
+//! Plants every fault into a healthy snapshot and finds it under its own id; the healthy snapshot has no findings.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -76,7 +76,7 @@ fn deployment(namespace: &str, arguments: &[&str]) -> Value {
     })
 }
 
-/// A cluster on which all is well.
+/// A healthy cluster.
 fn healthy() -> Snapshot {
     static HEALTHY: LazyLock<Snapshot> = LazyLock::new(make_healthy);
     HEALTHY.clone()
@@ -477,7 +477,7 @@ fn the_worst_comes_first() {
     assert!(!diagnose(&snapshot).ok);
 }
 
-/// The kinds that are read are those that have a status.
+/// The kinds that are read are those with a status.
 #[test]
 fn objects_of_every_kind_are_looked_at() {
     let kinds: Vec<String> = status::with_status()

@@ -1,7 +1,7 @@
-//! What the Helm chart gets from the types: the CRDs of each controller, and the RBAC rules of each controller.
+//! The generated files of the Helm chart: the CRDs and the RBAC rules of each controller.
 //!
-//! The chart chooses controllers and namespaces when Helm renders it, so the rules are written down in the parts from
-//! which each choice is put together. They are taken out of what `stanchion rbac` prints: there is one source.
+//! Helm selects controllers and namespaces when it renders the chart, so the rules are written in parts from which each
+//! selection can be composed. They come from `stanchion rbac`: there is one source.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use super::GenerateError;
 use crate::controllers::{self, Choice};
 use crate::{crds, rbac, run, yaml};
 
-/// Stands for the namespace of the release in `files/rbac.yaml`; the template puts the name in its place.
+/// The placeholder for the release's namespace in `files/rbac.yaml`; the template replaces it.
 const OPERATOR_NAMESPACE: &str = "OPERATOR-NAMESPACE";
-/// Stands for a namespace that the operator watches.
+/// The placeholder for a watched namespace.
 const WATCHED_NAMESPACE: &str = "WATCHED-NAMESPACE";
 const ACCOUNT: &str = "OPERATOR";
 
@@ -29,25 +29,25 @@ struct Rights {
     controllers: BTreeMap<&'static str, Parts>,
 }
 
-/// What the operator needs beside its controllers.
+/// The rules of the operator itself.
 #[derive(Default, Serialize)]
 struct Operator {
     /// In its own namespace.
     namespace: Vec<Value>,
-    /// In its own namespace, where it makes the certificate of its webhooks itself.
+    /// In its own namespace, if it creates the certificate of its webhooks itself.
     certificate: Vec<Value>,
-    /// In the whole cluster, where it serves webhooks, and metrics beside them.
+    /// In the whole cluster, if it serves webhooks, and metrics beside them.
     webhooks: Vec<Value>,
 }
 
-/// What one controller needs.
+/// The rules of one controller.
 #[derive(Default, Serialize)]
 struct Parts {
-    /// For resources without a namespace.
+    /// For cluster-scoped resources.
     cluster: Vec<Value>,
-    /// For resources in the namespaces that it watches.
+    /// For resources in the watched namespaces.
     namespaced: Vec<Value>,
-    /// The `ClusterRoles` that it hands out to others, by name. The operator does not have their rights itself.
+    /// The `ClusterRoles` that it binds for others, by name. The operator does not have their permissions itself.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     roles: BTreeMap<String, Value>,
 }
@@ -61,7 +61,7 @@ pub(super) fn files(chart: &Path) -> Result<Vec<(PathBuf, String)>, GenerateErro
             let name = format!("{}.{}", kind.plural, kind.group);
             for crd in crds.iter().filter(|crd| crd.name_any() == name) {
                 let folder = chart.join("files/crds").join(controller.name);
-                // Name and labels are the chart's.
+                // The chart sets name and labels.
                 let spec = serde_json::json!({ "spec": crd.spec });
                 files.push((folder.join(crds::file_name(crd)), yaml::document(&spec)?));
             }
@@ -110,12 +110,12 @@ fn rights() -> Result<String, GenerateError> {
     Ok(format!("{HEADER}{}", yaml::document(&rights)?))
 }
 
-/// Whether the rule is for the object of this name alone.
+/// Whether the rule is only for the object of this name.
 fn names(rule: &Value, name: &str) -> bool {
     rule["resourceNames"] == serde_json::json!([name])
 }
 
-/// Whether the rule is for registering webhooks, or for asking who calls.
+/// Whether the rule is for registering webhooks, or for token and access reviews.
 fn is_for_webhooks(rule: &Value) -> bool {
     const GROUPS: [&str; 3] = [
         "admissionregistration.k8s.io",

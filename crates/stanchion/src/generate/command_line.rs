@@ -1,4 +1,4 @@
-//! The page about the command line, from clap's own description of it.
+//! The reference page of the command line, from clap's description of it.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(super) fn page(cli: &Command) -> String {
     text
 }
 
-/// A section for each command, and below it one for each of its own.
+/// A section for each command, and below it one for each of its subcommands.
 fn commands(text: &mut String, parent: &Command, path: &str, heading: &str) {
     for command in parent.get_subcommands().filter(|command| !command.is_hide_set()) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();

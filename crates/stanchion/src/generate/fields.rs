@@ -1,4 +1,4 @@
-//! The page about a kind: all its fields, from the schema that the API server checks.
+//! The reference page of a kind: all its fields, from the schema of its CRD.
 
 use std::fmt::Write as _;
 
@@ -93,7 +93,7 @@ impl Found {
     }
 }
 
-/// What a field may hold, in a few words.
+/// The type of a field, in a few words.
 fn kind(schema: &JSONSchemaProps) -> String {
     if let Some(values) = &schema.enum_ {
         let values: Vec<String> = values.iter().map(|value| format!("`{}`", value.0)).collect();

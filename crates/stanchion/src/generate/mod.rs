@@ -1,5 +1,5 @@
-//! `stanchion generate`: the files of the repository that are made from the types, so that they cannot disagree
-//! with them. `make generate` writes them, and a test fails when they are not what it would write.
+//! `stanchion generate`: writes the generated files of the repository, so that they always match the types. `make
+//! generate` runs it, and a test fails if the files are outdated.
 
 mod chart;
 mod command_line;
@@ -24,16 +24,16 @@ pub(crate) struct Arguments {
     root: PathBuf,
 }
 
-/// Why there are no files.
+/// Why the files could not be generated.
 #[derive(Debug, Error)]
 pub(crate) enum GenerateError {
-    /// A definition cannot be written down.
+    /// A CRD cannot be serialized.
     #[error("cannot write a definition as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
-    /// The rights cannot be written down.
+    /// The RBAC manifests cannot be rendered.
     #[error(transparent)]
     Rbac(#[from] rbac::RbacError),
-    /// The operator cannot be written down.
+    /// The manifests of the operator cannot be rendered.
     #[error(transparent)]
     Manifest(#[from] manifest::ManifestError),
     /// A file cannot be written.
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// Every file: its path below the root, and what it holds.
+/// Every file: its path below the root, and its content.
 fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
     let (deploy, reference) = (Path::new("deploy"), Path::new("docs/reference"));
     let mut files = vec![
@@ -70,7 +70,7 @@ fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
         let page = format!("{}.md", crd.spec.names.kind.to_lowercase());
         files.push((reference.join(page), fields::page(&crd)));
     }
-    // `kubectl apply -k deploy`, and a base for whoever names another image.
+    // For `kubectl apply -k deploy`, and as a base with another image.
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources,
     });

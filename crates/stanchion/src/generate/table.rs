@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Says so on every page.
+/// The comment on every page.
 pub(super) const MADE: &str = "<!-- Made by `make generate` from the types; do not edit. -->\n";
 
 /// A table with these columns.

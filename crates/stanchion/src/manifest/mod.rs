@@ -1,4 +1,4 @@
-//! `stanchion manifest`: everything that a cluster needs to run the operator, in the order in which it can be applied.
+//! `stanchion manifest`: all manifests to install the operator, in the order in which they can be applied.
 
 mod workload;
 
@@ -10,17 +10,17 @@ use crate::output::{self, OutputError};
 use crate::{rbac, yaml};
 use workload::Workload;
 
-/// One that works, and one that takes its place.
+/// One leader, and one standby.
 const REPLICAS: u16 = 2;
 
 /// Arguments of `stanchion manifest`.
 #[derive(Debug, clap::Args)]
 #[group(id = "manifest")] // Those of the rights have the same name.
 pub(crate) struct Arguments {
-    /// The image of this program, as your cluster pulls it
+    /// Image of this program, as your cluster pulls it
     #[arg(long, env = "STANCHION_IMAGE", value_name = "IMAGE")]
     image: String,
-    /// How many pods; one works, the others wait for its Lease
+    /// Number of pods; one is the leader, the others are standby
     #[arg(long, env = "STANCHION_REPLICAS", value_name = "N", default_value_t = REPLICAS,
           value_parser = clap::value_parser!(u16).range(1..))]
     replicas: u16,
@@ -31,21 +31,21 @@ pub(crate) struct Arguments {
     rights: rbac::Arguments,
 }
 
-/// Why there is no manifest.
+/// Why the manifest could not be printed.
 #[derive(Debug, Error)]
 pub(crate) enum ManifestError {
-    /// An object cannot be written down.
+    /// An object cannot be serialized.
     #[error("cannot write an object down: {0}")]
     Json(#[from] serde_json::Error),
-    /// The same, as YAML.
+    /// An object cannot be written as YAML.
     #[error("cannot write an object as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
-    /// It cannot be handed over.
+    /// The manifest cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
-/// Prints it.
+/// Prints the manifest.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ManifestError> {
     Ok(output::print(&yaml::stream(&objects(arguments)?)?)?)
 }
@@ -62,7 +62,7 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, ManifestError> {
     Ok(objects)
 }
 
-/// The operator itself, without definitions and rights: they have files of their own in the repository.
+/// The operator itself, without CRDs and RBAC: they have separate files in the repository.
 pub(crate) fn everything() -> Result<String, ManifestError> {
     let image = concat!("stanchion:", env!("CARGO_PKG_VERSION"));
     let rights = rbac::Arguments::cluster_wide(crate::controllers::Choice::everything());

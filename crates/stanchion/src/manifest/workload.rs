@@ -1,16 +1,16 @@
-//! The operator as Kubernetes runs it: its namespace, its pods, the Service by which it is reached.
+//! The manifests of the operator: its namespace, its pods, its Service.
 
 use serde_json::{Value, json};
 
 use crate::rbac;
 use crate::run::{CERTIFICATE, HEALTH_PORT, SERVICE, SERVICE_PORT, WEBHOOK_PORT};
 
-/// The label by which its pods are known.
+/// The label of its pods.
 const NAME: &str = "app.kubernetes.io/name";
 const OPERATOR: &str = "stanchion";
-/// Nobody in particular, and not root.
+/// An unprivileged user.
 const USER: u32 = 65532;
-/// The Secret with the server of those `PostgresUser` objects that name none, if there is such a server.
+/// The Secret with the default server for `PostgresUser` objects, if there is one.
 const INSTANCE: &str = "stanchion-postgres";
 
 /// The operator's own objects.
@@ -29,7 +29,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Where it lives. Its pods keep to the strictest of Kubernetes' own rules, and nothing else may run there.
+    /// The namespace. Its pods meet the strictest pod security standard, and no other pods may run there.
     pub(super) fn namespace(&self) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -40,7 +40,7 @@ impl<'a> Workload<'a> {
         })
     }
 
-    /// The pods, the way to them, and how many of them may be away at once.
+    /// The Deployment, the Service and the `PodDisruptionBudget`.
     pub(super) fn pods(&self) -> Vec<Value> {
         let mut objects = vec![self.service(), self.network_policy(), self.deployment()];
         if self.replicas > 1 {
@@ -59,15 +59,15 @@ impl<'a> Workload<'a> {
         })
     }
 
-    /// The API server asks for reviews here, and a scraper with a token for metrics.
+    /// The API server calls webhooks here, and a scraper with a token reads metrics.
     fn service(&self) -> Value {
         let ports = json!([{ "name": "https", "port": SERVICE_PORT, "targetPort": "https" }]);
         self.object("v1", "Service", &json!({ "selector": labels(), "ports": ports }))
     }
 
-    /// Who may reach the pods: everybody the port of webhooks and metrics, because nobody knows the addresses of an API
-    /// server, and nobody any other port. Webhooks have paths that only the API server knows, metrics want a token, and
-    /// the probes come from the node, which no policy stops.
+    /// Allows everyone to reach the port of webhooks and metrics, because the addresses of API servers are not known,
+    /// and nobody to reach any other port. Webhooks have paths that only the API server knows, metrics need a token,
+    /// and the health checks come from the node, which no policy blocks.
     fn network_policy(&self) -> Value {
         let spec = json!({
             "podSelector": { "matchLabels": labels() },
@@ -77,7 +77,7 @@ impl<'a> Workload<'a> {
         self.object("networking.k8s.io/v1", "NetworkPolicy", &spec)
     }
 
-    /// For the Prometheus operator. Prometheus shows its own token, whose account must be allowed to get `/metrics`.
+    /// For the Prometheus operator. Prometheus uses its own token, whose account must be allowed to get `/metrics`.
     pub(super) fn service_monitor(&self) -> Value {
         let namespace = self.rights.operator_namespace();
         let endpoint = json!({
@@ -129,7 +129,7 @@ impl<'a> Workload<'a> {
             ],
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
-            // A thousand projects are 64 MB; what else it may take is for lists that arrive all at once.
+            // A thousand projects need 64 MB; the rest is for lists that arrive at once.
             "resources": {
                 "requests": { "cpu": "50m", "memory": "64Mi" },
                 "limits": { "memory": "256Mi" },

@@ -1,4 +1,4 @@
-//! Reads what a maintainer needs, and blanks out what they do not.
+//! Reads what a maintainer needs, and redacts the rest.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,7 +11,7 @@ use super::{ReportError, redact};
 use crate::cluster::{Cluster, Unreadable, printable};
 use crate::{doctor, status};
 
-/// At most so much of one log.
+/// Maximum size of one log.
 const LOG_BYTES: i64 = 4 << 20;
 
 /// The files of the report.
@@ -47,7 +47,7 @@ pub(super) async fn collect(
     for (name, part) in parts {
         match part {
             Ok(objects) => {
-                // Schemas are the program's own, and large.
+                // Schemas are part of the program, and large.
                 let brief = |object: &Value| {
                     if name == "crds" {
                         crd(object)
@@ -89,7 +89,7 @@ fn add(
     Ok(())
 }
 
-/// What the program says itself; its words repeat those of the operator.
+/// The program's own output, which repeats messages of the operator.
 fn redacted(value: &impl Serialize) -> Result<Value, serde_json::Error> {
     Ok(redact::words(&serde_json::to_value(value)?))
 }

@@ -1,6 +1,7 @@
-//! `stanchion report FILE.zip`: what a maintainer needs to help, without what nobody else should see.
+//! `stanchion report FILE.zip`: collects what a maintainer needs to help, without secrets.
 //!
-//! Secrets and `ConfigMap`s are never read. Of everything else, only what is known to be harmless is kept: see [`redact`].
+//! It never reads Secrets and `ConfigMap`s. From everything else, it keeps only what is known to be harmless: see
+//! [`redact`].
 
 mod collect;
 mod redact;
@@ -22,15 +23,15 @@ use crate::output::{self, OutputError};
 #[derive(Debug, clap::Args)]
 #[group(id = "report")]
 pub(crate) struct Arguments {
-    /// The file to write; it must not exist
+    /// File to write; it must not exist
     #[arg(value_name = "FILE.zip")]
     file: PathBuf,
     #[command(flatten)]
     cluster: cluster::Arguments,
-    /// The namespace of the operator. By default it is looked for in all namespaces
+    /// Namespace of the operator. By default all namespaces are searched
     #[arg(long, value_name = "NS")]
     operator_namespace: Option<String>,
-    /// How many lines of the log of each pod of the operator are taken along
+    /// Number of log lines to include from each pod of the operator
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
     log_lines: u32,
 }
@@ -44,7 +45,7 @@ pub(crate) enum ReportError {
     File {
         /// Which one.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     #[error("cannot write a part of the report as JSON: {0}")]
@@ -55,7 +56,7 @@ pub(crate) enum ReportError {
     System(#[from] io::Error),
 }
 
-/// Writes it, and says what is in it.
+/// Writes the report, and lists its content.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, ReportError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, ReportError> {
         path: path.clone(),
         source,
     };
-    // First, so that nobody waits for a report that cannot be written. A file that is there may be somebody's.
+    // First, so that a report that cannot be written fails early. An existing file is not overwritten.
     let mut file = std::fs::File::create_new(path).map_err(at_file)?;
     let files = runtime.block_on(async {
         let cluster = arguments.cluster.connect().await?;

@@ -1,13 +1,13 @@
-//! What of an object may be shown to strangers.
+//! Redaction of objects for a report.
 //!
-//! It is decided by what a value is, and what is not known to be harmless is blanked out: numbers, truth values and the
-//! shape stay; of the strings in a spec only those stay whose field is listed here. What the operator itself writes
-//! (conditions, events, its log) holds no secrets; credentials that others put into such a text are blanked out by their
-//! form.
+//! Everything that is not known to be harmless is redacted: numbers, booleans and the structure stay; the strings in a
+//! spec stay only if their field is listed here. The operator's own text (conditions, events, its log) contains no
+//! secrets; credentials that others put into such a text are recognised by their format.
 
 use serde_json::{Map, Value};
 
-/// Fields of a spec whose strings are names, kinds, sizes and choices. None of them can hold a credential by its meaning.
+/// Fields of a spec whose strings are names, kinds, sizes and enums. By their meaning, none of them can contain a
+/// credential.
 const HARMLESS: &[&str] = &[
     "apiGroup",
     "apiVersion",
@@ -67,7 +67,7 @@ const HARMLESS: &[&str] = &[
     "whenUnsatisfiable",
 ];
 
-/// Fields below which everything is somebody's free choice.
+/// Fields below which everything is free-form.
 const OPAQUE: &[&str] = &[
     "data",
     "stringData",
@@ -93,10 +93,10 @@ const ANNOTATIONS: &[&str] = &[
     "reconcile.pgroles.io/requestedAt",
 ];
 
-/// Instead of a string.
+/// The replacement of a string.
 const BLANK: &str = "[REDACTED]";
 
-/// An object as it may be shown.
+/// The redacted object.
 pub(super) fn object(object: &Value) -> Value {
     let Some(fields) = object.as_object() else {
         return Value::Null;
@@ -130,7 +130,7 @@ fn metadata(value: &Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.remove("managedFields");
         if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
-            // `kubectl apply` keeps a copy of the whole object here.
+            // `kubectl apply` stores a copy of the whole object here.
             annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
             for (name, value) in annotations.iter_mut() {
                 if !ANNOTATIONS.contains(&name.as_str()) {
@@ -142,7 +142,7 @@ fn metadata(value: &Value) -> Value {
     value
 }
 
-/// What the operator or the cluster says.
+/// Text of the operator or of the cluster.
 fn told(value: &Value) -> Value {
     match value {
         Value::String(words) => Value::from(text(words)),
@@ -162,12 +162,12 @@ fn told(value: &Value) -> Value {
     }
 }
 
-/// What this program says: every text of it repeats others' words.
+/// Text of this program: it repeats text of others.
 pub(super) fn words(value: &Value) -> Value {
     told(value)
 }
 
-/// What a person wrote. `harmless` is whether the field above allows strings.
+/// A value that a person wrote. `harmless`: whether the parent field allows strings.
 fn given(value: &Value, harmless: bool) -> Value {
     match value {
         Value::String(words) if harmless => Value::from(text(words)),
@@ -189,7 +189,7 @@ fn given(value: &Value, harmless: bool) -> Value {
     }
 }
 
-/// Names of variables and the Secrets that they come from, without a value that is given in place.
+/// Names of environment variables and their Secrets, without inline values.
 fn names(value: &Value) -> Value {
     let Some(list) = value.as_array() else {
         return shape(value);
@@ -210,7 +210,7 @@ fn names(value: &Value) -> Value {
         .collect()
 }
 
-/// Arguments of the operator: an address of a server is not shown, whatever its form.
+/// Arguments of the operator: an address of a server is always redacted.
 fn arguments(value: &Value) -> Value {
     let mut hide_next = false;
     let words = value.as_array().into_iter().flatten().map(|word| {
@@ -228,7 +228,7 @@ fn arguments(value: &Value) -> Value {
     words.collect()
 }
 
-/// Only how large it is.
+/// Only the size.
 fn shape(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::from(format!("{BLANK} ({} fields)", fields.len())),
@@ -238,8 +238,8 @@ fn shape(value: &Value) -> Value {
     }
 }
 
-/// A text of the operator, without what has the form of a credential: the user of a URL, the value of `password=`, a
-/// token, a private key.
+/// A text of the operator, without everything that looks like a credential: the user in a URL, the value of
+/// `password=`, a token, a private key.
 pub(super) fn text(words: &str) -> String {
     let mut shown = String::with_capacity(words.len());
     let mut in_key = false;
@@ -258,7 +258,7 @@ pub(super) fn text(words: &str) -> String {
     shown
 }
 
-/// `postgres://user:password@host` loses what is before the host.
+/// Removes the user and password from `postgres://user:password@host`.
 fn urls(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -270,7 +270,7 @@ fn urls(text: &str) -> String {
         };
         let end = after.find(ends).unwrap_or(after.len());
         let (authority, left) = after.split_at(end);
-        // A password may itself hold one of these characters: then the at sign comes later in the same word.
+        // A password may itself contain one of these characters: then the at sign comes later in the same word.
         let word = after.find(char::is_whitespace).unwrap_or(after.len());
         let (whole, behind) = after.split_at(word);
         match (authority.rsplit_once('@'), whole.rsplit_once('@')) {
@@ -313,7 +313,7 @@ fn tokens(text: &str) -> String {
     shown
 }
 
-/// `password=…`, `"token": "…"` and the like lose their value.
+/// Removes the value of `password=…`, `"token": "…"` and similar texts.
 fn assignments(text: &str) -> String {
     const NAMES: [&str; 6] = ["password", "passwd", "secret", "token", "apikey", "api_key"];
     let lower = text.to_ascii_lowercase();

@@ -1,10 +1,10 @@
-//! Nothing that looks like a secret leaves, and a ZIP is a ZIP.
+//! Nothing that looks like a secret is in the report, and the ZIP is valid.
 
 use serde_json::{Value, json};
 
 use super::{redact, zip};
 
-/// What may not be seen again, wherever it was.
+/// The text that must not appear anywhere.
 const CANARY: &str = "cAnArY-hunter2";
 
 #[test]
@@ -99,7 +99,7 @@ fn a_text_loses_what_has_the_form_of_a_credential() {
         assert!(!shown.contains(CANARY), "{text} became {shown}");
     }
     assert!(!redact::text(&format!("Bearer {token}.")).contains(token));
-    // What is no credential stays.
+    // Text that is not a credential stays.
     for text in [
         "Secret shop/demo does not exist",
         "the password of role \"app\" was changed",
@@ -123,7 +123,7 @@ fn a_zip_file_has_what_went_in() {
     ];
     let mut bytes = Vec::new();
     zip::write(&mut bytes, &files).unwrap();
-    // Read back by hand: every local header is where the directory says, and unpacks to what went in.
+    // Parsed by hand: every local header is at its offset in the directory, and the content unpacks correctly.
     let end = bytes.len() - 22;
     assert_eq!(&bytes[end..end + 4], b"PK\x05\x06");
     let number = |at: usize, length: usize| -> usize {

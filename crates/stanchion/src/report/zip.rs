@@ -1,4 +1,4 @@
-//! A ZIP file, as every system opens it.
+//! Writes ZIP files.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ const VERSION: u16 = 20;
 /// Names are UTF-8.
 const FLAGS: u16 = 1 << 11;
 const DEFLATE: u16 = 8;
-/// 1980-01-01: when a report was made is said in it.
+/// 1980-01-01: the report itself contains its time.
 const DATE: u16 = (1 << 5) | 1;
 
 struct Entry {
@@ -75,7 +75,7 @@ pub(super) fn write(out: &mut impl Write, files: &[(String, Vec<u8>)]) -> io::Re
     out.flush()
 }
 
-/// What both headers say of a file, up to the length of its name.
+/// The common part of both headers of a file, up to the length of its name.
 fn description(entry: &Entry) -> io::Result<Vec<u8>> {
     let name = u16::try_from(entry.name.len()).map_err(|_| io::Error::other("a name is too long"))?;
     let mut bytes = Vec::new();

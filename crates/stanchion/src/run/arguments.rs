@@ -1,4 +1,4 @@
-//! The arguments of `stanchion run`. Each is also an environment variable.
+//! The arguments of `stanchion run`. Each also has an environment variable.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use stanchion_user::Openings;
 
 use crate::controllers::Choice;
 
-/// The port of the probes.
+/// The port of the health checks.
 pub(crate) const HEALTH_PORT: u16 = 8081;
 /// The port of the webhooks.
 pub(crate) const WEBHOOK_PORT: u16 = 9443;
@@ -27,20 +27,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) controllers: Choice,
 
-    /// A namespace to look after; repeat it for more. The whole cluster by default
+    /// Namespace to watch; can be repeated. Default: the whole cluster
     #[arg(long, env = "STANCHION_NAMESPACE", value_name = "NS", value_delimiter = ',')]
     pub(super) namespace: Vec<String>,
 
-    /// The namespace of the operator itself: of its Lease, its certificate and its Service. By default that of
-    /// its pod, or of the kubeconfig's context
+    /// Namespace of the operator itself, with its Lease, its certificate and its Service. Default: the namespace of its
+    /// pod, or of the kubeconfig's context
     #[arg(long, env = "STANCHION_OPERATOR_NAMESPACE", value_name = "NS")]
     pub(super) operator_namespace: Option<String>,
 
-    /// Be one of several replicas, of which only the holder of the Lease works
+    /// Enable leader election, for more than one replica
     #[arg(long, env = "STANCHION_LEADER_ELECT", value_parser = BoolishValueParser::new())]
     pub(super) leader_elect: bool,
 
-    /// Where /livez and /readyz are answered
+    /// Address for /livez and /readyz
     #[arg(
         long,
         env = "STANCHION_HEALTH_ADDR",
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     )]
     pub(super) health_addr: SocketAddr,
 
-    /// Where /metrics is answered
+    /// Address for /metrics
     #[arg(
         long,
         env = "STANCHION_METRICS_ADDR",
@@ -67,17 +67,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) gitlab: GitlabArguments,
 
-    /// How many objects of one controller are reconciled together; one namespace has at most half of these
+    /// Maximum number of concurrent reconciles per controller; one namespace has at most half of them
     #[arg(long, env = "STANCHION_CONCURRENCY", value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(super) concurrency: u16,
 
-    /// How often an object is looked at although nothing changed, at most, whatever interval its spec asks for
+    /// Minimum interval between two reconciles of an unchanged object, whatever its spec asks for
     #[arg(long, env = "STANCHION_MIN_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(super) min_interval: Duration,
 
-    /// What the images of a `SupabaseProject` may begin with, such as `registry.example.com/`; repeatable. Without it any
-    /// image is allowed; the operator's own defaults always are
+    /// Prefix that images of a `SupabaseProject` must have, such as `registry.example.com/`; can be repeated. Without
+    /// it all images are allowed; the operator's default images always are
     #[arg(
         long = "allow-image",
         env = "STANCHION_ALLOW_IMAGE",
@@ -86,24 +86,23 @@ pub(crate) struct Arguments {
     )]
     pub(super) allowed_images: Vec<String>,
 
-    /// The form of the log: text or json
+    /// Log format: text or json
     #[arg(long, env = "STANCHION_LOG_FORMAT", value_name = "FORMAT", default_value_t)]
     pub(super) log_format: logs::Format,
 
-    /// What is logged, such as `info,stanchion_kernel=debug`
+    /// Log filter, such as `info,stanchion_kernel=debug`
     #[arg(long, env = "STANCHION_LOG", value_name = "FILTER", default_value = logs::DEFAULT_FILTER)]
     pub(super) log: String,
 
-    /// Send traces and metrics to this OpenTelemetry collector, such as `http://collector:4318`. Without it,
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` and the variables of the signals count
+    /// Send traces and metrics to this OpenTelemetry collector, such as `http://collector:4318`. Default:
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` and the variables for single signals
     #[cfg(feature = "otlp")]
     #[arg(long, env = "STANCHION_OTLP_ENDPOINT", value_name = "URL")]
     pub(super) otlp_endpoint: Option<String>,
 }
 
 impl Arguments {
-    /// What these words mean on a command line, whatever the environment says. For whoever runs the operator beside
-    /// something else.
+    /// Parses arguments of a command line without the environment, for code that runs the operator in the same process.
     #[cfg(feature = "sandbox")]
     pub(crate) fn of_words(words: &[String]) -> Result<Self, clap::Error> {
         use clap::{Args as _, FromArgMatches as _, builder::Resettable};
@@ -113,15 +112,15 @@ impl Arguments {
     }
 }
 
-/// How mistakes are refused at once.
+/// Options of the webhooks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Admission {
-    /// Serve no webhooks: mistakes are reported in the status only
+    /// Serve no webhooks: mistakes are then reported in the status only
     #[arg(long, env = "STANCHION_NO_WEBHOOKS", value_parser = BoolishValueParser::new(),
           conflicts_with_all = ["webhook_addr", "webhook_url", "webhook_service", "webhook_cert_dir"])]
     pub(super) no_webhooks: bool,
 
-    /// Where webhooks are served
+    /// Address for webhooks
     #[arg(
         long,
         env = "STANCHION_WEBHOOK_ADDR",
@@ -130,12 +129,12 @@ pub(crate) struct Admission {
     )]
     pub(super) webhook_addr: SocketAddr,
 
-    /// The address by which the API server reaches this process, for an operator outside of the cluster
+    /// URL by which the API server reaches this process, for an operator outside of the cluster
     #[arg(long, env = "STANCHION_WEBHOOK_URL", value_name = "URL", value_parser = url,
           conflicts_with = "webhook_service")]
     pub(super) webhook_url: Option<Endpoint>,
 
-    /// The Service by which the API server reaches the operator's pods, on port 443
+    /// Service by which the API server reaches the operator's pods, on port 443
     #[arg(
         long,
         env = "STANCHION_WEBHOOK_SERVICE",
@@ -144,8 +143,8 @@ pub(crate) struct Admission {
     )]
     pub(super) webhook_service: String,
 
-    /// A folder with tls.crt and tls.key, as cert-manager's Secrets are mounted. Without it the operator makes
-    /// and rotates its own certificate
+    /// Folder with tls.crt and tls.key, such as a mounted Secret of cert-manager. Without it the operator creates and
+    /// rotates its own certificate
     #[arg(long, env = "STANCHION_WEBHOOK_CERT_DIR", value_name = "DIR")]
     pub(super) webhook_cert_dir: Option<PathBuf>,
 }
@@ -158,11 +157,11 @@ fn url(text: &str) -> Result<Endpoint, EndpointError> {
     Endpoint::url(text)
 }
 
-/// What whoever may write a `GitlabInstance` may do.
+/// What authors of a `GitlabInstance` may do.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GitlabArguments {
-    /// A chart repository that every `GitlabInstance` may use, https or oci; repeat it for more. Instances that name none
-    /// use the first
+    /// Chart repository that every `GitlabInstance` may use, https or oci; can be repeated. Instances without a
+    /// repository use the first
     #[arg(
         long,
         env = "STANCHION_ALLOW_CHART_REPOSITORY",
@@ -173,8 +172,8 @@ pub(crate) struct GitlabArguments {
     )]
     allow_chart_repository: Vec<charts::Address>,
 
-    /// Let everybody who may write a `GitlabInstance` install any chart with the rights of Flux, which are usually those of
-    /// the cluster's administrator. Only for a cluster with a single tenant
+    /// Let everyone who may write a `GitlabInstance` install any chart with the permissions of Flux, which are usually
+    /// those of a cluster administrator. Only for a cluster with a single tenant
     #[arg(long, env = "STANCHION_TRUST_TENANTS", value_parser = BoolishValueParser::new())]
     trust_tenants: bool,
 }
@@ -188,11 +187,11 @@ impl GitlabArguments {
     }
 }
 
-/// The default instance of `PostgresUser`: the server of those that name none.
+/// The default server of `PostgresUser` objects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstanceArguments {
-    /// The PostgreSQL server of every `PostgresUser` that names no instance. Other processes can read arguments:
-    /// prefer the variable, or the file
+    /// URL of the PostgreSQL server for every `PostgresUser` without an instanceRef. Other processes can read
+    /// arguments: prefer the variable, or the file
     #[arg(
         long,
         env = "STANCHION_POSTGRES_URL",
@@ -202,12 +201,12 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_url: Option<SecretString>,
 
-    /// A file that holds this URL
+    /// File with this URL
     #[arg(long, env = "STANCHION_POSTGRES_URL_FILE", value_name = "FILE")]
     pub(super) postgres_url_file: Option<PathBuf>,
 
-    /// A network that objects may name servers in (PostgreSQL, S3), although it is the operator's own: in a pod, the
-    /// loopback and link-local addresses and the API server are closed otherwise. May be given more than once
+    /// Network of servers (PostgreSQL, S3) that objects may use although it is the operator's own; can be repeated.
+    /// Without it, an operator in a pod does not connect to loopback and link-local addresses and the API server
     #[arg(
         long,
         env = "STANCHION_ALLOW_NETWORK",
@@ -216,8 +215,8 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) allow_network: Vec<Network>,
 
-    /// Databases of that server which no object made, and which every namespace may use, but not own; a * stands for
-    /// any characters, and an empty value for none. Never postgres, and no template
+    /// Existing databases of that server that every namespace may use, but not own; a * matches any characters, an
+    /// empty value selects none. Never postgres, and no template
     #[arg(
         long,
         env = "STANCHION_POSTGRES_DATABASES",
@@ -227,8 +226,8 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_databases: Vec<String>,
 
-    /// Roles of that server which no object made, and which every namespace may be a member of, or reassign to; none by
-    /// default. A role whose name begins with pg_ must be named exactly
+    /// Existing roles of that server that every namespace may become a member of, or reassign to. Default: none. A role
+    /// whose name begins with pg_ must be listed by its exact name
     #[arg(
         long,
         env = "STANCHION_POSTGRES_ROLES",
@@ -237,7 +236,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_roles: Vec<String>,
 
-    /// Roles of that server which no object made, and which every namespace may adopt; none by default
+    /// Existing roles of that server that every namespace may adopt. Default: none
     #[arg(
         long,
         env = "STANCHION_POSTGRES_ADOPTION",
@@ -246,7 +245,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_adoption: Vec<String>,
 
-    /// Extensions that may be made on that server although PostgreSQL does not mark them as trusted
+    /// Extensions that may be created on that server although PostgreSQL does not mark them as trusted
     #[arg(
         long,
         env = "STANCHION_POSTGRES_EXTENSIONS",
@@ -255,7 +254,8 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_extensions: Vec<String>,
 
-    /// Parameters that a role of that server may have beside those that every user may set, for instance app.tenant
+    /// Parameters that a role of that server may have in addition to those that every user may set, for instance
+    /// app.tenant
     #[arg(
         long,
         env = "STANCHION_POSTGRES_PARAMETERS",
@@ -266,7 +266,7 @@ pub(crate) struct InstanceArguments {
 }
 
 impl InstanceArguments {
-    /// What the default server opens to every namespace.
+    /// What every namespace may use on the default server.
     pub(super) fn openings(&self) -> Openings {
         let named = |names: &[String]| names.iter().filter(|name| !name.is_empty()).cloned().collect();
         Openings {

@@ -1,4 +1,4 @@
-//! Why the operator ended before it was asked to.
+//! Errors that end the operator.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use super::instance::InstanceError;
 use super::preflight::PreflightError;
 use crate::cli::Failure;
 
-/// Why the operator did not go on.
+/// Why the operator ended.
 #[derive(Debug, Error)]
 pub(crate) enum RunError {
     #[error(transparent)]

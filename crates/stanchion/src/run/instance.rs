@@ -1,4 +1,4 @@
-//! The default instance of `PostgresUser`, from a URL or from a file that holds one.
+//! The default server of `PostgresUser`, from a URL or from a file that contains one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,34 +12,34 @@ use tracing::{info, warn};
 
 use super::arguments::InstanceArguments;
 
-/// How often the file is read again. The kubelet takes up to a minute to change a mounted one.
+/// How often the file is read again. The kubelet takes up to a minute to update a mounted one.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Why there is no default instance. No error repeats what was read.
+/// Why there is no default server. No error repeats the URL.
 #[derive(Debug, Error)]
 pub(crate) enum InstanceError {
-    /// The URL of the command line or the environment.
+    /// The URL in the arguments or the environment is invalid.
     #[error("--postgres-url cannot be used: {0}")]
     Url(TargetError),
-    /// The URL in the file.
+    /// The URL in the file is invalid.
     #[error("the URL in {} cannot be used: {source}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         source: TargetError,
     },
-    /// The file.
+    /// The file cannot be read.
     #[error("cannot read --postgres-url-file {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The instance that was named, if one was.
+/// The configured server, if there is one.
 pub(super) fn read(arguments: &InstanceArguments) -> Result<Option<Target>, InstanceError> {
     if let Some(url) = &arguments.postgres_url {
         let target = Target::parse(url).map_err(InstanceError::Url)?;
@@ -61,7 +61,7 @@ fn read_file(path: &Path) -> Result<Target, InstanceError> {
         })
 }
 
-/// Exchanges the instance whenever the file holds another one: a rotated password needs no restart.
+/// Replaces the server whenever the file changes: a rotated password needs no restart.
 pub(super) async fn follow(path: PathBuf, instance: DefaultInstance) {
     let mut complained = false;
     loop {
@@ -75,7 +75,7 @@ pub(super) async fn follow(path: PathBuf, instance: DefaultInstance) {
                     instance.set(Some(target));
                 }
             }
-            // The one that is known may well work still.
+            // The previous URL may still work.
             Err(error) if !complained => {
                 complained = true;
                 warn!(%error, "the default instance stays as it is");

@@ -1,8 +1,8 @@
 //! `stanchion run`: the operator.
 //!
-//! In this order, so that each failure is one line and nothing has to be undone: the arguments are checked, the
-//! addresses taken, the cluster looked at; then webhooks are served, the lease is waited for, and the controllers
-//! run until a signal comes or the lease is lost.
+//! In this order, so that each failure is one line and nothing has to be undone: check the arguments, bind the
+//! addresses, check the cluster; then serve webhooks, wait for the Lease, and run the controllers until a signal comes
+//! or the Lease is lost.
 
 mod arguments;
 mod error;
@@ -47,20 +47,20 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The Secret with the key of the fingerprints.
 pub(crate) const FINGERPRINTS: &str = "stanchion-fingerprints";
 
-/// What the controllers of the [table](crate::controllers) are made of, beside the cluster.
+/// The dependencies of the controllers in the [table](crate::controllers), in addition to the cluster.
 pub(crate) struct Setup {
-    /// The server of every `PostgresUser` that names none.
+    /// The default server of `PostgresUser` objects.
     pub(crate) default_instance: DefaultInstance,
     pub(crate) openings: Openings,
     /// The connections of this process.
     pub(crate) pools: Pools,
-    /// What whoever may write a `GitlabInstance` may do.
+    /// What authors of a `GitlabInstance` may do.
     pub(crate) gitlab_tenants: Arc<Tenants>,
-    /// Tells whether a secret has changed, without keeping it.
+    /// Detects whether a secret has changed, without keeping it.
     pub(crate) fingerprints: Arc<FingerprintKey>,
-    /// The numbers of this process.
+    /// The metrics of this process.
     pub(crate) metrics: Metrics,
-    /// What the images of components may begin with.
+    /// The allowed prefixes of component images.
     pub(crate) allowed_images: Vec<String>,
 }
 
@@ -78,25 +78,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         telemetry.finish().await;
         ended
     });
-    // What is left behind may not hold up the end.
+    // Remaining tasks must not delay the end.
     runtime.shutdown_background();
     Ok(ended?)
 }
 
-/// One a core, and few on a large machine: the operator mostly waits, and each thread has an arena of memory that it
-/// does not share.
+/// One per core, and few on a large machine: the operator mostly waits, and each thread has its own memory arena.
 fn threads() -> usize {
     const MOST: usize = 4;
     std::thread::available_parallelism().map_or(MOST, |cores| cores.get().min(MOST))
 }
 
-/// Runs the operator until shutdown, on a cluster that the caller names or that of the environment.
+/// Runs the operator until shutdown, on the given cluster or on that of the environment.
 pub(crate) async fn operate(
     arguments: &Arguments,
     cluster: Option<Config>,
     shutdown: CancellationToken,
 ) -> Result<(), RunError> {
-    // Probes, metrics and webhooks are answered until the last reconcile is done.
+    // Health checks, metrics and webhooks are served until the last reconcile is done.
     let closing = CancellationToken::new();
     let mut servers = JoinSet::new();
     let starting = Box::pin(start(arguments, cluster, &shutdown, &mut servers, &closing));
@@ -112,7 +111,7 @@ pub(crate) async fn operate(
     Ok(())
 }
 
-/// Does everything that can fail, and starts to answer.
+/// Does everything that can fail, and starts the servers.
 async fn start<'a>(
     arguments: &'a Arguments,
     cluster: Option<Config>,

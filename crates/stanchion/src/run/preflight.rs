@@ -1,7 +1,7 @@
-//! What must be so before anything starts: the cluster answers, and it serves the kinds that are to be reconciled.
+//! Checks before the start: the cluster answers, and it serves the kinds to reconcile.
 //!
-//! Without this, a wrong kubeconfig or a forgotten CRD shows as a watch that fails again and again in the log of
-//! a pod that never becomes ready.
+//! Without them, a wrong kubeconfig or a missing CRD would appear only as a watch that keeps failing in the log of a
+//! pod that never becomes ready.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
-/// How long the cluster has to answer.
+/// Timeout of the cluster's answer.
 const REACHABLE_WITHIN: Duration = Duration::from_secs(5);
-/// How long a pod waits for an API server that is away. Nobody sits in front of it, and each time that it ended instead,
-/// Kubernetes would wait longer before it starts it again.
+/// How long a pod waits for an unavailable API server. No person waits for it, and each time that it exited instead,
+/// Kubernetes would wait longer before it restarts it.
 const IN_POD: Duration = Duration::from_secs(25);
-/// How long a kind may be missing: one that was installed a moment ago is not served yet.
+/// How long a kind may be missing: a CRD that was just installed is not served yet.
 const SERVED_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// The first minor version whose streamed lists are on by default and cheaper than pages.
+/// The first minor version in which streaming lists are on by default and cheaper than pages.
 const STREAMS_LISTS: u32 = 34;
 
 /// Why the operator cannot start here.
@@ -36,10 +36,10 @@ pub(crate) enum PreflightError {
     Unreachable {
         /// The cluster's address.
         url: String,
-        /// What happened.
+        /// The cause.
         why: String,
     },
-    /// A kind is not there.
+    /// A kind is missing.
     #[error(
         "the cluster does not serve {kinds}; install the definitions: stanchion crds | kubectl apply -f -"
     )]
@@ -49,16 +49,16 @@ pub(crate) enum PreflightError {
     },
 }
 
-/// What the cluster is, as far as it matters.
+/// The relevant properties of the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     /// For the log.
     pub(crate) version: String,
-    /// Whether lists are streamed.
+    /// Whether the cluster supports streaming lists.
     pub(crate) streaming_lists: bool,
 }
 
-/// Looks at the cluster. It needs no rights: every user may ask for the version and for what is served.
+/// Checks the cluster. It needs no permissions: every user may read the version and the discovery documents.
 pub(crate) async fn check(
     client: &Client,
     url: &str,
@@ -113,7 +113,7 @@ fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// The kinds that have a status, as `plural.group`.
+/// The kinds with a status, as `plural.group`.
 fn with_status() -> Vec<String> {
     let has_status = |crd: &CustomResourceDefinition| {
         let mut subresources = crd
@@ -127,7 +127,7 @@ fn with_status() -> Vec<String> {
     crds.map(|crd| crd.name_any()).collect()
 }
 
-/// Which kinds are not served, or not with the status that they shall have.
+/// The kinds that are not served, or not with their status subresource.
 async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, kube::Error> {
     let mut plurals_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
@@ -141,7 +141,7 @@ async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, 
     for (group_version, plurals) in plurals_of {
         let served: Vec<String> = match client.list_api_group_resources(group_version).await {
             Ok(list) => list.resources.into_iter().map(|resource| resource.name).collect(),
-            // The answer about a group that is not there is no Status, so only its code counts.
+            // The response for a missing group is not a Status, so only its code counts.
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -160,7 +160,7 @@ async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, 
     Ok(missing)
 }
 
-/// The server's own words, where it has any.
+/// The server's message, if it has one.
 fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.message),

@@ -1,4 +1,4 @@
-//! One replica of the operator: it leads and works, or it stands by.
+//! One replica of the operator: leader or standby.
 
 use kube::{Client, Config};
 use stanchion_kernel::client::{self, Options};
@@ -30,7 +30,7 @@ pub(super) struct Replica<'a> {
 }
 
 impl Replica<'_> {
-    /// Works until shutdown; with leader election, while the lease is held.
+    /// Works until shutdown; with leader election, while it holds the Lease.
     pub(super) async fn run(&self) -> Result<(), RunError> {
         if !self.arguments.leader_elect {
             return Box::pin(self.work(Fence::open())).await;
@@ -41,7 +41,7 @@ impl Replica<'_> {
             identity: Identity::new(&host_name()),
             timings: Timings::default(),
         };
-        // One that stands by does all that it is asked for: it answers webhooks and can take over.
+        // A standby replica is ready: it answers webhooks and can take over.
         self.ready.pass();
         self.metrics.set_leader(LEASE, false);
         let term = Elector::new(self.unfenced.clone(), settings)
@@ -58,7 +58,7 @@ impl Replica<'_> {
         }
     }
 
-    /// Runs the controllers until shutdown and until what was running then has finished.
+    /// Runs the controllers until shutdown and until the running passes have finished.
     async fn work(&self, fence: Fence) -> Result<(), RunError> {
         let options = Options::new("controllers").with_layer(fence.clone());
         let client = client::build(self.config.clone(), &self.metrics, &options)?;
@@ -95,7 +95,7 @@ impl Replica<'_> {
     }
 }
 
-/// In a pod, the pod's name.
+/// In a pod, this is the pod's name.
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map(|name| name.trim().to_owned())

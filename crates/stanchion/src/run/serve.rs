@@ -1,4 +1,4 @@
-//! What others ask this process: is it alive, is it ready, how is it doing.
+//! The servers for health checks and metrics.
 
 use stanchion_kernel::driver::Synced;
 use stanchion_kernel::telemetry::Metrics;
@@ -9,14 +9,14 @@ use tracing::{error, info};
 
 use super::arguments::Arguments;
 
-/// Both servers, their addresses taken, not answering yet.
+/// Both servers, with bound addresses, not answering yet.
 pub(super) struct Doors {
     probes: Bound,
     scraped: Bound,
 }
 
 impl Doors {
-    /// Takes the addresses. Probes are answered from [`Doors::open`] on.
+    /// Binds the addresses. [`Doors::open`] starts to answer.
     pub(super) async fn bind(
         arguments: &Arguments,
         health: Health,
@@ -28,7 +28,7 @@ impl Doors {
         })
     }
 
-    /// Answers until the token is cancelled.
+    /// Serves until the token is cancelled.
     pub(super) fn open(self, servers: &mut JoinSet<()>, shutdown: &CancellationToken) {
         for (purpose, bound) in [("health", self.probes), ("metrics", self.scraped)] {
             let shutdown = shutdown.clone();
@@ -42,7 +42,7 @@ impl Doors {
     }
 }
 
-/// Keeps `/readyz` true to what has been read, and never ends.
+/// Keeps `/readyz` up to date, and never ends.
 pub(super) async fn follow(synced: Synced, ready: Check) {
     let mut changes = synced.changes();
     loop {
@@ -57,7 +57,7 @@ pub(super) async fn follow(synced: Synced, ready: Check) {
         } else {
             ready.fail(missing.join("; "));
         }
-        // `synced` holds the sender, so this cannot fail.
+        // `synced` has the sender, so this cannot fail.
         let _ = changes.changed().await;
     }
 }

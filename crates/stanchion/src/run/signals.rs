@@ -1,4 +1,4 @@
-//! The first signal asks to end, the second one ends.
+//! Signals: the first one starts a graceful shutdown, the second one ends the process.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// A token that SIGTERM or SIGINT cancels. Called first: the first process of a container has no default action
-/// for a signal, and would ignore it until somebody listens.
+/// A token that SIGTERM or SIGINT cancels. Called first: the first process of a container has no default action for a
+/// signal, and would ignore it before a handler is installed.
 pub(crate) fn shutdown() -> io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

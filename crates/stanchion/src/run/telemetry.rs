@@ -1,4 +1,4 @@
-//! The log, and traces and numbers for a collector where they are asked for and compiled in.
+//! The log, and traces and metrics for a collector if they are enabled and compiled in.
 
 use stanchion_kernel::telemetry::logs::{self, ExtraLayer};
 
@@ -7,7 +7,7 @@ use super::error::RunError;
 
 pub(super) use self::collector::{Telemetry, export};
 
-/// Starts the log and the traces, on the runtime that is to send them.
+/// Starts the log and the traces, on the runtime that sends them.
 pub(super) fn start(arguments: &Arguments) -> Result<Telemetry, RunError> {
     let (layers, telemetry): (Vec<ExtraLayer>, _) = collector::start(arguments)?;
     logs::init(arguments.log_format, &arguments.log, layers)?;
@@ -24,7 +24,7 @@ mod collector {
     use super::{Arguments, ExtraLayer, RunError};
     use crate::run::VERSION;
 
-    /// What has to be finished when the process ends.
+    /// The traces to flush when the process ends.
     pub(in crate::run) struct Telemetry(Option<Traces>);
 
     pub(super) fn start(arguments: &Arguments) -> Result<(Vec<ExtraLayer>, Telemetry), RunError> {
@@ -41,7 +41,7 @@ mod collector {
         })
     }
 
-    /// Sends the numbers until the token is cancelled.
+    /// Exports the metrics until the token is cancelled.
     pub(in crate::run) fn export(
         arguments: &Arguments,
         metrics: &Metrics,
@@ -58,7 +58,7 @@ mod collector {
     }
 
     impl Telemetry {
-        /// Sends what waits to be sent.
+        /// Sends the waiting data.
         pub(in crate::run) async fn finish(self) {
             if let Some(traces) = self.0 {
                 traces.shutdown().await;
@@ -75,7 +75,7 @@ mod collector {
 
     use super::{Arguments, ExtraLayer, RunError};
 
-    /// Nothing has to be finished when the process ends.
+    /// Nothing to flush when the process ends.
     pub(in crate::run) struct Telemetry;
 
     #[allow(clippy::unnecessary_wraps, reason = "with traces it can fail")]

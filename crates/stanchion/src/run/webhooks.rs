@@ -1,4 +1,4 @@
-//! The admission server of this replica, and its registration by the one that leads.
+//! The admission server of this replica, and its registration by the leader.
 
 use std::sync::Arc;
 
@@ -23,21 +23,19 @@ pub(crate) const CERTIFICATE: &str = "stanchion-webhook-certificate";
 /// The port of the Service in front of the operator's pods.
 pub(crate) const SERVICE_PORT: u16 = 443;
 
-/// The name of both webhook configurations. They belong to the cluster, where another operator may run for other
-/// namespaces.
+/// The name of both webhook configurations. They are cluster-scoped, and another operator may run for other namespaces.
 pub(crate) fn registration_name(operator_namespace: &str) -> String {
     format!("stanchion-{operator_namespace}")
 }
 
-/// A running admission server, as far as its registration needs to know it.
+/// A running admission server, as far as its registration needs it.
 pub(super) struct Served {
     webhooks: Arc<[Webhook]>,
     settings: RegistrationSettings,
     ca_bundle: watch::Receiver<Option<String>>,
 }
 
-/// Starts to serve at paths that only those know who have the key, unless there is nothing to serve or `--no-webhooks`
-/// says so.
+/// Starts to serve at paths that only holders of the key can compute, unless there are no webhooks or they are disabled.
 pub(super) async fn serve(
     arguments: &Arguments,
     (client, metrics): (Client, Metrics),
@@ -85,7 +83,7 @@ pub(super) async fn serve(
 }
 
 impl Served {
-    /// Registers the webhooks and keeps them registered until shutdown.
+    /// Registers the webhooks and keeps the registration up to date until shutdown.
     pub(super) async fn keep_registered(&self, client: Client, shutdown: CancellationToken) {
         Registration::new(client, self.settings.clone(), Arc::clone(&self.webhooks))
             .keep(self.ca_bundle.clone(), shutdown)

@@ -1,4 +1,4 @@
-//! The embedded API server, and the file by which others find it.
+//! The embedded API server and its kubeconfig.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::command::ImageCommand;
 use super::error::SandboxError;
 use super::home::Home;
 
-/// How long a simulated pod takes to become ready: long enough to be seen.
+/// How long a simulated pod takes to become ready: long enough to be visible.
 const POD_START: Duration = Duration::from_secs(1);
 
-/// The API server. Its kubeconfig, which is of no use without it, goes with it.
+/// The API server. Its kubeconfig is removed with it.
 pub(super) struct ApiServer {
     sandbox: Sandbox,
     url: String,
@@ -23,7 +23,7 @@ pub(super) struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts to answer, then writes the kubeconfig.
+    /// Starts the server, then writes the kubeconfig.
     pub(super) async fn start(arguments: &Arguments, home: &Home) -> Result<Self, SandboxError> {
         let mut builder = Sandbox::builder().workloads(Some(POD_START));
         for ImageCommand { image, command } in &arguments.run {
@@ -45,22 +45,22 @@ impl ApiServer {
         })
     }
 
-    /// Its address.
+    /// The URL of the server.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The line for a shell that wants to use it.
+    /// The shell command that selects it.
     pub(super) fn export(&self) -> String {
         format!("export KUBECONFIG={}", self.kubeconfig.path().display())
     }
 
-    /// A client with all rights.
+    /// A client with all permissions.
     pub(super) fn client(&self) -> Client {
         self.sandbox.client()
     }
 
-    /// How a service account reaches it.
+    /// The client configuration of a service account.
     pub(super) async fn config_of(&self, namespace: &str, name: &str) -> Result<Config, SandboxError> {
         let user = User::service_account(namespace, name);
         let text = self.sandbox.kubeconfig(user).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! `--run IMAGE=COMMAND`: which images stand for commands of this machine.
+//! `--run IMAGE=COMMAND`: maps images to local commands.
 
 use std::str::FromStr;
 
-/// A part of an image's name, and the command that such containers run as.
+/// A part of an image's name, and the command for such containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ImageCommand {
     pub(super) image: String,
@@ -12,7 +12,7 @@ pub(super) struct ImageCommand {
 impl FromStr for ImageCommand {
     type Err = &'static str;
 
-    /// No shell reads the command: its words are what is between spaces.
+    /// No shell parses the command: its words are separated by spaces.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (image, command) = text.split_once('=').unwrap_or((text, ""));
         let command: Vec<String> = command.split_whitespace().map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! The demo from the first server to the last, and everything taken down again.
+//! The demo: starts everything, shows it, and stops it in reverse order.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::servers::Servers;
 use super::view::{View, say};
 use super::{Arguments, manifests};
 
-/// How often the scene is looked at: often enough for the eye.
+/// How often the objects are read: often enough for a smooth display.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Starts everything, shows it, and takes it down.
@@ -32,7 +32,7 @@ pub(super) async fn run(
 ) -> Result<(), SandboxError> {
     let servers = match Servers::start(home).await {
         Ok(servers) => servers,
-        // Ctrl-C in a terminal also ends the programs that were just making it.
+        // Ctrl-C in a terminal also ends the programs that are preparing it.
         Err(_) if shutdown.is_cancelled() => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -42,7 +42,7 @@ pub(super) async fn run(
     shown
 }
 
-/// Starts the operator, and ends it before the servers that it works on.
+/// Starts the operator, and stops it before its servers.
 async fn operate(
     arguments: &Arguments,
     home: &Home,
@@ -66,7 +66,7 @@ async fn operate(
         client,
         examples: examples::of(&arguments.controllers),
     };
-    // Dropped, they end.
+    // They end when they are dropped.
     let _others = stage.call_others(shutdown).await?;
     let shown = tokio::select! {
         ended = operator.ended() => Err(ended),
@@ -77,7 +77,7 @@ async fn operate(
     shown
 }
 
-/// Applies the examples and shows what becomes of them.
+/// Applies the examples and shows their progress.
 async fn show(
     arguments: &Arguments,
     home: &Home,
@@ -90,7 +90,7 @@ async fn show(
     let mut before = Scene::default();
     let (mut filling, mut is_filled) = (pin!(stage.fill(servers)), false);
     loop {
-        // What is ready before everything is applied is not all there is.
+        // While not everything is applied, the list of objects is incomplete.
         let is_complete = is_filled;
         let now = stage.look().await?;
         view.show(&before, &now, started.elapsed())?;
@@ -137,14 +137,14 @@ async fn show(
     }
 }
 
-/// The cluster, and what is shown on it.
+/// The cluster, and the examples on it.
 struct Stage {
     client: Client,
     examples: Vec<&'static Example>,
 }
 
 impl Stage {
-    /// Lets the operators begin that examples stand on and that are played.
+    /// Starts the simulated operators that the examples need.
     async fn call_others(&self, stop: &CancellationToken) -> Result<Vec<JoinSet<()>>, SandboxError> {
         let mut playing = Vec::new();
         for others in self.examples.iter().filter_map(|example| example.others.as_ref()) {
@@ -156,8 +156,8 @@ impl Stage {
         Ok(playing)
     }
 
-    /// Applies what differs from run to run, and each example on its first one: those of a folder that is kept are
-    /// the user's.
+    /// Applies what differs from run to run, and each example on its first run: in a folder that is kept, the examples
+    /// belong to the user.
     async fn fill(&self, servers: &Servers) -> Result<(), SandboxError> {
         for example in &self.examples {
             example.make_database(&servers.database).await?;
@@ -173,7 +173,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Looks at all objects and events.
+    /// Reads all objects and events.
     async fn look(&self) -> Result<Scene, SandboxError> {
         let all = ListParams::default();
         let (mut things, mut words) = (Vec::new(), Vec::new());
@@ -193,7 +193,7 @@ impl Stage {
         Ok(Scene::new(things, notes.collect()))
     }
 
-    /// What to try while it runs.
+    /// The hints for the user.
     async fn guide(&self, api: &ApiServer, logins: &Logins) -> Result<Vec<String>, SandboxError> {
         let mut lines = vec![
             "To try in another terminal while the sandbox runs:".to_owned(),

@@ -1,4 +1,4 @@
-//! Why the sandbox does not stand, or what in it is not ready.
+//! Errors of the sandbox.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,73 +13,73 @@ use crate::run::RunError;
 /// Why `stanchion sandbox` failed.
 #[derive(Debug, Error)]
 pub(crate) enum SandboxError {
-    /// A directory or a file.
+    /// A directory or a file cannot be used.
     #[error("cannot use {}: {source}", path.display())]
     File {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Two sandboxes would overwrite each other's state.
     #[error("another sandbox uses {}; end it, or choose another folder with --data", .0.display())]
     InUse(PathBuf),
-    /// As root, PostgreSQL runs as somebody who cannot get to its data.
+    /// As root, PostgreSQL runs under an account that cannot access its data.
     #[error(
         "PostgreSQL does not run as root, and other users cannot enter {}; choose another folder with --data, or \
          run this as an ordinary user", .0.display()
     )]
     Closed(PathBuf),
-    /// The API server.
+    /// The API server did not start.
     #[error(transparent)]
     Api(#[from] stanchion_sandbox::StartError),
-    /// The API server's own kubeconfig.
+    /// The API server's kubeconfig is invalid.
     #[error("the sandbox's kubeconfig cannot be used: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
-    /// PostgreSQL's processes and files.
+    /// PostgreSQL's processes or files failed.
     #[error(transparent)]
     Local(#[from] stanchion_local::Error),
-    /// What PostgreSQL says.
+    /// PostgreSQL returned an error.
     #[error("cannot prepare the database: {0}")]
     Postgres(#[from] stanchion_postgres::Error),
-    /// The address of PostgreSQL.
+    /// The address of PostgreSQL is invalid.
     #[error("cannot address the database: {0}")]
     Target(#[from] stanchion_postgres::TargetError),
-    /// An object that cannot be read or written down.
+    /// An object cannot be parsed or serialized.
     #[error("an example cannot be read: {0}")]
     Manifest(String),
-    /// The API server refuses an object.
+    /// The API server rejected an object.
     #[error("cannot apply {object}: {why}")]
     Apply {
         /// `PostgresUser/alice`.
         object: String,
-        /// The server's words.
+        /// The server's message.
         why: String,
     },
-    /// The API server does not answer a question.
+    /// A request to the API server failed.
     #[error("cannot look at the sandbox: {}", chain(.0))]
     Look(#[from] Box<kube::Error>),
-    /// The operator.
+    /// The operator failed.
     #[error("the operator ended: {0}")]
     Operator(#[from] RunError),
-    /// The words that the operator is started with.
+    /// The arguments of the operator are invalid.
     #[error("the operator cannot be started: {0}")]
     Words(#[from] clap::Error),
-    /// `--once`, and the time is over.
+    /// With `--once`: not everything was ready in time.
     #[error("not ready within {seconds} seconds: {reasons}")]
     NotReady {
-        /// How long.
+        /// The timeout.
         seconds: u64,
-        /// Each object that is not ready, and why.
+        /// Each object that is not ready, with the reason.
         reasons: String,
     },
-    /// Something else of the system.
+    /// Another error of the system.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
-    /// The log.
+    /// Logging could not be started.
     #[error(transparent)]
     Logs(#[from] LogsError),
-    /// Standard output.
+    /// Standard output failed.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -1,4 +1,4 @@
-//! The sandbox's directory: thrown away at the end, or the user's own and kept.
+//! The sandbox's directory: temporary, or the user's own and kept.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
@@ -10,17 +10,17 @@ use stanchion_local::scratch::Scratch;
 
 use super::error::SandboxError;
 
-/// A directory and the promise that nobody else uses it.
+/// A directory, locked against other sandboxes.
 pub(super) struct Home {
     path: PathBuf,
     kept: bool,
-    // Held for their ends.
+    // Released on drop.
     _lock: Option<File>,
     _scratch: Option<Scratch>,
 }
 
 impl Home {
-    /// The user's directory, or one that goes away with this process, however it ends.
+    /// The user's directory, or a temporary one that is removed when this process ends, however it ends.
     pub(super) fn open(chosen: Option<&Path>) -> Result<Self, SandboxError> {
         let home = match chosen {
             None => {
@@ -54,8 +54,8 @@ impl Home {
                 }
             }
         };
-        // As root we run PostgreSQL under another account, which must find its own directory in here and need not
-        // see what else there is.
+        // As root we run PostgreSQL under another account, which must reach its own directory in here but need not see
+        // anything else.
         fs::set_permissions(&home.path, Permissions::from_mode(0o711)).map_err(|source| {
             SandboxError::File {
                 path: home.path.clone(),
@@ -70,7 +70,7 @@ impl Home {
         self.kept.then(|| self.path.join("objects"))
     }
 
-    /// Whether it is there again next time.
+    /// Whether it is kept for the next run.
     pub(super) fn is_kept(&self) -> bool {
         self.kept
     }
@@ -80,12 +80,12 @@ impl Home {
         self.path.join("log")
     }
 
-    /// Where the kubeconfig is, unless the user says another place.
+    /// The default path of the kubeconfig.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.path.join("kubeconfig")
     }
 
-    /// The directory of a server, which is made where it is not there.
+    /// The directory of a server, created if it does not exist.
     pub(super) fn folder(&self, name: &str) -> Result<PathBuf, SandboxError> {
         let path = self.path.join(name);
         fs::create_dir_all(&path).map_err(|source| SandboxError::File {
@@ -95,7 +95,7 @@ impl Home {
         Ok(path)
     }
 
-    /// A secret of a server: that of the last run where there was one, else a new one.
+    /// The password of a server: that of the last run if there is one, else a new one.
     pub(super) fn secret(&self, name: &str) -> Result<SecretString, SandboxError> {
         let file = self.private(name);
         if let Ok(known) = fs::read_to_string(&file) {
@@ -106,13 +106,13 @@ impl Home {
         Ok(secret.into())
     }
 
-    /// A file of ours, for [`write_private`].
+    /// The path of a private file, for [`write_private`].
     pub(super) fn private(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 }
 
-/// Writes a file that only we can read.
+/// Writes a file that only this user can read.
 pub(super) fn write_private(path: &Path, content: &str) -> Result<(), SandboxError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -125,7 +125,7 @@ pub(super) fn write_private(path: &Path, content: &str) -> Result<(), SandboxErr
         })
 }
 
-/// Fails where another account would not get to the directory: PostgreSQL would only say "Permission denied".
+/// Fails if another account could not access the directory: PostgreSQL would only report "Permission denied".
 pub(super) fn open_to_others(path: &Path) -> Result<(), SandboxError> {
     let closed = path
         .ancestors()

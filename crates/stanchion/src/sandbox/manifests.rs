@@ -1,4 +1,4 @@
-//! Applying objects of any kind.
+//! Applies objects of any kind.
 
 use kube::api::{DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::discovery::{self, Scope};
@@ -9,7 +9,7 @@ use stanchion_kernel::problem::chain;
 
 use super::error::SandboxError;
 
-/// The owner of the fields that the sandbox sets.
+/// The field manager of the sandbox.
 const MANAGER: &str = "stanchion-sandbox";
 
 /// The documents of a manifest.
@@ -17,14 +17,14 @@ pub(super) fn documents(text: &str) -> Result<Vec<Value>, SandboxError> {
     serde_saphyr::from_multiple(text).map_err(|error| SandboxError::Manifest(error.to_string()))
 }
 
-/// The definitions of all kinds of ours.
+/// All of our CRDs.
 pub(super) fn definitions() -> Result<Vec<Value>, SandboxError> {
     let crds = stanchion_api::crds().into_iter().map(serde_json::to_value);
     let crds: Result<Vec<Value>, serde_json::Error> = crds.collect();
     crds.map_err(|error| SandboxError::Manifest(error.to_string()))
 }
 
-/// Applies definitions, and waits until they are served.
+/// Applies CRDs, and waits until they are served.
 pub(super) async fn define(client: &Client, crds: &[Value]) -> Result<(), SandboxError> {
     let definitions = Api::all(client.clone());
     for crd in crds {
@@ -40,7 +40,7 @@ pub(super) async fn define(client: &Client, crds: &[Value]) -> Result<(), Sandbo
     Ok(())
 }
 
-/// Applies one object as `kubectl apply --server-side` does it.
+/// Applies one object, as `kubectl apply --server-side` does.
 pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), SandboxError> {
     let (api, parsed) = addressed(client, object).await?;
     let name = parsed.metadata.name.clone().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Sandbox
     Ok(())
 }
 
-/// Whether there is an object of this kind and name.
+/// Whether an object of this kind and name exists.
 pub(super) async fn exists(client: &Client, object: &Value) -> Result<bool, SandboxError> {
     let (api, parsed) = addressed(client, object).await?;
     let found = api
@@ -60,7 +60,7 @@ pub(super) async fn exists(client: &Client, object: &Value) -> Result<bool, Sand
     Ok(found.is_some())
 }
 
-/// An object, and where its kind is served; its namespace is `default` if it names none.
+/// An object, and the API of its kind; the default namespace is `default`.
 async fn addressed(
     client: &Client,
     object: &Value,

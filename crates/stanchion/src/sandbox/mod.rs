@@ -1,19 +1,19 @@
-//! `stanchion sandbox`: Stanchion alive in one command, without a cluster. For trying and testing, never for
-//! production, and it says so.
+//! `stanchion sandbox`: a demo of Stanchion without a cluster. For trying and testing, never for production, as it says
+//! at the start.
 //!
 //! ```text
-//!   home       a directory, thrown away at the end or kept (--data)
-//!   api        the embedded API server and its kubeconfig; command: images that are commands
+//!   home       a directory, removed at the end or kept (--data)
+//!   api        the embedded API server and its kubeconfig; command: images that are local commands
 //!   servers    a real PostgreSQL and a real S3, on free ports
-//!   operator   what `stanchion run` runs, with the rights that `stanchion rbac` prints
-//!   examples   what is applied, and what to try with it: one row a system
-//!   scene      what there is to see (pure), and view: how it is shown
-//!   demo       all of it, in order, and the end in reverse
+//!   operator   what `stanchion run` runs, with the permissions that `stanchion rbac` prints
+//!   examples   the objects to apply, and what to try with them: one row per system
+//!   scene      the state of the objects (pure), and view: its display
+//!   demo       everything in order, and the shutdown in reverse
 //! ```
 //!
-//! It is a feature of the build (`sandbox`, on by default): an image for a cluster has no use for an API server and
-//! leaves it out. It stands on the libraries that the tests stand on, `stanchion-sandbox` and `stanchion-local`,
-//! and not on the test bed, which panics and may.
+//! It is a feature of the build (`sandbox`, on by default): an image for a cluster does not need an API server and
+//! omits it. It uses the same libraries as the tests, `stanchion-sandbox` and `stanchion-local`, but not the testkit,
+//! which panics on errors.
 
 mod api;
 mod command;
@@ -42,17 +42,17 @@ use self::home::Home;
 use self::view::say;
 use crate::controllers::Choice;
 
-/// Said before anything else.
+/// Printed first.
 const WARNING: &str = "Stanchion sandbox, for trying and testing, never for production";
 
 /// Arguments of `stanchion sandbox`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// End when all is ready: with 0, or with 1 and the reason when it is not in time
+    /// Exit when everything is ready: with 0, or with 1 and the reason after the timeout
     #[arg(long, env = "STANCHION_ONCE", value_parser = BoolishValueParser::new())]
     once: bool,
 
-    /// How long --once waits, in seconds
+    /// Timeout of --once, in seconds
     #[arg(
         long,
         env = "STANCHION_TIMEOUT",
@@ -61,16 +61,16 @@ pub(crate) struct Arguments {
     )]
     timeout: u64,
 
-    /// Serve the API only: no PostgreSQL, no S3, no operator, no examples
+    /// Serve only the API: no PostgreSQL, no S3, no operator, no examples
     #[arg(long, env = "STANCHION_API_ONLY", value_parser = BoolishValueParser::new(),
           conflicts_with_all = ["once", "controllers"])]
     api_only: bool,
 
-    /// Where the kubeconfig is written as soon as the API server answers; it goes away with the server
+    /// File for the kubeconfig, written when the API server is ready and removed when it ends
     #[arg(long, env = "STANCHION_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// The port of the API server on loopback; 0 takes a free one
+    /// Port of the API server on loopback; 0 selects a free one
     #[arg(long, env = "STANCHION_PORT", value_name = "N", default_value_t = 0)]
     port: u16,
 
@@ -78,8 +78,8 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Really run containers whose image's name contains IMAGE, as this command of this machine; repeat it for more.
-    /// Its words are separated by spaces; arguments and environment are the container's
+    /// Run containers whose image name contains IMAGE as this local command; can be repeated. Words are separated by
+    /// spaces; arguments and environment come from the container
     #[arg(long, env = "STANCHION_RUN", value_name = "IMAGE=COMMAND")]
     run: Vec<ImageCommand>,
 
@@ -87,18 +87,18 @@ pub(crate) struct Arguments {
     controllers: Choice,
 }
 
-/// Runs until a signal comes, or with `--once` until all is ready.
+/// Runs until a signal comes, or with `--once` until everything is ready.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), SandboxError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let shutdown = crate::run::shutdown()?;
-        // Dropped in reverse: the servers are gone before their directory is.
+        // Dropped in reverse order: the servers end before their directory is removed.
         let home = Home::open(arguments.data.as_deref())?;
         log_into(&home)?;
         let api = ApiServer::start(arguments, &home).await?;
         serve(arguments, &home, &api, shutdown).await
     });
-    // What is left behind may not hold up the end.
+    // Remaining tasks must not delay the end.
     runtime.shutdown_background();
     ended
 }
@@ -122,7 +122,7 @@ async fn serve(
     Box::pin(demo::run(arguments, home, api, shutdown)).await
 }
 
-/// The log goes to a file: the terminal shows what happens, not how.
+/// The log goes to a file: the terminal shows the progress.
 fn log_into(home: &Home) -> Result<(), SandboxError> {
     let file = File::options().create(true).append(true).open(home.log())?;
     let log = logs::subscriber(
@@ -132,7 +132,7 @@ fn log_into(home: &Home) -> Result<(), SandboxError> {
         Mutex::new(file),
         false,
     )?;
-    // It fails only where there is a log already, and there is none.
+    // This fails only if there already is a log, which is not the case.
     let _ = tracing::subscriber::set_global_default(log);
     Ok(())
 }

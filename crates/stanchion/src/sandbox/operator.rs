@@ -1,5 +1,5 @@
-//! The operator, in this process, through the same door as `stanchion run`: as its own service account, with the
-//! rights that `stanchion rbac` prints, and with its webhooks.
+//! The operator in this process, started like `stanchion run`: with its own service account, the permissions that
+//! `stanchion rbac` prints, and its webhooks.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::controllers::Choice;
 use crate::rbac::{self, NAMESPACE, SERVICE_ACCOUNT};
 use crate::run::{self, RunError};
 
-/// How long what is running has to finish.
+/// How long running passes may take to finish.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// What must be there before it starts, beside the definitions.
+/// The objects that must exist before it starts, in addition to the CRDs.
 pub(super) fn installation(controllers: &Choice) -> Result<Vec<Value>, SandboxError> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let rights =
@@ -33,7 +33,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Starts it.
+    /// Starts the operator.
     pub(super) async fn start(api: &ApiServer, controllers: &Choice) -> Result<Self, SandboxError> {
         let config = api.config_of(NAMESPACE, SERVICE_ACCOUNT).await?;
         let [metrics, webhooks] = [stanchion_local::port::free()?, stanchion_local::port::free()?];
@@ -58,12 +58,12 @@ impl Operator {
         })
     }
 
-    /// Where it tells how it is doing.
+    /// The address of its metrics.
     pub(super) fn metrics(&self) -> &str {
         &self.metrics
     }
 
-    /// Waits for an end that nobody asked for.
+    /// Waits for an unexpected end.
     pub(super) async fn ended(&mut self) -> SandboxError {
         match (&mut self.task).await {
             Ok(Ok(())) => RunError::Ended.into(),
@@ -72,7 +72,7 @@ impl Operator {
         }
     }
 
-    /// Asks it to end, and waits until what was running is finished.
+    /// Stops the operator, and waits until running passes are finished.
     pub(super) async fn stop(mut self) {
         self.shutdown.cancel();
         if !self.task.is_finished() && timeout(ENDS_WITHIN, &mut self.task).await.is_err() {

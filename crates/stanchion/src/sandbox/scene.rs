@@ -1,17 +1,17 @@
-//! What there is to see: the objects on their way to ready, and what was said about them. Pure: the view shows two
-//! scenes, the one before and the one now.
+//! The state of the demo: the progress of the objects, and the events about them. Pure: the view compares two scenes,
+//! the previous and the current one.
 
 use k8s_openapi::api::events::v1::Event;
 use serde_json::Value;
 
 use super::examples::Kind;
 
-/// One look at the cluster.
+/// One snapshot of the cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Scene {
     /// The objects, in the order of the examples.
     pub(super) things: Vec<Thing>,
-    /// What the operator said, oldest first.
+    /// The operator's events, oldest first.
     pub(super) notes: Vec<Note>,
 }
 
@@ -20,33 +20,33 @@ pub(super) struct Scene {
 pub(super) struct Thing {
     /// `PostgresUser/alice`, with the namespace if it is not the default one.
     pub(super) name: String,
-    /// Its phase, where its kind has one.
+    /// Its phase, if its kind has one.
     pub(super) phase: Option<String>,
-    /// What it says about itself.
+    /// Its status message.
     pub(super) message: Option<String>,
-    /// The conditions on the way, and which of them are true.
+    /// The conditions to reach, and which of them are true.
     pub(super) steps: Vec<(&'static str, bool)>,
 }
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Note {
-    /// What tells it from others; an event that is repeated is another note.
+    /// Its identity; a repeated event is another note.
     id: (String, i32),
-    /// When, for their order.
+    /// The time, for sorting.
     at: String,
     /// `PostgresUser/alice`.
     pub(super) about: String,
-    /// Whether somebody should look.
+    /// Whether it is a warning.
     pub(super) is_warning: bool,
-    /// One word.
+    /// The reason.
     pub(super) reason: String,
-    /// One sentence.
+    /// The message.
     pub(super) text: String,
 }
 
 impl Thing {
-    /// Reads an object.
+    /// From an object.
     pub(super) fn of(kind: &Kind, word: &str, object: &Value) -> Self {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let generation = object.pointer("/metadata/generation");
@@ -57,7 +57,7 @@ impl Thing {
                 .flatten()
                 .find(|condition| condition.get("type").and_then(Value::as_str) == Some(step))
         };
-        // What was said of an older spec says nothing about this one.
+        // A condition of an older spec does not count.
         let is_true = |step: &str| {
             stated(step).is_some_and(|condition| {
                 condition.get("status").and_then(Value::as_str) == Some("True")
@@ -80,12 +80,12 @@ impl Thing {
         }
     }
 
-    /// Whether the last step is done.
+    /// Whether the last condition is true.
     pub(super) fn is_ready(&self) -> bool {
         self.steps.last().is_some_and(|&(_, done)| done)
     }
 
-    /// Why it is not ready, as far as it says.
+    /// Why it is not ready, from its status.
     fn reason(&self) -> String {
         let said = self.message.as_deref().or(self.phase.as_deref());
         format!("{}: {}", self.name, said.unwrap_or("no status yet"))
@@ -93,7 +93,7 @@ impl Thing {
 }
 
 impl Note {
-    /// Reads an event.
+    /// From an event.
     pub(super) fn of(event: &Event) -> Self {
         let about = event.regarding.clone().unwrap_or_default();
         let count = event.series.as_ref().map_or(1, |series| series.count);
@@ -116,7 +116,7 @@ impl Note {
         }
     }
 
-    /// Whether it is about one of these kinds, or a warning: that a pod was scheduled is no news here.
+    /// Whether it is about one of these kinds, or a warning: events about scheduled pods are omitted.
     pub(super) fn concerns(&self, kinds: &[String]) -> bool {
         let kind = self.about.split('/').next().unwrap_or_default();
         self.is_warning || kinds.iter().any(|known| known == kind)
@@ -124,24 +124,24 @@ impl Note {
 }
 
 impl Scene {
-    /// The scene, with its notes in order.
+    /// The scene, with its notes sorted.
     pub(super) fn new(things: Vec<Thing>, mut notes: Vec<Note>) -> Self {
         notes.sort_by(|one, other| (&one.at, &one.id).cmp(&(&other.at, &other.id)));
         Self { things, notes }
     }
 
-    /// Whether there is nothing to wait for.
+    /// Whether everything is ready.
     pub(super) fn is_ready(&self) -> bool {
         !self.things.is_empty() && self.things.iter().all(Thing::is_ready)
     }
 
-    /// How many steps are done, of how many.
+    /// The number of true conditions, and of all.
     pub(super) fn progress(&self) -> (usize, usize) {
         let steps = || self.things.iter().flat_map(|thing| &thing.steps);
         (steps().filter(|(_, done)| *done).count(), steps().count())
     }
 
-    /// What is not ready, and why.
+    /// The objects that are not ready, with reasons.
     pub(super) fn reasons(&self) -> String {
         let waiting = self.things.iter().filter(|thing| !thing.is_ready());
         let reasons: Vec<String> = waiting.map(Thing::reason).collect();
@@ -151,19 +151,19 @@ impl Scene {
         reasons.join("; ")
     }
 
-    /// The objects that are new or look different from before.
+    /// The objects that are new or have changed.
     pub(super) fn changed<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Thing> {
         let known = |thing: &&Thing| !before.things.contains(thing);
         self.things.iter().filter(known)
     }
 
-    /// The objects that are gone since.
+    /// The objects that are gone.
     pub(super) fn gone<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Thing> {
         let is_gone = |thing: &&Thing| !self.things.iter().any(|now| now.name == thing.name);
         before.things.iter().filter(is_gone)
     }
 
-    /// What was said since.
+    /// The new notes.
     pub(super) fn said<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Note> {
         let is_new = |note: &&Note| !before.notes.iter().any(|known| known.id == note.id);
         self.notes.iter().filter(is_new)

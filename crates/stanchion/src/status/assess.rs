@@ -1,4 +1,4 @@
-//! What the status of an object means: a pure function of the object.
+//! Evaluates the status of an object: a pure function.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,22 +7,22 @@ use serde_json::Value;
 use super::kinds::Kind;
 use crate::cluster::printable;
 
-/// How an object is. The order is that of the table: the worst first.
+/// The state of an object. The order is that of the table: the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) enum State {
-    /// Nothing happens without a person.
+    /// It needs a person.
     Failed,
-    /// It does not work, and the operator goes on trying.
+    /// It does not work, and the operator retries.
     NotReady,
     /// It is being deleted.
     Deleting,
-    /// The operator has not looked at it, or not at its newest spec.
+    /// The operator has not reconciled it, or not its newest spec.
     Unknown,
-    /// It is on its way.
+    /// The operator is working on it.
     Reconciling,
-    /// Somebody has suspended it.
+    /// `spec.suspend` is set.
     Suspended,
-    /// It is what its spec says.
+    /// It matches its spec.
     Ready,
 }
 
@@ -51,25 +51,25 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) state: State,
     pub(crate) phase: Option<String>,
-    /// Since when it is in this state.
+    /// When it entered this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
     #[serde(skip)]
     pub(crate) age: String,
     #[serde(skip)]
     pub(crate) held: String,
-    /// The reason of the condition that decides.
+    /// The reason of the condition that determines the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// What it waits for, in the words of the operator.
+    /// What it waits for, from its status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits_for: Option<String>,
-    /// What a person can do.
+    /// What the user can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
 }
 
-/// What decides the state.
+/// What determines the state.
 struct Verdict {
     state: State,
     since: Option<Timestamp>,
@@ -77,7 +77,7 @@ struct Verdict {
     waits_for: Option<String>,
 }
 
-/// The line of an object. Plans that are done are left out unless somebody asks for plans.
+/// The row of an object. Finished plans are omitted unless the user asks for plans.
 pub(super) fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) -> Option<Row> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(printable);
     let phase = text("/status/phase");
@@ -176,7 +176,7 @@ fn verdict(object: &Value) -> Verdict {
             ..of(State::Ready, Some(ready))
         };
     }
-    // A problem that passes by itself, or that waits for something; without one it is on its way.
+    // A problem that passes by itself, or that waits for something; without a problem it is in progress.
     let failed = object.pointer("/status/phase").and_then(Value::as_str) == Some("Failed");
     let state = if failed {
         State::NotReady
@@ -186,7 +186,7 @@ fn verdict(object: &Value) -> Verdict {
     of(state, on("Reconciling").or(Some(ready)))
 }
 
-/// A plan is something to decide on.
+/// A plan may wait for a decision.
 fn plan(object: &Value) -> Verdict {
     let phase = object
         .pointer("/status/phase")
@@ -216,7 +216,7 @@ fn plan(object: &Value) -> Verdict {
     }
 }
 
-/// What a person can do now, as a command where there is one.
+/// What the user can do now, as a command if there is one.
 fn next(row: &Row, object: &Value) -> Option<String> {
     let Row {
         plural,
@@ -263,17 +263,17 @@ fn word(condition: &Value, field: &str) -> Option<String> {
     (!text.is_empty()).then(|| printable(text))
 }
 
-/// The elements of an array; none where there is no array.
+/// The elements of an array; empty if it is not an array.
 pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A time as Kubernetes writes it.
+/// A time in the format of Kubernetes.
 pub(super) fn time(value: Option<&Value>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
-/// As kubectl shows it: the two largest units at most.
+/// In kubectl's format: at most the two largest units.
 pub(crate) fn duration(from: Timestamp, to: Timestamp) -> String {
     let seconds = to.as_second().saturating_sub(from.as_second()).max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
@@ -297,7 +297,7 @@ pub(crate) fn duration(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// A line about an object of which nothing is known.
+/// The row of an object without a known state.
 pub(super) fn unknown(kind: &Kind) -> Row {
     Row {
         kind: kind.resource.kind.clone(),

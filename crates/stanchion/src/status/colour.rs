@@ -5,7 +5,7 @@ use std::env;
 use super::assess::State;
 use super::is_terminal;
 
-/// When an answer has colours.
+/// When the output has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum When {
     Auto,
@@ -14,7 +14,7 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Whether this answer has colours. `NO_COLOR` is honoured as no-color.org describes it: any value but none.
+    /// Whether the output has colours. `NO_COLOR` works as no-color.org describes it: any non-empty value counts.
     pub(crate) fn decide(self) -> bool {
         match self {
             Self::Always => true,
@@ -28,7 +28,7 @@ impl When {
     }
 }
 
-/// The columns of the terminal; none where the answer goes elsewhere.
+/// The columns of the terminal; `None` if standard output is not one.
 pub(super) fn width() -> Option<usize> {
     if !is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! One object in all its parts: a pure function of what was read about it.
+//! All details of one object: a pure function of what was read.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,10 +8,10 @@ use super::assess::{self, Row, list, time};
 use super::read::{Gathered, Unread};
 use crate::cluster::printable;
 
-/// How many events are shown, the newest last.
+/// Number of events, the newest last.
 const EVENTS: usize = 10;
 
-/// Facts that a status holds beside conditions: where they are, and what they are called.
+/// Facts in a status, in addition to conditions: their paths and titles.
 const FACTS: &[(&str, &str)] = &[
     ("/status/message", "message"),
     ("/status/host", "host"),
@@ -44,7 +44,7 @@ pub(super) struct Condition {
     pub(super) held: String,
 }
 
-/// A part of the object: a component, or something that it stands on.
+/// A part of the object: a component, or a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Part {
     pub(super) name: String,
@@ -76,7 +76,7 @@ pub(super) struct Child {
     pub(super) age: String,
 }
 
-/// Everything about one object.
+/// All details of one object.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Detail {
@@ -93,7 +93,7 @@ pub(super) struct Detail {
     pub(super) unreadable: Vec<Unread>,
 }
 
-/// Puts it together.
+/// Collects the details.
 pub(super) fn of(gathered: &Gathered, now: Timestamp) -> Detail {
     let object = &gathered.object;
     let row = assess::row(&gathered.kind, object, now, true);
@@ -165,7 +165,7 @@ pub(super) fn of(gathered: &Gathered, now: Timestamp) -> Detail {
         children,
         events,
         unreadable: gathered.unreadable.clone(),
-        // An object of a kind with a status always has a line when it is asked for by name.
+        // An object of a kind with a status always has a row when it is requested by name.
         row: row.unwrap_or_else(|| assess::unknown(&gathered.kind)),
     }
 }

@@ -1,7 +1,7 @@
 //! `--watch`: shows every change until Ctrl-C.
 //!
-//! Watches say that something has changed; then all of it is read again. So there is one way to read, and an answer is
-//! never older than the change that it shows.
+//! Watches only signal that something has changed; then everything is read again. So there is one way to read, and the
+//! output is never older than the change that it shows.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use super::{Format, StatusError, View, answer, is_terminal, overview, render, ta
 use crate::cluster::Cluster;
 use crate::output;
 
-/// Changes that come together are shown together.
+/// Changes within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// Clears the terminal, and what can be scrolled back to.
+/// Clears the terminal and its scrollback buffer.
 const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 
-/// Shows, and shows again, until Ctrl-C.
+/// Shows the state, and every change until Ctrl-C.
 pub(super) async fn run(
     cluster: &Cluster,
     subject: Option<&Subject>,
@@ -38,16 +38,16 @@ pub(super) async fn run(
             change = changes.next() => if change.is_none() { return Ok(()) },
             _ = &mut interrupted => return Ok(()),
         }
-        // Take along what comes at once.
+        // Include changes that follow at once.
         while let Ok(Some(())) = tokio::time::timeout(TOGETHER, changes.next()).await {}
     }
 }
 
-/// Something has changed, whatever it was.
+/// Signals any change.
 fn changes(cluster: &Cluster, kinds: &[Kind]) -> BoxStream<'static, ()> {
     let watches = kinds.iter().map(|kind| {
         let watch = watcher::watcher(cluster.api(&kind.resource), watcher::Config::default());
-        // A kind that cannot be watched says nothing; the answer itself says why.
+        // A kind that cannot be watched sends nothing; the output itself contains the reason.
         watch
             .default_backoff()
             .filter_map(async |event| event.ok().map(drop))
@@ -56,7 +56,8 @@ fn changes(cluster: &Cluster, kinds: &[Kind]) -> BoxStream<'static, ()> {
     stream::select_all(watches).boxed()
 }
 
-/// On a terminal, a tree and for JSON everything anew; elsewhere the lines that changed, as `kubectl get -w` does it.
+/// On a terminal, for a tree and for JSON prints everything again; otherwise only the rows that changed, like `kubectl
+/// get -w`.
 async fn show(
     cluster: &Cluster,
     subject: Option<&Subject>,
@@ -89,7 +90,7 @@ async fn show(
     Ok(())
 }
 
-/// Whether a line says the same, whatever the time is.
+/// Whether two rows are equal, except for times.
 fn same(one: &Row, other: &Row) -> bool {
     let said = |row: &Row| {
         (

@@ -1,4 +1,4 @@
-//! The kinds that have a status, and how people name them.
+//! The kinds with a status, and their names on the command line.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, GroupVersionKind};
@@ -7,7 +7,7 @@ use kube::api::{ApiResource, GroupVersionKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) resource: ApiResource,
-    /// Every name by which kubectl knows it, in small letters.
+    /// Every name that kubectl accepts for it, in lower case.
     names: Vec<String>,
 }
 
@@ -31,18 +31,18 @@ impl Kind {
         })
     }
 
-    /// As `kubectl` takes it: `postgresusers`.
+    /// The plural name for `kubectl`: `postgresusers`.
     pub(crate) fn plural(&self) -> &str {
         &self.resource.plural
     }
 }
 
-/// All kinds that have a status.
+/// All kinds with a status.
 pub(crate) fn with_status() -> Vec<Kind> {
     stanchion_api::crds().iter().filter_map(Kind::of).collect()
 }
 
-/// What was asked for.
+/// The requested kind or object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) kind: Kind,

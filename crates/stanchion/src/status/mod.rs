@@ -1,7 +1,7 @@
-//! `stanchion status`: everything that the operator manages, the worst first; with a name, one object as a tree.
+//! `stanchion status`: the objects that the operator manages, the worst first; with a name, one object as a tree.
 //!
-//! It reads with the rights of the person who runs it, and says what it may not read. What is read, what it means and
-//! how it looks are three modules; only the first one asks a cluster.
+//! It reads with the permissions of the current user, and reports what it may not read. Reading, evaluating and
+//! rendering are separate modules; only the first one uses a cluster.
 
 mod assess;
 mod colour;
@@ -35,8 +35,7 @@ pub(crate) use self::read::Unread;
 #[derive(Debug, clap::Args)]
 #[group(id = "status")]
 pub(crate) struct Arguments {
-    /// A kind, or one object of it: KIND or KIND/NAME, such as `supabaseprojects` or `pguser/alice`. Everything by
-    /// default
+    /// Kind, or one object: KIND or KIND/NAME, such as `supabaseprojects` or `pguser/alice`. Default: all objects
     #[arg(value_name = "KIND[/NAME]")]
     subject: Option<String>,
     #[command(flatten)]
@@ -44,15 +43,15 @@ pub(crate) struct Arguments {
     /// Show every change until Ctrl-C
     #[arg(short, long)]
     watch: bool,
-    /// The form of the answer
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table", value_enum)]
     output: Format,
-    /// Colours: on a terminal, always or never. `NO_COLOR` means never
+    /// Colours: auto (on a terminal), always or never. `NO_COLOR` means never
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     color: When,
 }
 
-/// How an answer is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     Table,
@@ -61,7 +60,7 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// Why there is no answer.
+/// Why there is no output.
 #[derive(Debug, Error)]
 pub(crate) enum StatusError {
     #[error(transparent)]
@@ -87,7 +86,7 @@ pub(crate) struct Overview {
     pub(crate) unreadable: Vec<Unread>,
 }
 
-/// Answers, once or until Ctrl-C.
+/// Prints the status, once or until Ctrl-C.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, StatusError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,12 +106,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, StatusError> {
     })
 }
 
-/// How an answer looks.
+/// Options of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     pub(crate) format: Format,
     pub(crate) paint: bool,
-    /// The width of the terminal; no limit elsewhere.
+    /// The width of the terminal; `None` for no limit.
     pub(crate) width: Option<usize>,
 }
 
@@ -126,7 +125,7 @@ impl View {
     }
 }
 
-/// The answer as text.
+/// The output as text.
 async fn answer(cluster: &Cluster, subject: Option<&Subject>, view: &View) -> Result<String, StatusError> {
     let now = Timestamp::now();
     if let Some(Subject {
@@ -148,7 +147,7 @@ async fn answer(cluster: &Cluster, subject: Option<&Subject>, view: &View) -> Re
     render(&overview, cluster.namespace.is_none(), view)
 }
 
-/// What there is of these kinds, or of all.
+/// The objects of this kind, or of all kinds.
 pub(crate) async fn overview(cluster: &Cluster, kind: Option<&Kind>, now: Timestamp) -> Overview {
     let kinds = kind.map_or_else(with_status, |kind| vec![kind.clone()]);
     let (objects, unreadable) = read::all(cluster, &kinds).await;
@@ -175,7 +174,7 @@ fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Whether somebody looks.
+/// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! Asks the cluster, with the rights of the person who runs this.
+//! Reads from the cluster, with the permissions of the current user.
 
 use futures::future::join_all;
 use kube::ResourceExt as _;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::kinds::Kind;
 use crate::cluster::{Cluster, Unreadable};
 
-/// Children of these kinds are looked for: group, version, kind, plural. Only their metadata is read.
+/// The kinds of children: group, version, kind, plural. Only their metadata is read.
 const CHILDREN: &[(&str, &str, &str, &str)] = &[
     ("apps", "v1", "Deployment", "deployments"),
     ("apps", "v1", "StatefulSet", "statefulsets"),
@@ -43,7 +43,7 @@ pub(crate) struct Unread {
     pub(crate) why: Unreadable,
 }
 
-/// One object with what belongs to it.
+/// One object with its children and events.
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
     pub(super) kind: Kind,
@@ -126,7 +126,7 @@ pub(super) async fn one(cluster: &Cluster, kind: &Kind, name: &str) -> Result<Ga
     })
 }
 
-/// The metadata of those objects of a kind that this one owns.
+/// The metadata of the objects of a kind that this object owns.
 async fn children(
     cluster: &Cluster,
     namespace: &str,

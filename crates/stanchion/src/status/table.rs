@@ -1,4 +1,4 @@
-//! The table: one line for each object, in the width of the terminal.
+//! The table: one row for each object, in the width of the terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use super::assess::{Row, State};
 use super::colour::paint;
 use super::{Format, Overview, View};
 
-/// The last column gets at least this much, however narrow the terminal is.
+/// The minimum width of the last column, however narrow the terminal is.
 const LEAST: usize = 20;
 
-/// One column: its title, and what it shows of a row.
+/// One column: its title, and its value for a row.
 type Column = (&'static str, fn(&Row) -> String);
 
 fn columns(with_namespace: bool, wide: bool) -> Vec<Column> {
@@ -34,7 +34,7 @@ fn columns(with_namespace: bool, wide: bool) -> Vec<Column> {
     columns
 }
 
-/// The table, what it could not show, and one line that counts.
+/// The table, what it could not show, and a summary line.
 pub(super) fn render(overview: &Overview, with_namespace: bool, view: &View) -> String {
     let mut text = String::new();
     if overview.objects.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn render(overview: &Overview, with_namespace: bool, view: &View) -> 
     text
 }
 
-/// Lines without a title, for rows that changed.
+/// Rows without titles, for changed objects.
 pub(super) fn changed(rows: &[Row], with_namespace: bool, view: &View) -> String {
     let mut text = String::new();
     let columns = columns(with_namespace, view.format == Format::Wide);
@@ -132,7 +132,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// At most so many characters; what is cut off is marked.
+/// Cuts a text to this many characters and marks the cut.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if length(text) <= room {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What the answers look like, from objects as the API server returns them.
+//! The output for objects as the API server returns them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use super::table::cut;
 const TITLE: &str = "1";
 const DIM: &str = "2";
 
-/// A branch: its title, and its leaves with the state that colours them.
+/// A branch: its title, and its leaves with the state that determines their colour.
 struct Branch {
     title: String,
     leaves: Vec<(Option<State>, String)>,
@@ -85,7 +85,7 @@ fn branches(detail: &Detail) -> Vec<Branch> {
     let conditions = detail.conditions.iter().map(|condition| {
         let state = match (condition.kind.as_str(), condition.status.as_str()) {
             ("Stalled", "True") => Some(State::Failed),
-            // True is not good news for these.
+            // For these types, True is not a good state.
             ("Stalled" | "Reconciling" | "Drifted", _) => None,
             (_, "True") => Some(State::Ready),
             (_, "False") => Some(State::NotReady),
@@ -132,7 +132,7 @@ fn branches(detail: &Detail) -> Vec<Branch> {
     branches
 }
 
-/// What the object waits for, and what a person can do.
+/// What the object waits for, and what the user can do.
 fn next(detail: &Detail) -> Vec<(Option<State>, String)> {
     let row = &detail.row;
     if row.state == State::Ready {
@@ -144,7 +144,7 @@ fn next(detail: &Detail) -> Vec<(Option<State>, String)> {
             .as_ref()
             .map(|waits| (Some(row.state), format!("waits for: {waits}"))),
     );
-    // The command that shows this tree helps nobody who looks at it.
+    // The command that shows this tree would not help here.
     let command = row
         .next
         .as_ref()

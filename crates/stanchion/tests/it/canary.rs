@@ -1,5 +1,5 @@
-//! Passwords that are looked for where none may be: in the whole process list, in what the operator says of itself, and
-//! in everything that it writes but the Secret.
+//! Searches for passwords where none may be: in the whole process list, in the operator's output, and in everything
+//! that it writes except the Secret.
 
 use std::fs;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::DEADLINE;
 use crate::operator::Operator;
 use crate::users::{UrlFile, postgres_user, ready};
 
-/// What is in every password of this test, and, by being put together here, in no process but its own.
+/// A part of every password of this test. It is composed here, so that no other process contains it.
 fn canary() -> String {
     ["cAn", "ArY"].concat()
 }
 
-/// Processes whose arguments or environment hold the canary. Those of this test are left out: it is where it comes from.
+/// Processes whose arguments or environment contain the canary, except those of this test.
 fn told_by_processes(canary: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
     pids.filter(|pid| *pid != std::process::id())
         .flat_map(|pid| ["cmdline", "environ"].map(|file| format!("/proc/{pid}/{file}")))
-        // A process may end, or belong to somebody else.
+        // A process may end, or belong to another user.
         .filter(|path| fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).contains(canary)))
         .collect()
 }
 
-/// Looks at the process list again and again, in a thread that ends with this value: a test that panics drops it, too.
-/// (A runtime would wait for a blocking task, and so for ever for one that nobody stops.)
+/// Reads the process list repeatedly, in a thread that ends with this value, even if the test panics. (A runtime would
+/// wait for a blocking task, and therefore forever if nothing stops it.)
 struct ProcessWatch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<String>>>,
@@ -62,7 +62,7 @@ impl ProcessWatch {
         }
     }
 
-    /// Ends it; what it has found.
+    /// Ends it; returns what it has found.
     fn found(mut self) -> Vec<String> {
         self.end()
     }
@@ -82,7 +82,7 @@ impl Drop for ProcessWatch {
     }
 }
 
-/// All objects of a kind in the namespace, with everything that the API server keeps of them.
+/// All objects of a kind in the namespace, with everything that the API server stores.
 async fn objects(cluster: &Cluster, namespace: &str, kind: &GroupVersionKind) -> String {
     let resource = ApiResource::from_gvk(kind);
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client().await, namespace, &resource);
@@ -98,7 +98,7 @@ async fn no_password_is_told() {
     let (namespace, canary) = (cluster.namespace("canary").await, canary());
     let database = Database::of(Version::V15).await;
     let admin = unique::name("admin");
-    // It shall not be this test that tells the server's log.
+    // The test itself must not write the password to the server's log.
     let quiet = database.admin().await;
     quiet.batch_execute("SET log_statement TO none").await.unwrap();
     let make = format!("CREATE ROLE {admin} LOGIN SUPERUSER PASSWORD '{canary}-admin'");
@@ -167,7 +167,7 @@ async fn no_password_is_told() {
     operator.stop().await;
 }
 
-/// The search itself finds what there is to be found.
+/// The search itself finds a planted password.
 #[tokio::test]
 async fn a_password_in_a_process_list_would_be_found() {
     let canary = unique::name("found");
@@ -177,7 +177,7 @@ async fn a_password_in_a_process_list_would_be_found() {
         .spawn()
         .unwrap();
     let environment = format!("/proc/{}/environ", child.id());
-    // A program that was started a moment ago may not have its environment yet.
+    // A process that was just started may not have its environment yet.
     wait::eventually(DEADLINE, "its environment", async || {
         fs::read(&environment).is_ok_and(|text| !text.is_empty())
     })
@@ -188,7 +188,7 @@ async fn a_password_in_a_process_list_would_be_found() {
     assert_eq!(told, [environment]);
 }
 
-/// A test that fails while the process list is watched ends: the watch is dropped, and its thread with it.
+/// A failing test ends while the process list is watched: the watch and its thread are dropped.
 #[tokio::test]
 async fn the_watch_ends_with_a_test_that_fails() {
     let watched = tokio::spawn(async {

@@ -1,10 +1,10 @@
-//! What the command line promises before there is any cluster.
+//! The command line without a cluster.
 
 use stanchion_testkit::scratch::Scratch;
 
 use crate::operator::{command, failure, stdout, text};
 
-/// Not a word of it may be seen again.
+/// The text that must not appear.
 const SECRET: &str = "hunter2-unseen";
 
 #[test]

@@ -1,11 +1,11 @@
-//! `--otlp-endpoint`: a collector hears of what the operator does.
+//! `--otlp-endpoint`: a collector receives the operator's metrics.
 
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::collector::Collector;
 
 use crate::operator::Operator;
 
-/// What an operator counted until its end is sent before it ends.
+/// The final values of an operator are sent before it ends.
 #[tokio::test]
 async fn the_numbers_of_an_operator_reach_a_collector() {
     let cluster = Cluster::shared().await;

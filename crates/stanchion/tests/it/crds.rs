@@ -34,7 +34,7 @@ async fn kubectl_takes_them_without_a_warning() {
     let Some(kubectl) = cluster.kubectl() else {
         return;
     };
-    // On the server's side: other tests define the same kinds at the same time.
+    // With server-side apply: other tests define the same kinds at the same time.
     let arguments = [
         "apply",
         "--server-side",

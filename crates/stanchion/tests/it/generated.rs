@@ -1,4 +1,4 @@
-//! What is made from the types and kept in the repository is up to date.
+//! The generated files in the repository are up to date.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn deploy_and_the_reference_are_what_make_generate_writes() {
         let kept = std::fs::read_to_string(root().join(path)).unwrap_or_default();
         assert!(kept == *text, "{} is stale: run `make generate`", path.display());
     }
-    // A kind that is gone leaves a definition behind that people would go on to install.
+    // A removed kind must not leave a CRD behind that people would still install.
     let folders = ["deploy/crds", "charts/stanchion/files/crds"];
     for path in folders
         .iter()

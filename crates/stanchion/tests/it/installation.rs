@@ -1,6 +1,6 @@
-//! From nothing to an operator for the whole cluster, as a user would do it.
+//! Installs an operator for the whole cluster, as a user would.
 //!
-//! On a cluster of its own: such an operator takes care of every object that it finds.
+//! On a separate cluster: such an operator reconciles every object that it finds.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
@@ -37,7 +37,7 @@ async fn an_empty_cluster_is_refused_and_works_once_the_manifests_are_applied() 
     works_without_a_403(&cluster, &namespace, &[], &[]).await;
 }
 
-/// What Prometheus is told to scrape is there, by these names.
+/// The objects that Prometheus is configured to scrape exist, with these names.
 #[test]
 fn a_service_monitor_finds_the_service() {
     let words = [
@@ -59,7 +59,7 @@ fn a_service_monitor_finds_the_service() {
     );
     assert_eq!(endpoint["port"], service["spec"]["ports"][0]["name"]);
     assert_eq!(endpoint["tlsConfig"]["serverName"], "stanchion.here.svc");
-    // The Secret that the operator may write is the one that Prometheus is to trust.
+    // The Secret that the operator may write is the one that Prometheus trusts.
     let secret = endpoint.pointer("/tlsConfig/ca/secret/name").unwrap();
     let rules = of_kind("Role")["rules"].as_array().unwrap().iter();
     let mut named = rules
@@ -68,7 +68,8 @@ fn a_service_monitor_finds_the_service() {
     assert!(named.any(|name| name == secret), "{secret}");
 }
 
-/// One command, and the operator's pods are let in by the strictest rules for pods, with words that the program takes.
+/// One command installs the operator: its pods meet the strictest pod security standard, and the program accepts their
+/// arguments.
 #[tokio::test]
 async fn the_manifest_is_all_that_an_empty_cluster_needs() {
     let cluster = Cluster::start().await;
@@ -102,7 +103,7 @@ async fn the_manifest_is_all_that_an_empty_cluster_needs() {
     let words = container(deployment.spec.unwrap().template.spec).args.unwrap();
     let (run, words) = words.split_first().unwrap();
     assert_eq!(run, "run");
-    // Here it is no pod: it has addresses of its own, which its log tells as text, and nobody reaches it by a Service.
+    // It is not in a pod here: it has its own addresses, which its text log contains, and no Service leads to it.
     let words = words
         .iter()
         .map(String::as_str)

@@ -28,5 +28,5 @@ mod users;
 
 use std::time::Duration;
 
-/// Long enough for a busy machine and for a lease to expire.
+/// Enough for a busy machine and for a lease to expire.
 const DEADLINE: Duration = Duration::from_mins(2);

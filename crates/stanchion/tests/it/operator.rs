@@ -1,4 +1,4 @@
-//! The binary, started: once to see what it says, or as a running operator.
+//! Starts the binary: once to check its output, or as a running operator.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::DEADLINE;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stanchion");
 
-/// A command without the variables of whoever runs the tests.
+/// A command without the environment variables of the caller.
 pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments);
@@ -24,7 +24,7 @@ pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -
     command
 }
 
-/// Takes the variables of whoever runs the tests away.
+/// Removes the environment variables of the caller.
 pub(crate) fn unset(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("STANCHION_") {
@@ -33,14 +33,14 @@ pub(crate) fn unset(command: &mut Command) {
     }
 }
 
-/// Runs a command that must succeed, and returns what it prints.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) fn stdout<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> String {
     let output = command(arguments).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// The one line that a failed command says, and its exit code.
+/// The single error line of a failed command, and its exit code.
 pub(crate) fn failure(output: &Output) -> (String, Option<i32>) {
     let said = text(&output.stderr);
     assert_eq!(said.lines().count(), 1, "one line: {said}");
@@ -53,14 +53,14 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A running operator; it ends with this value.
+/// A running operator. Dropping the value ends it.
 pub(crate) struct Operator {
     process: Process,
     _scratch: Scratch,
 }
 
 impl Operator {
-    /// `stanchion run` on the cluster of this kubeconfig, with addresses of its own.
+    /// `stanchion run` on the cluster of this kubeconfig, with its own addresses.
     pub(crate) fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
         Self::start_with(kubeconfig, arguments, &[])
     }
@@ -84,7 +84,7 @@ impl Operator {
         }
     }
 
-    /// Waits until `/readyz` says so.
+    /// Waits until `/readyz` returns success.
     pub(crate) async fn ready(&self) {
         self.wait_for("the operator to be ready", async || {
             match self.get("health", "/readyz").await {
@@ -95,7 +95,7 @@ impl Operator {
         .await;
     }
 
-    /// Waits, and shows the operator's log when it was in vain.
+    /// Waits, and shows the operator's log on failure.
     pub(crate) async fn wait_for<V: wait::Verdict, F: Future<Output = V>>(
         &self,
         what: &str,
@@ -105,7 +105,7 @@ impl Operator {
         wait::within(DEADLINE).showing(&log).eventually(what, check).await
     }
 
-    /// Asks one of its servers; nothing when it does not answer yet.
+    /// Sends a request to one of its servers; `None` if it does not answer yet.
     pub(crate) async fn get(&self, purpose: &str, path: &str) -> Option<(u16, String)> {
         let addr = self.addr(purpose)?;
         let mut connection = TcpStream::connect(addr).await.ok()?;
@@ -126,7 +126,7 @@ impl Operator {
         value.parse().ok()
     }
 
-    /// The address that the log says one of its servers has.
+    /// The address of one of its servers, from the log.
     fn addr(&self, purpose: &str) -> Option<SocketAddr> {
         let log = self.process.log();
         let line = log

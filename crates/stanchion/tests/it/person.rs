@@ -1,4 +1,4 @@
-//! The commands that a person types: `status`, `doctor`, `report`; with their own kubeconfig, and their own rights.
+//! The commands for users: `status`, `doctor`, `report`; with their own kubeconfig and permissions.
 
 use std::path::Path;
 use std::process::Output;
@@ -53,7 +53,7 @@ async fn status_shows_what_is_there_and_says_what_it_may_not_read() {
     assert!(!shown.contains('\u{1b}'), "colours only on a terminal: {shown}");
     assert!(shown.contains("1 object: 1 Unknown"), "{shown}");
 
-    // With an operator that has no server for her, the operator's own words.
+    // With an operator that has no server for her: the operator's own message.
     let scope = [
         "--namespace",
         &namespace,
@@ -97,7 +97,7 @@ async fn status_shows_what_is_there_and_says_what_it_may_not_read() {
     );
     assert!(tree.contains('\u{1b}'), "{tree}");
 
-    // Somebody who may read users, and nothing else.
+    // A user who may read users, and nothing else.
     let grant = Grant::In(
         namespace.clone(),
         vec![rule("db.example.com", &["postgresusers"], &["get", "list"])],
@@ -124,7 +124,7 @@ async fn status_shows_what_is_there_and_says_what_it_may_not_read() {
     assert!(line.contains("does not exist") && code == Some(1), "{line}");
 }
 
-/// Elsewhere than on a terminal, a line for each change, as `kubectl get -w` does it.
+/// If standard output is not a terminal, one line for each change, like `kubectl get -w`.
 #[tokio::test]
 async fn watching_shows_what_changes_and_only_that() {
     let cluster = Cluster::shared().await;
@@ -173,7 +173,7 @@ async fn without_a_cluster_it_is_one_line() {
     assert!(line.contains("elsewhere"), "{line}");
 }
 
-/// What `kubectl` takes for a plugin is the same program under another name.
+/// The kubectl plugin is the same program with another name.
 #[tokio::test]
 async fn it_is_a_plugin_of_kubectl_and_two_kubeconfigs_are_one() {
     let cluster = Cluster::shared().await;
@@ -182,7 +182,7 @@ async fn it_is_a_plugin_of_kubectl_and_two_kubeconfigs_are_one() {
     let scratch = Scratch::new("stanchion-plugin-").unwrap();
     let plugin = scratch.path().join("kubectl-stanchion");
     std::os::unix::fs::symlink(BINARY, &plugin).unwrap();
-    // The context is in one file, and all that it names in the other.
+    // The context is in one file, and everything that it names in the other.
     let first = scratch.path().join("first");
     std::fs::write(
         &first,
@@ -230,7 +230,7 @@ fn every_command_has_a_manual_page() {
     );
 }
 
-/// The ids of what was found.
+/// The ids of the findings.
 fn found(output: &Output) -> Vec<String> {
     let said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
@@ -281,7 +281,7 @@ async fn doctor_is_content_with_the_manifest_and_finds_what_is_broken() {
     let output = run(&admin, &["doctor", "-A", "-o", "json"]).await;
     assert_eq!(found(&output), [] as [&str; 0], "{}", text(&output.stdout));
 
-    // Its metrics, by a pipe.
+    // Its metrics, through a pipe.
     let (_, metrics) = operator.get("metrics", "/metrics").await.unwrap();
     let scratch = Scratch::new("stanchion-metrics-").unwrap();
     let file = scratch.path().join("metrics");
@@ -328,7 +328,7 @@ async fn doctor_is_content_with_the_manifest_and_finds_what_is_broken() {
     assert_eq!(output.status.code(), Some(1));
     operator.stop().await;
 
-    // Somebody without rights is told so, and not that all is well.
+    // A user without permissions gets a message about it, and not that everything is well.
     let namespace = cluster.namespace("nobody").await;
     let nobody = cluster.user(&namespace, "nobody", &[]).await;
     let said = text(
@@ -453,7 +453,7 @@ async fn doctor_dials_what_the_objects_name() {
     assert!(said.contains("you have no right to read it"), "{said}");
 }
 
-/// The canary is in everything that a report could take along, and in nothing that it does.
+/// The canary is in everything that a report could include, and not in the report.
 #[tokio::test]
 async fn a_report_has_no_secrets() {
     let canary = ["cAn", "ArY", "-report"].concat();
@@ -475,7 +475,7 @@ async fn a_report_has_no_secrets() {
         "metadata": { "name": "stanchion", "labels": { "app.kubernetes.io/name": "stanchion" } },
         "spec": { "replicas": 1, "selector": { "matchLabels": { "app.kubernetes.io/name": "stanchion" } }, "template": pod },
     });
-    // As kubectl's own apply leaves them, which keeps a copy of all in an annotation.
+    // As with kubectl's own apply, which stores a copy of everything in an annotation.
     for object in [&user, &secret, &deployment] {
         let mut applied = object.clone();
         let copy = json!(object.to_string());
@@ -512,12 +512,12 @@ async fn a_report_has_no_secrets() {
     );
     assert!(!unpacked.contains(&canary), "{unpacked}");
 
-    // A file that is there is left alone.
+    // An existing file is not overwritten.
     let (line, code) = failure(&run(&cluster.kubeconfig_path(), &words).await);
     assert!(line.contains(name) && code == Some(1), "{line}");
 }
 
-/// Everything in a ZIP file, one after the other.
+/// All files in a ZIP file, concatenated.
 fn unpack(zip: &[u8]) -> String {
     let number = |at: usize, length: usize| {
         zip[at..at + length]

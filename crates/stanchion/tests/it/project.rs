@@ -1,4 +1,4 @@
-//! A `SupabaseProject` and the binary, with the rights of `stanchion rbac` and no more.
+//! A `SupabaseProject` and the binary, with exactly the permissions of `stanchion rbac`.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, Config};
@@ -17,7 +17,7 @@ fn secret(name: &str, values: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values })
 }
 
-/// The project and what it stands on, in the order in which the examples have them.
+/// The project and its prerequisites, in the order of the examples.
 fn manifest(server: &Postgres, s3: &S3) -> String {
     let database = json!({
         "host": "127.0.0.1", "port": server.port().to_string(), "database": "postgres",
@@ -80,7 +80,7 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
         })
         .await;
 
-    // A watch that the API server has just ended makes it unready for a moment.
+    // When the API server ends a watch, the operator is not ready for a moment.
     operator.ready().await;
     for path in ["/healthz", "/livez"] {
         let (code, text) = operator.get("health", path).await.unwrap();
@@ -89,7 +89,7 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     let (code, metrics) = operator.get("metrics", "/metrics").await.unwrap();
     assert_eq!(code, 200);
     assert!(metrics.contains(r#"controller_runtime_reconcile_total{controller="supabase""#));
-    // From outside they take a token whose owner may read them; the operator's own may not.
+    // From outside they need a token whose owner may read them; the operator's own may not.
     let scrape = async |token: &str| {
         let mut config = Config::new(url.parse().unwrap());
         config.accept_invalid_certs = true;
@@ -110,7 +110,7 @@ async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is
     let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
     let lease = leases.get("stanchion").await.unwrap();
     assert!(lease.spec.unwrap().holder_identity.is_some());
-    // What the original's `GET /api/projects` tells is in the object's columns.
+    // The object's columns contain what the original's `GET /api/projects` returns.
     let table = http::Request::get(format!("{}/shop", projects.resource_url()))
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())

@@ -1,4 +1,4 @@
-//! Several replicas: one works, the others can.
+//! Several replicas: one leader, and standby replicas.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;

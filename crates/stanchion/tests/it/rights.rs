@@ -1,4 +1,4 @@
-//! `stanchion rbac`: enough, and not more.
+//! `stanchion rbac`: sufficient, and minimal.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Api;
@@ -40,7 +40,7 @@ fn no_rule_is_a_wildcard_and_none_makes_or_deletes_what_is_the_users() {
         ] {
             assert!(!words.iter().any(|word| word.contains('*')), "{rule:?}");
         }
-        // Plans are the operator's own: it makes them, and takes the oldest away.
+        // Plans belong to the operator: it creates them, and deletes the oldest.
         let is_the_users = !resources.iter().all(|resource| resource == "postgrespolicyplans");
         let of_our_kinds = rule
             .api_groups
@@ -105,7 +105,7 @@ fn for_some_namespaces_nothing_namespaced_is_granted_everywhere() {
     }
 }
 
-/// F20: what does not run needs nothing. Each row is a controller and what only it may touch.
+/// F20: a disabled controller needs no permissions. Each row is a controller and what only it may access.
 #[test]
 fn a_controller_that_is_off_has_no_rights() {
     let owned = [
@@ -116,7 +116,7 @@ fn a_controller_that_is_off_has_no_rights() {
     ];
     for (controller, own) in owned {
         let documents = documents(&stdout(["rbac", "--controllers", controller]));
-        // The role of GitLab's releases is the operator's to hand out, and not its own.
+        // The operator may bind the role of GitLab's releases, but does not have it itself.
         let is_own = |document: &&Value| document["metadata"]["name"] != "stanchion:gitlab-release";
         let granted: Vec<String> = documents
             .iter()
@@ -135,7 +135,7 @@ fn a_controller_that_is_off_has_no_rights() {
     }
 }
 
-/// Lets it make a login and take it away again, and sees that it had every right that it asked for.
+/// Creates and removes a login, and checks that no request was forbidden.
 pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac: &[&str], run: &[&str]) {
     let account = format!("{namespace}/{ACCOUNT}");
     let arguments = ["rbac", "--service-account", &account];
@@ -209,15 +209,15 @@ async fn the_rights_for_a_namespace_are_enough_for_it() {
     works_without_a_403(cluster, &namespace, &scope, &scope).await;
 }
 
-/// C43, A23: a right that is missing is named by `/readyz`, and not only in a log; with the right the operator becomes
-/// ready by itself.
+/// C43, A23: `/readyz` names a missing permission, and not only the log; with the permission the operator becomes ready
+/// by itself.
 #[tokio::test]
 async fn a_missing_right_is_named_by_readyz() {
     let cluster = Cluster::shared().await;
     cluster.install_crds(stanchion_api::crds()).await;
     let namespace = cluster.namespace("unready").await;
     let account = format!("{namespace}/{ACCOUNT}");
-    // Only one: whatever several may read together is one rule.
+    // Only one: permissions that several share are one rule.
     let only = ["--controllers", "user"];
     let for_it = ["--service-account", &account, "--namespace", &namespace];
     let whole = stdout([&["rbac"], &only[..], &for_it[..]].concat());

@@ -1,4 +1,4 @@
-//! How it starts, how it ends, and how it says that it cannot start.
+//! Start, end, and errors at the start.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::operator::{Operator, command, failure};
 
-/// A kubeconfig for a server that is no cluster.
+/// A kubeconfig for a server that is not a cluster.
 fn kubeconfig(folder: &Path, port: u16) -> PathBuf {
     let content = serde_json::json!({
         "apiVersion": "v1",
@@ -26,7 +26,7 @@ fn kubeconfig(folder: &Path, port: u16) -> PathBuf {
     file
 }
 
-/// What `stanchion run` says on such a cluster, and its exit code.
+/// The error of `stanchion run` on such a cluster, and its exit code.
 async fn refused(port: u16) -> (String, Option<i32>) {
     let scratch = Scratch::new("stanchion-start-").unwrap();
     let mut run = command([
@@ -58,7 +58,7 @@ async fn a_cluster_that_does_not_answer() {
     assert_eq!(code, Some(1));
 }
 
-/// Answers as an API server without any of our kinds does.
+/// Answers like an API server without any of our kinds.
 async fn serve_nothing(listener: TcpListener) {
     loop {
         let (mut connection, _) = listener.accept().await.unwrap();

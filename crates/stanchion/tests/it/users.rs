@@ -1,4 +1,4 @@
-//! The first resident, through the whole binary.
+//! `PostgresUser` objects with the whole binary.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ impl UrlFile {
         file
     }
 
-    /// In one step, as the kubelet does it.
+    /// In one step, like the kubelet.
     pub(crate) fn write(&self, url: &str) {
         let new = self.scratch.path().join("new");
         std::fs::write(&new, format!("{url}\n")).unwrap();
@@ -40,7 +40,7 @@ impl UrlFile {
     }
 }
 
-/// A manifest.
+/// The manifest of a user.
 pub(crate) fn postgres_user(name: &str, role: &str, database: &Database<'_>) -> Value {
     json!({
         "apiVersion": "db.example.com/v1alpha1",

@@ -1,4 +1,4 @@
-//! The operators that a `GitlabInstance` stands on.
+//! Checks of the operators that a `GitlabInstance` needs.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use super::{Fault, Outcome, condition, need, subject, text};
 use crate::cluster::printable;
 use crate::doctor::snapshot::Snapshot;
 
-/// What Flux must serve.
+/// The resources that Flux must serve.
 const FLUX: [(&str, &str); 2] = [
     ("helm.toolkit.fluxcd.io", "helmreleases"),
     ("source.toolkit.fluxcd.io", "helmrepositories"),
 ];
-/// The operators of the managed backends: what they serve, and who they are.
+/// The operators of the managed backends: their API groups and names.
 const OPERATORS: [(&str, &str); 3] = [
     ("pgv2.percona.com", "Percona Operator for PostgreSQL"),
     ("redis.redis.opstreelabs.in", "redis-operator of Opstree"),
@@ -70,7 +70,7 @@ pub(super) fn flux_unavailable(snapshot: &Snapshot) -> Outcome {
         .collect())
 }
 
-/// An instance says itself which kind it misses; here is who brings it.
+/// The status of an instance names the missing kind; this check adds the operator that provides it.
 pub(super) fn operator_missing(snapshot: &Snapshot) -> Outcome {
     let served = need("the served groups", &snapshot.served)?;
     let mut faults = Vec::new();

@@ -1,4 +1,4 @@
-//! The certificates that the API server trusts the webhooks by.
+//! Checks of the CA certificates in the webhook configurations.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use super::{Fault, Outcome, list, need, subject, text};
 use crate::doctor::pem::valid_until;
 use crate::doctor::snapshot::Snapshot;
 
-/// The operator renews its own long before.
+/// The operator renews its own certificates long before.
 const SOON: i64 = 7 * 86_400;
 
 pub(super) fn expired(snapshot: &Snapshot) -> Outcome {

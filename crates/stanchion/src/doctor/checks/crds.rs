@@ -1,4 +1,4 @@
-//! The cluster's version, and the CRDs.
+//! Checks of the cluster's version and the CRDs.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{Fault, Outcome, condition, installations, list, need, subject, text}
 use crate::controllers;
 use crate::doctor::snapshot::Snapshot;
 
-/// The oldest minor version that is tested; see docs/supported-versions.md.
+/// The oldest supported minor version; see docs/supported-versions.md.
 const OLDEST: u32 = 33;
 const INSTALL: &str = "stanchion crds | kubectl apply --server-side --force-conflicts -f -";
 
@@ -38,7 +38,7 @@ pub(super) fn kubernetes_too_old(snapshot: &Snapshot) -> Outcome {
         .collect())
 }
 
-/// The names of the CRDs that the installations need; all where nothing is installed.
+/// The names of the CRDs that the installations need; all of them if nothing is installed.
 fn needed(snapshot: &Snapshot) -> BTreeSet<String> {
     let installations = installations(snapshot).unwrap_or_default();
     let rows = controllers::ALL.iter().filter(|row| {
@@ -52,7 +52,7 @@ fn needed(snapshot: &Snapshot) -> BTreeSet<String> {
         .collect()
 }
 
-/// Our CRDs as the cluster has them, with the ones of this program.
+/// The installed CRDs, with those of this program.
 fn installed(snapshot: &Snapshot) -> Result<Vec<(CustomResourceDefinition, &Value)>, String> {
     let there = need("CRDs", &snapshot.crds)?;
     let pairs = stanchion_api::crds().into_iter().filter_map(|ours| {

@@ -1,11 +1,11 @@
-//! The operator's metrics.
+//! Checks of the operator's metrics.
 
 use super::{Fault, Outcome};
 use crate::cluster::{Unreadable, printable};
 use crate::doctor::metrics::{sum, values};
 use crate::doctor::snapshot::Snapshot;
 
-/// More objects than this wait only when something is wrong, or just after a start.
+/// More waiting objects than this mean a problem, or a recent start.
 const DEEP: f64 = 100.0;
 
 fn exposition(snapshot: &Snapshot) -> Result<&str, String> {

@@ -1,4 +1,4 @@
-//! The checks: one row each. `docs/doctor.md` has a section for each id, and a test of `doctor/tests.rs` plants each
+//! The checks, one row each. `docs/doctor.md` has a section for each id, and a test in `doctor/tests.rs` plants each
 //! fault.
 
 mod backends;
@@ -24,12 +24,12 @@ pub(super) struct Fault {
     pub(super) remedy: String,
 }
 
-/// The faults, or why the check could not look.
+/// The faults, or why the check could not run.
 type Outcome = Result<Vec<Fault>, String>;
 
 /// One check.
 pub(crate) struct Check {
-    /// Its id, and its heading in `docs/doctor.md`.
+    /// Its id, which is also its heading in `docs/doctor.md`.
     pub(crate) id: &'static str,
     pub(crate) severity: Severity,
     pub(super) run: fn(&Snapshot) -> Outcome,
@@ -96,7 +96,7 @@ pub(crate) const ALL: &[Check] = &[
     check("requests-throttled", Severity::Warning, load::throttled),
 ];
 
-/// What was read, or the words for why a check is skipped.
+/// The value that was read, or why the check is skipped.
 fn need<'a, T>(what: &str, read: &'a Read<T>) -> Result<&'a T, String> {
     read.as_ref()
         .map_err(|why| format!("cannot read {what}: {}", why.words()))
@@ -123,7 +123,7 @@ fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value>
         .flatten()
 }
 
-/// The condition of a type.
+/// The condition with this type.
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     list(object, "/status/conditions").find(|condition| condition["type"] == kind)
 }

@@ -1,4 +1,4 @@
-//! The objects, by what their status says.
+//! Checks of the objects, from their status.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::doctor::snapshot::{Installation, Snapshot};
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;
-/// Milliseconds after which a server is slow.
+/// A server that takes longer is slow, in milliseconds.
 const SLOW: i64 = 1000;
 
-/// A fault for each object for which there is something to say.
+/// One fault for each object for which `say` returns something.
 fn each(snapshot: &Snapshot, say: impl Fn(&Value) -> Option<(String, String)>) -> Outcome {
     let objects = need("objects", &snapshot.objects)?;
     let faults = objects.iter().filter_map(|object| {
@@ -51,7 +51,7 @@ fn place(object: &Value) -> String {
     )
 }
 
-/// How many seconds ago this was.
+/// The number of seconds since this time.
 fn ago(snapshot: &Snapshot, time: &str) -> Option<i64> {
     let time: Timestamp = time.parse().ok()?;
     Some(snapshot.now.as_second() - time.as_second())
@@ -145,7 +145,7 @@ pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
 pub(super) fn unwatched(snapshot: &Snapshot) -> Outcome {
     let installations = installations(snapshot)?;
     if installations.is_empty() {
-        // That is a finding of its own.
+        // Another check reports this.
         return Ok(Vec::new());
     }
     each(snapshot, |object| {

@@ -1,4 +1,4 @@
-//! The operator's Deployment, pods and Lease.
+//! Checks of the operator's Deployment, pods and Lease.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::cluster::printable;
 use crate::doctor::snapshot::{Installation, Snapshot};
 use crate::run;
 
-/// A Lease that was not renewed for so long has no holder, whatever it says.
+/// A Lease that was not renewed for this long has no holder, whatever it contains.
 const RENEWED_WITHIN: i64 = 60;
 
 pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
@@ -25,7 +25,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
         .collect())
 }
 
-/// One fault for each installation for which there is something to say.
+/// One fault for each installation for which `say` returns something.
 fn each(snapshot: &Snapshot, say: impl Fn(&Installation<'_>) -> Option<(String, String)>) -> Outcome {
     let all = installations(snapshot)?;
     let faults = all.iter().filter_map(|installation| {

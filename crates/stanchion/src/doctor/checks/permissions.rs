@@ -1,11 +1,11 @@
-//! RBAC, as the operator sees it.
+//! Checks of RBAC for the operator's `ServiceAccount`.
 
 use super::{Fault, Outcome, installations, need};
 use crate::doctor::rights::{self, Right};
 use crate::doctor::snapshot::{Installation, Snapshot};
 use crate::{controllers, rbac};
 
-/// The rights that an installation needs.
+/// The permissions that an installation needs.
 fn needed(installation: &Installation<'_>) -> Result<Vec<Right>, String> {
     let arguments = rbac::Arguments::for_account(
         controllers::Choice::of(&installation.controllers()),
@@ -14,7 +14,7 @@ fn needed(installation: &Installation<'_>) -> Result<Vec<Right>, String> {
     );
     let objects = rbac::objects(&arguments).map_err(|error| error.to_string())?;
     let rights = rights::of(&objects, installation.namespace, installation.service_account());
-    // A certificate that is mounted and webhooks that are not served need no rights.
+    // A mounted certificate and disabled webhooks need no permissions.
     let without_webhooks = |right: &Right| {
         let groups = [
             "admissionregistration.k8s.io",

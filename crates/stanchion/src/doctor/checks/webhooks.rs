@@ -1,4 +1,4 @@
-//! The webhook configurations, and the Service behind them.
+//! Checks of the webhook configurations, and of the Service behind them.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Fault, Outcome, installations, list, need, subject, text};
 use crate::doctor::snapshot::Snapshot;
 use crate::run::registration_name;
 
-/// Controllers whose objects are reviewed: without one of them nothing is registered.
+/// Controllers with webhooks: without one of them nothing is registered.
 const REVIEWED: [&str; 2] = ["user", "supabase"];
 
 pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
@@ -32,7 +32,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
     Ok(faults)
 }
 
-/// Where a webhook of a configuration is.
+/// The Services of a configuration's webhooks.
 fn services(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
     list(configuration, "/webhooks").filter_map(|webhook| {
         let service = webhook.pointer("/clientConfig/service")?;

@@ -1,4 +1,4 @@
-//! What there is to know about an example that is ready, read from the cluster when it is told.
+//! Facts about an example that is ready, read from the cluster when they are shown.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -10,36 +10,36 @@ use serde_json::Value;
 
 use super::super::error::SandboxError;
 
-/// One thing to know.
+/// One fact.
 pub(in super::super) struct Fact {
-    /// What it is.
+    /// The description.
     pub(in super::super) what: &'static str,
-    /// Where it is.
+    /// The source of the value.
     pub(super) source: Source,
 }
 
-/// Where something is found.
+/// The source of a value.
 pub(super) enum Source {
     /// A field of an object.
     Field {
-        /// Its kind.
+        /// Kind of the object.
         resource: fn() -> ApiResource,
-        /// Its name.
+        /// Name of the object.
         name: &'static str,
         /// A JSON pointer.
         path: &'static str,
     },
-    /// The claims of a token in a Secret: what it says, without the signature that makes it worth something.
+    /// The claims of a token in a Secret, without the signature.
     Claims {
         /// The Secret's name.
         secret: &'static str,
-        /// The key in it.
+        /// The key in the Secret.
         key: &'static str,
     },
 }
 
 impl Fact {
-    /// Reads it. What somebody has deleted in the meantime is said to be missing.
+    /// Reads the value. A deleted object is reported as missing.
     pub(in super::super) async fn read(&self, client: &Client) -> Result<String, SandboxError> {
         let found = match &self.source {
             Source::Field { resource, name, path } => {
@@ -62,7 +62,7 @@ impl Fact {
     }
 }
 
-/// What a JSON Web Token says.
+/// The claims of a JSON Web Token.
 fn claims(token: &str) -> Option<String> {
     let part = token.split('.').nth(1)?;
     let claims: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).ok()?).ok()?;

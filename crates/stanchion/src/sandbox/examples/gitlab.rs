@@ -1,5 +1,5 @@
-//! A GitLab, on a database and buckets of its own. What Flux and Redis' operator would do is played: no chart is
-//! installed, and whatever is printed says so.
+//! A GitLab, with its own database and buckets. Flux and the Redis operator are simulated: no chart is installed, and
+//! the output says so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use super::super::servers::{ACCESS_KEY, Servers};
 use super::fact::{Fact, Source};
 use super::{Example, Hint, Kind, Logins, Others, login_secret, secret};
 
-/// The Secret with the login to the database.
+/// The Secret with the database login.
 const LOGIN: &str = "code-database";
-/// The database of the example: the name that GitLab expects.
+/// The database of the example, with the name that GitLab expects.
 const DATABASE: &str = "gitlabhq_production";
-/// What GitLab keeps apart.
+/// The buckets of GitLab.
 const BUCKETS: &[&str] = &[
     "registry",
     "lfs",
@@ -38,7 +38,7 @@ const BUCKETS: &[&str] = &[
     "backups",
     "pages",
 ];
-/// How long a played installation takes: long enough to be seen.
+/// How long a simulated installation takes: long enough to be visible.
 const PACE: Duration = Duration::from_millis(700);
 
 pub(super) const EXAMPLE: Example = Example {
@@ -94,7 +94,7 @@ fn ground(servers: &Servers) -> Vec<Value> {
     ]
 }
 
-/// The others, who install what the version map of the example knows.
+/// The simulated operators, with the charts in the version map of the example.
 fn play(client: Client, stop: &CancellationToken) -> JoinSet<()> {
     let charts = charts();
     Players::new(client)
@@ -103,7 +103,7 @@ fn play(client: Client, stop: &CancellationToken) -> JoinSet<()> {
         .start(stop)
 }
 
-/// Which version each chart installs, as the version map of the example says.
+/// The version that each chart installs, from the version map of the example.
 fn charts() -> BTreeMap<String, String> {
     let documents = manifests::documents(OBJECTS).unwrap_or_default();
     let maps = documents

@@ -1,5 +1,5 @@
-//! How somebody logs in with the contents of a Secret: asked from the API with kubectl, so that it is seen where the
-//! password comes from; or, on a machine without kubectl, from a service file of libpq that is made of the Secrets.
+//! Shell commands to log in with the contents of a Secret: read with kubectl, to show where the password comes from;
+//! or, without kubectl, from a libpq service file that is created from the Secrets.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::super::error::SandboxError;
 use super::super::home;
 use super::{Example, in_path};
 
-/// The keys of a Secret, and what libpq calls them.
+/// The keys of a Secret, and their libpq names.
 const KEYS: [(&str, &str); 5] = [
     ("host", "host"),
     ("port", "port"),
@@ -22,14 +22,14 @@ const KEYS: [(&str, &str); 5] = [
     ("password", "password"),
 ];
 
-/// How psql is called on this machine.
+/// How to call psql on this machine.
 pub(in super::super) struct Logins {
     psql: String,
     services: Option<PathBuf>,
 }
 
 impl Logins {
-    /// Looks for the programs; PostgreSQL's own are next to the server. Without kubectl the service file is written.
+    /// Searches for the programs; PostgreSQL's own are next to the server. Without kubectl it writes the service file.
     pub(in super::super) async fn prepare(
         client: &Client,
         examples: &[&Example],
@@ -58,7 +58,7 @@ impl Logins {
         Ok(Self { psql, services })
     }
 
-    /// The line that logs in with this Secret.
+    /// The command that logs in with this Secret.
     pub(super) fn psql(&self, secret: &str) -> String {
         let psql = &self.psql;
         match &self.services {

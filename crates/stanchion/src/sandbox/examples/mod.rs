@@ -1,5 +1,5 @@
-//! What the demo shows: one row a system, a file each. Which objects there are, when they count as ready, and what to
-//! try with them; everything else follows from the row.
+//! The examples of the demo: one row and one file per system. A row contains the objects, when they count as ready, and
+//! what to try with them.
 
 mod fact;
 mod gitlab;
@@ -28,53 +28,53 @@ pub(super) use self::login::Logins;
 pub(super) struct Example {
     /// The system's name in the [table of controllers](crate::controllers).
     controller: &'static str,
-    /// What it is about, in the user's words.
+    /// A title for users.
     pub(super) title: &'static str,
     /// Its own database.
     database: &'static str,
-    /// What is in that database before anything is applied.
+    /// The content of that database before anything is applied.
     content: &'static [&'static str],
-    /// The kinds to watch.
+    /// The kinds to show.
     pub(super) kinds: &'static [Kind],
-    /// What the objects stand on and what differs from run to run, such as the address of a server.
+    /// The prerequisites of the objects, which differ from run to run, such as the address of a server.
     pub(super) ground: fn(&Servers) -> Vec<Value>,
     /// The objects, as in the repository.
     objects: &'static str,
-    /// Other operators that it stands on, played.
+    /// Other operators that it needs, simulated.
     pub(super) others: Option<Others>,
-    /// The Secrets that somebody can log in with.
+    /// The Secrets with logins.
     logins: &'static [&'static str],
-    /// What there is to know once all is ready.
+    /// Facts to show when everything is ready.
     pub(super) facts: &'static [Fact],
-    /// What to try then.
+    /// Hints to show then.
     pub(super) guide: fn(&Logins) -> Vec<Hint>,
 }
 
-/// Other operators, played.
+/// Simulated operators.
 pub(super) struct Others {
-    /// Their kinds, as YAML streams.
+    /// Their CRDs, as YAML streams.
     pub(super) definitions: &'static [&'static str],
-    /// Lets them begin.
+    /// Starts them.
     pub(super) play: fn(Client, &CancellationToken) -> JoinSet<()>,
 }
 
 /// A kind whose objects are shown.
 pub(super) struct Kind {
-    /// Its address.
+    /// Its API resource.
     pub(super) resource: fn() -> ApiResource,
-    /// The conditions that become true on the way; the last one means ready.
+    /// The conditions that become true one after the other; the last one means ready.
     pub(super) steps: &'static [&'static str],
 }
 
-/// Something to try.
+/// A hint.
 pub(super) struct Hint {
-    /// What happens then.
+    /// What happens.
     pub(super) why: &'static str,
-    /// A line for a shell.
+    /// A shell command.
     pub(super) line: String,
 }
 
-/// Whether a shell would find the program.
+/// Whether the program is in `PATH`.
 pub(super) fn in_path(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
@@ -83,13 +83,13 @@ pub(super) fn in_path(program: &str) -> bool {
 /// The table.
 const ALL: &[Example] = &[user::EXAMPLE, policy::EXAMPLE, supabase::EXAMPLE, gitlab::EXAMPLE];
 
-/// The rows of the chosen controllers.
+/// The examples of the chosen controllers.
 pub(super) fn of(choice: &Choice) -> Vec<&'static Example> {
     let chosen = |example: &&Example| choice.rows().any(|row| row.name == example.controller);
     ALL.iter().filter(chosen).collect()
 }
 
-/// A Secret with the administrator's login to a database, under libpq's names, and what else a kind asks for.
+/// A Secret with the administrator's login to a database, under libpq's names, and additional keys.
 fn login_secret(name: &str, database: &str, servers: &Servers, more: &[(&str, &str)]) -> Value {
     let password = servers.database.password().expose_secret();
     let port = servers.database.port();
@@ -115,12 +115,12 @@ fn secret(name: &str, data: &Value) -> Value {
 }
 
 impl Example {
-    /// Makes its database where it is not there yet.
+    /// Creates its database if it does not exist.
     pub(super) async fn make_database(&self, server: &Database) -> Result<(), SandboxError> {
         server.create(self.database, self.content).await
     }
 
-    /// What is in the cluster once the objects were applied: a run that was killed before goes on where it was.
+    /// The object that marks the examples as applied: a run that was killed before continues where it stopped.
     pub(super) fn mark(&self) -> Value {
         let name = format!("example-{}", self.controller);
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}})
@@ -136,7 +136,7 @@ impl Example {
 mod tests {
     use super::*;
 
-    /// A row that no controller answers to would never be shown.
+    /// A row without a controller would never be shown.
     #[test]
     fn every_row_belongs_to_a_controller_and_can_be_read() {
         assert_eq!(of(&Choice::everything()).len(), ALL.len());

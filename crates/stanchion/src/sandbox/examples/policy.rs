@@ -1,4 +1,4 @@
-//! A policy: an owner, an application that writes and people who read, in a database of their own.
+//! A policy: an owner, an application that writes and people who read, in their own database.
 
 use kube::core::ApiResource;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! A whole Supabase, on a database and a bucket of its own. Its database is really prepared and its keys are real; its
-//! pods are simulated, and whatever is printed says so.
+//! A complete Supabase, with its own database and bucket. Its database is really initialised and its keys are real; its
+//! pods are simulated, and the output says so.
 
 use kube::core::ApiResource;
 use secrecy::ExposeSecret as _;

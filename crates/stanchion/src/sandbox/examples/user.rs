@@ -1,4 +1,4 @@
-//! Three users: one with a password of their own, one for an application, one that may only read.
+//! Three users: one with their own password, one for an application, one that may only read.
 
 use kube::core::ApiResource;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A real PostgreSQL with databases to try things on.
+//! A real PostgreSQL with databases for the examples.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use stanchion_postgres::{Query, Session, Statement, Target, Timeouts};
 use super::super::error::SandboxError;
 use super::super::home::{self, Home};
 
-/// The superuser, by whom the operator works.
+/// The superuser that the operator uses.
 pub(in super::super) const ADMINISTRATOR: &str = "postgres";
 
-/// Realtime follows tables by it.
+/// Realtime needs it for logical replication.
 const SETTINGS: &[(&str, &str)] = &[("wal_level", "logical")];
 
-/// What is lost with the directory need not be written to the disk.
+/// A temporary server need not sync its data to disk.
 const THROWN_AWAY: &[(&str, &str)] = &[
     ("fsync", "off"),
     ("synchronous_commit", "off"),
@@ -45,7 +45,7 @@ impl Database {
         }
         let made = {
             let (place, password) = (place.clone(), password.clone());
-            // It looks for programs, may download them, and runs initdb.
+            // It searches for programs, may download them, and runs initdb.
             tokio::task::spawn_blocking(move || prepare(version, &place, &password, account))
         };
         let programs = made.await.map_err(std::io::Error::other)??;
@@ -87,19 +87,19 @@ impl Database {
         &self.password
     }
 
-    /// Where its own programs are: psql, too, perhaps.
+    /// The directory of its programs, which may include psql.
     pub(in super::super) fn programs(&self) -> &Path {
         &self.server.programs
     }
 
-    /// Ends it and waits for its end.
+    /// Stops the server and waits for its end.
     pub(super) async fn stop(mut self) {
-        // Fast shutdown: it waits for nobody's session, and leaves nothing to recover.
+        // Fast shutdown: it does not wait for sessions, and needs no recovery.
         self.process.signal(Signal::Int);
         self.process.wait().await;
     }
 
-    /// Makes a database and what is in it where it is not there yet.
+    /// Creates a database with its content if it does not exist.
     pub(in super::super) async fn create(
         &self,
         name: &str,
@@ -132,7 +132,7 @@ impl Database {
     }
 }
 
-/// Finds the programs and makes the data directory where there is none. Blocks.
+/// Finds the programs and creates the data directory if it does not exist. Blocks.
 fn prepare(
     version: postgres::Version,
     place: &Path,

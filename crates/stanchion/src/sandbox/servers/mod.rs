@@ -1,4 +1,4 @@
-//! What the examples stand on: real servers, on free ports of loopback, in the sandbox's directory.
+//! The servers of the examples: real servers on free loopback ports, in the sandbox's directory.
 
 mod database;
 mod storage;
@@ -9,7 +9,7 @@ pub(super) use self::storage::{ACCESS_KEY, BUCKET, Storage};
 use super::error::SandboxError;
 use super::home::Home;
 
-/// All of them.
+/// All servers.
 pub(super) struct Servers {
     /// PostgreSQL.
     pub(super) database: Database,
@@ -18,14 +18,14 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Starts them.
+    /// Starts the servers.
     pub(super) async fn start(home: &Home) -> Result<Self, SandboxError> {
         let storage = Storage::start(home).await?;
         let database = Database::start(home).await?;
         Ok(Self { database, storage })
     }
 
-    /// A line for each.
+    /// One line for each server.
     pub(super) fn lines(&self) -> Vec<String> {
         let (database, storage) = (&self.database, &self.storage);
         vec![
@@ -38,7 +38,7 @@ impl Servers {
         ]
     }
 
-    /// Ends them and waits for their ends.
+    /// Stops the servers and waits for their end.
     pub(super) async fn stop(self) {
         self.database.stop().await;
     }

@@ -1,4 +1,4 @@
-//! A real S3 with a bucket to try things on.
+//! A real S3 server with a bucket for the examples.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_local::s3::{AccessKey, Server};
@@ -8,7 +8,7 @@ use super::super::home::Home;
 
 /// The bucket of the examples.
 pub(in super::super) const BUCKET: &str = "shop-files";
-/// Whose requests are answered.
+/// The id of the access key.
 pub(in super::super) const ACCESS_KEY: &str = "sandbox";
 
 /// A running server.
@@ -29,12 +29,12 @@ impl Storage {
         Ok(Self { server, secret })
     }
 
-    /// Its URL; buckets are in the path.
+    /// The URL; buckets are in the path.
     pub(in super::super) fn endpoint(&self) -> String {
         self.server.endpoint()
     }
 
-    /// What they are signed with.
+    /// The secret of the access key.
     pub(in super::super) fn secret(&self) -> &SecretString {
         &self.secret
     }

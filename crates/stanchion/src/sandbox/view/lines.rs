@@ -1,4 +1,4 @@
-//! What has changed from one scene to the next, a line each.
+//! The changes from one scene to the next, one line each.
 
 use std::time::Duration;
 

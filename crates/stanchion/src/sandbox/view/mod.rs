@@ -1,4 +1,4 @@
-//! How a scene is shown: drawn again and again in a terminal, told line by line elsewhere.
+//! Shows a scene: redrawn in a terminal, line by line elsewhere.
 
 mod lines;
 mod picture;
@@ -14,16 +14,16 @@ pub(super) fn say(lines: &[String]) -> Result<(), OutputError> {
     output::print(&format!("{}\n", lines.join("\n")))
 }
 
-/// One way to show a scene that changes.
+/// A way to show a changing scene.
 pub(super) enum View {
-    /// The picture in the terminal, which is replaced as a whole; how many lines it has.
+    /// The picture in the terminal, which is replaced as a whole; its number of lines.
     Picture(usize),
-    /// What has changed.
+    /// Only the changes.
     Lines,
 }
 
 impl View {
-    /// A picture where there is a terminal to draw it in.
+    /// A picture, if standard output is a terminal.
     pub(super) fn new() -> Self {
         if std::io::stdout().is_terminal() {
             Self::Picture(0)
@@ -32,7 +32,7 @@ impl View {
         }
     }
 
-    /// Shows what is, after what was.
+    /// Shows the current scene after the previous one.
     pub(super) fn show(&mut self, before: &Scene, now: &Scene, elapsed: Duration) -> Result<(), OutputError> {
         match self {
             Self::Picture(height) => {

@@ -1,17 +1,17 @@
-//! The scene as a picture for a terminal: a bar for all, a line with its steps for each object, the last events.
+//! The scene as a picture for a terminal: a total bar, a line with the steps of each object, the last events.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::super::scene::{Note, Scene, Thing};
 
-/// How wide the bar of all objects is.
+/// Width of the total bar.
 const WIDE: usize = 40;
-/// How wide the bar of an object is.
+/// Width of the bar of an object.
 const NARROW: usize = 8;
-/// How long a line with steps becomes before the next one begins.
+/// Length at which a line with steps is wrapped.
 const LINE: usize = 110;
-/// How many events are shown.
+/// Number of events.
 const NOTES: usize = 6;
 
 const GREEN: &str = "\x1b[32m";
@@ -42,8 +42,8 @@ pub(super) fn draw(scene: &Scene, elapsed: Duration) -> Vec<String> {
     lines
 }
 
-/// The text that puts the lines over the picture that is there. Long lines are cut by the terminal instead of wrapped,
-/// or the next picture would not find the beginning of this one.
+/// The text that draws the lines over the previous picture. The terminal cuts long lines instead of wrapping them, or
+/// the next picture would not start at the beginning of this one.
 pub(super) fn over(height: usize, lines: &[String]) -> String {
     let mut text = String::new();
     if height > 0 {
@@ -57,7 +57,7 @@ pub(super) fn over(height: usize, lines: &[String]) -> String {
     text
 }
 
-/// An object: how far it is, its phase, its steps, and why it does not get further.
+/// An object: its progress, its phase, its steps, and why it does not proceed.
 fn object(thing: &Thing, widest: usize) -> Vec<String> {
     let done = thing.steps.iter().filter(|(_, done)| *done).count();
     let phase = thing.phase.as_deref().unwrap_or_default();
@@ -66,7 +66,7 @@ fn object(thing: &Thing, widest: usize) -> Vec<String> {
         thing.name,
         bar(done, thing.steps.len(), NARROW)
     );
-    // Where the steps begin in the lines below; colours have no width.
+    // The indentation of the wrapped steps; colours have no width.
     let indent = 2 + widest + 2 + NARROW + 1;
     let mut length = indent + phase.len().max(9);
     let mut lines = Vec::new();

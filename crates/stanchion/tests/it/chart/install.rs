@@ -1,5 +1,5 @@
-//! The life of a release on a cluster: installed, upgraded, rolled back, uninstalled; with the program in place of its
-//! pods, under exactly their arguments and their `ServiceAccount`.
+//! A release on a cluster: install, upgrade, roll back, uninstall; with the program in place of its pods, with exactly
+//! their arguments and their `ServiceAccount`.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::users::{UrlFile, postgres_user, ready};
 
 pub(super) const NAMESPACE: &str = "stanchion-system";
 
-/// helm on this cluster. The chart waits for nothing: no container runs here.
+/// helm on this cluster. The chart does not wait for pods: no container runs here.
 pub(super) fn on(cluster: &Cluster, helm: &Path, words: &[&str]) -> String {
     let kubeconfig = cluster.kubeconfig_path();
     let place = ["--kubeconfig", kubeconfig.to_str().unwrap(), "-n", NAMESPACE];
@@ -26,7 +26,7 @@ pub(super) async fn get(cluster: &Cluster, words: &[&str]) -> Value {
     serde_json::from_str(&kubectl(cluster).run(&words).await.unwrap()).unwrap()
 }
 
-/// The arguments of the pods, where the program can be reached and where its server is.
+/// The arguments of the pods, adjusted so that the program can be reached and finds its server.
 pub(super) async fn arguments(cluster: &Cluster) -> Vec<String> {
     let deployment = get(cluster, &["deployment", "stanchion"]).await;
     let words = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -34,7 +34,7 @@ pub(super) async fn arguments(cluster: &Cluster) -> Vec<String> {
         .unwrap()
         .clone();
     let words = words.iter().map(|word| word.as_str().unwrap().to_owned());
-    // Here it is no pod: it has addresses of its own, which its log tells as text, and nobody reaches it by a Service.
+    // It is not in a pod here: it has its own addresses, which its text log contains, and no Service leads to it.
     let of_a_pod = [
         "run",
         "--health-addr",
@@ -49,7 +49,7 @@ pub(super) async fn arguments(cluster: &Cluster) -> Vec<String> {
         .collect()
 }
 
-/// `helm test` passes; and what its pod would say, the program says under the account of the pod.
+/// `helm test` passes; the program also passes with the pod's arguments and account.
 async fn tested(cluster: &Cluster, helm: &Path) {
     let objects = template(helm, &["-s", "templates/tests/doctor.yaml"]);
     let (jobs, rights): (Vec<Value>, Vec<Value>) =
@@ -84,11 +84,11 @@ async fn tested(cluster: &Cluster, helm: &Path) {
     ] {
         assert!(!said.contains(check), "it may look at {check}: {said}");
     }
-    // It takes the place of what was applied, and takes it away again.
+    // It replaces what was applied, and removes it again.
     on(cluster, helm, &["test", "stanchion", "--timeout", "2m"]);
 }
 
-/// What is there stays, and a CRD that somebody changed is what the chart says again.
+/// Existing objects stay, and a changed CRD is restored.
 async fn upgraded_and_rolled_back(cluster: &Cluster, helm: &Path) {
     let chart = chart();
     let chart = chart.to_str().unwrap();
@@ -121,7 +121,7 @@ async fn upgraded_and_rolled_back(cluster: &Cluster, helm: &Path) {
 #[tokio::test]
 async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
     let Some(helm) = helm("install") else { return };
-    // Of its own: the operator takes care of every object that it finds.
+    // A separate cluster: the operator reconciles every object that it finds.
     let cluster = Cluster::start().await;
     let chart = chart();
     let chart = chart.to_str().unwrap();
@@ -158,7 +158,7 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
         .await
         .unwrap();
 
-    // The program under the account of the release: whatever it asks for, it may.
+    // The program with the release's account: every request is allowed.
     let user = cluster.log_in(NAMESPACE, "stanchion").await;
     let audit = cluster.audit();
     let database = Database::of(Version::V15).await;
@@ -216,7 +216,7 @@ async fn a_release_lives_and_leaves_definitions_and_objects_behind() {
         ])
         .await;
     assert_eq!(left.unwrap(), "");
-    // And it can come back to what it left.
+    // And it can be installed again over what it left.
     on(&cluster, &helm, &["install", "stanchion", chart]);
     kubectl(&cluster).run(&available).await.unwrap();
 }

@@ -22,8 +22,8 @@ fn chart() -> PathBuf {
         .unwrap()
 }
 
-/// The program `helm`: beside the programs of a control plane, or on the search path. A test that has none, or no kubectl
-/// beside it, is reported as skipped.
+/// The program `helm`: beside the programs of a control plane, or in `PATH`. A test without it, or without kubectl, is
+/// reported as skipped.
 fn helm(test: &str) -> Option<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -41,12 +41,12 @@ fn helm(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// kubectl, which is there where [`helm`] was found.
+/// kubectl, which exists if [`helm`] was found.
 fn kubectl(cluster: &Cluster) -> Kubectl {
     cluster.kubectl().unwrap()
 }
 
-/// Runs helm in a way that leaves nothing behind in the home of whoever runs the tests.
+/// Runs helm without leaving anything in the user's home.
 fn run(helm: &Path, words: &[&str]) -> Result<String, String> {
     let home = std::env::temp_dir().join("stanchion-helm");
     let output = Command::new(helm)
@@ -63,7 +63,7 @@ fn run(helm: &Path, words: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The objects that the chart makes of these settings, in the namespace `stanchion-system`.
+/// The objects that the chart renders with these settings, in the namespace `stanchion-system`.
 fn template(helm: &Path, settings: &[&str]) -> Vec<Value> {
     let chart = chart();
     let words = [
@@ -86,7 +86,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
 }
 
-/// The examples of values, which every test of rendering goes through.
+/// The examples of values, which every rendering test uses.
 fn examples() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(chart().join("ci"))
         .unwrap()

@@ -1,4 +1,4 @@
-//! Alerts and the dashboard: about metrics that exist, with a page for each alert.
+//! Alerts and the dashboard use existing metrics, and each alert has a runbook.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn every_alert_has_its_page_and_every_page_its_alert() {
     assert!(pages.is_empty(), "no alert has these pages: {pages:?}");
 }
 
-/// The names of metrics in an expression of `PromQL`: what is followed by a selector.
+/// The names of metrics in a `PromQL` expression: words followed by a selector.
 fn metrics(expression: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, _) in expression.match_indices('{') {
@@ -53,7 +53,7 @@ fn metrics(expression: &str) -> BTreeSet<String> {
     names
 }
 
-/// An operator with all controllers tells every metric that an alert or a panel asks for.
+/// An operator with all controllers exports every metric that an alert or a panel uses.
 #[tokio::test]
 async fn alerts_and_panels_ask_for_metrics_that_exist() {
     let mut expressions: Vec<String> = alerts()
@@ -89,7 +89,7 @@ async fn alerts_and_panels_ask_for_metrics_that_exist() {
     ];
     let operator = Operator::start(&cluster.kubeconfig_path(), &scope);
     operator.ready().await;
-    // Outcomes and problems are told from the first one on: nobody serves this user's database.
+    // Results and problems are exported from the first one on: this user's database does not exist.
     let user = json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "homeless" },
         "spec": { "username": "homeless", "database": "none", "privileges": ["CONNECT"], "password": { "generate": {} } },

@@ -1,4 +1,4 @@
-//! What the chart renders, without a cluster.
+//! The rendered chart, without a cluster.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn chart_and_program_have_one_version() {
     let chart = &documents(&text)[0];
     assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
-    // Artifact Hub shows the kinds that there are.
+    // Artifact Hub shows the existing kinds.
     let shown = documents(chart["annotations"]["artifacthub.io/crds"].as_str().unwrap());
     let shown: BTreeSet<&str> = shown[0]
         .as_array()
@@ -48,10 +48,10 @@ fn chart_and_program_have_one_version() {
     assert_eq!(shown, there);
 }
 
-/// One right: where, which group, resource and object, and which verb.
+/// One permission: namespace, group, resource, object, verb.
 pub(super) type Right = (String, String, String, String, String);
 
-/// The rights that the roles give to the account which they are bound to, one by one.
+/// The permissions of the account that the roles are bound to, one by one.
 pub(super) fn rights(objects: &[Value]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for binding in objects.iter().filter(|object| {
@@ -61,7 +61,7 @@ pub(super) fn rights(objects: &[Value]) -> BTreeSet<Right> {
     }) {
         let subject = &binding["subjects"][0];
         assert_eq!(subject["namespace"], "stanchion-system");
-        // `helm test` has an account of its own.
+        // `helm test` has its own account.
         if subject["name"] != "stanchion" {
             continue;
         }
@@ -106,7 +106,7 @@ pub(super) fn rights(objects: &[Value]) -> BTreeSet<Right> {
     rights
 }
 
-/// For each choice of controllers, for the whole cluster and for two namespaces: neither more nor less.
+/// For each selection of controllers, for the whole cluster and for two namespaces: neither more nor less.
 #[test]
 fn the_rights_are_those_of_stanchion_rbac() {
     let Some(helm) = helm("rights") else { return };
@@ -218,7 +218,7 @@ fn the_crds_are_those_of_the_chosen_controllers_and_stay() {
     );
 }
 
-/// Each of the arguments that any example gives is one that the program takes.
+/// The program accepts every argument of every example.
 #[test]
 fn the_program_takes_the_arguments() {
     let Some(helm) = helm("arguments") else { return };
@@ -231,7 +231,7 @@ fn the_program_takes_the_arguments() {
             .unwrap()
             .iter()
             .map(|word| word.as_str().unwrap());
-        // The URL of the default server is looked for before the cluster is: what comes last is the only mistake.
+        // The URL of the default server is read before the cluster is contacted: only the last argument is wrong.
         let output = command(arguments.filter(|word| !word.starts_with("--postgres-url-file")))
             .arg("--postgres-url=postgres://x:y@/nowhere")
             .output()
@@ -306,7 +306,7 @@ fn wrong_values_are_refused_with_their_name() {
         let refused = run(&helm, &words).unwrap_err();
         assert!(refused.contains(said), "{setting}: {refused}");
     }
-    // The schema knows every value that there is, and describes it.
+    // The schema describes every value.
     let schema: Value =
         serde_json::from_str(&std::fs::read_to_string(chart.join("values.schema.json")).unwrap()).unwrap();
     let values = &documents(&std::fs::read_to_string(chart.join("values.yaml")).unwrap())[0];
@@ -329,7 +329,7 @@ fn known(values: &Value, schema: &Value, path: &str) {
     }
 }
 
-/// Every object of every example is one that an API server takes, and its pods keep to the strictest rules.
+/// An API server accepts every object of every example, and its pods meet the strictest standard.
 #[tokio::test]
 async fn an_api_server_takes_every_example() {
     let Some(helm) = helm("dry_run") else { return };
@@ -347,7 +347,7 @@ async fn an_api_server_takes_every_example() {
             &helm,
             &["-f", values.to_str().unwrap(), "--set-json", "namespaces=[]"],
         );
-        // Kinds of others are not served here.
+        // Third-party kinds are not served here.
         let ours = rendered.iter().filter(|object| {
             let version = object["apiVersion"].as_str().unwrap();
             !version.starts_with("monitoring.coreos.com") && !version.starts_with("cert-manager.io")

@@ -1,4 +1,4 @@
-//! The API server alone, and what it says of what cannot be.
+//! The API server alone, and its error messages.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ async fn the_api_alone_answers_until_sigterm() {
         Path::new(&kubeconfig).exists()
     })
     .await;
-    // It is written when the server answers: the first question counts.
+    // It is written when the server is ready: the first request must succeed.
     let client = client(&kubeconfig).await;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     assert!(namespaces.get_opt("default").await.unwrap().is_some());
@@ -37,7 +37,7 @@ async fn the_api_alone_answers_until_sigterm() {
     place.is_clean().await;
 }
 
-/// A kubeconfig that is there already is written over.
+/// An existing kubeconfig is overwritten.
 #[tokio::test]
 async fn the_api_alone_keeps_its_port_and_its_objects() {
     let place = Place::new();

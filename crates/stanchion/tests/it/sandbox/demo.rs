@@ -1,4 +1,4 @@
-//! The demo as a whole: it comes to an end, and leaves nothing behind.
+//! The complete demo: it ends, and leaves nothing behind.
 
 use super::place::Place;
 use crate::operator::text;

@@ -1,4 +1,4 @@
-//! What the demo prints can be done, line by line.
+//! Every command that the demo prints works.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use super::has;
 use super::place::{Place, Running};
 use crate::DEADLINE;
 
-/// One sandbox for all: it is started once, and the systems do not meet.
+/// One sandbox for all: it is started once, and the systems are independent.
 #[tokio::test]
 async fn what_it_prints_can_be_done() {
     if !has(&["kubectl", "psql"]) {
@@ -143,7 +143,7 @@ async fn somebody_without_kubectl_can_log_in_all_the_same() {
     let sandbox = place.start_with(&["--controllers=user"], OsStr::new(&bare));
     sandbox.says("Ctrl-C ends everything").await;
     sandbox.says("kubectl is not in PATH").await;
-    // It has not found psql either, and says its name all the same, or where the server's own is.
+    // It has not found psql either, and prints its name anyway, or the path of the server's own.
     let log_in = sandbox.line(&["psql", "service=orders-db"]);
     let who = sandbox
         .shell(&format!("{log_in} -Atc 'SELECT current_user'"))

@@ -1,4 +1,4 @@
-//! `--data`: what is kept is there again.
+//! `--data`: objects and databases are kept.
 
 use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
@@ -40,7 +40,7 @@ async fn what_is_kept_is_there_again() {
     assert_eq!(users.get("orders").await.unwrap().uid(), uid);
     let alice = users.get_opt("alice").await.unwrap();
     assert!(alice.is_none(), "what was deleted stays deleted: {alice:?}");
-    // By kubectl where there is one, and else by a file.
+    // With kubectl if it exists, and otherwise with a file.
     let log_in = sandbox.line(&["psql", "orders-db"]);
     sandbox.shell(&format!("{log_in} -c ''")).await.unwrap();
     let admin = admin.replace("CREATE TABLE sales.kept ()", "TABLE sales.kept");
@@ -64,7 +64,7 @@ spec:
   passwordSecretRef: {name: bob-password, key: password}
 ";
 
-/// What is not ready in time is named, with its own reason.
+/// Objects that are not ready in time are listed with their reason.
 #[tokio::test]
 async fn once_fails_with_the_reason() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! SIGKILL, after which nobody cleans up: nothing is left behind all the same, and the next run is not disturbed.
+//! SIGKILL: nothing is left behind, and the next run is not disturbed.
 
 use std::path::Path;
 
@@ -27,8 +27,8 @@ async fn killed_it_leaves_nothing_behind_either() {
     .await;
 }
 
-/// The next run has the same file, the same port and the same folder, does not wait until the last one's servers are gone, and
-/// finds all objects that the database's roles belong to.
+/// The next run uses the same file, the same port and the same folder, does not wait until the servers of the last run
+/// have ended, and finds all objects that the database's roles belong to.
 #[tokio::test]
 async fn killed_it_can_be_started_again_at_once() {
     let place = Place::new();
@@ -54,7 +54,7 @@ async fn killed_it_can_be_started_again_at_once() {
     }
     let sandbox = place.start(&arguments);
     sandbox.says("Ctrl-C ends everything").await;
-    // What guarded the files of those that were killed has left ours alone.
+    // The guardians of the killed runs have not removed our files.
     let users: Api<PostgresUser> = Api::default_namespaced(client(&kubeconfig).await);
     assert!(users.get_opt("orders").await.unwrap().is_some());
     assert_eq!(sandbox.end(Signal::Term).await, Some(0));

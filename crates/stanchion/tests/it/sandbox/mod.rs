@@ -1,4 +1,4 @@
-//! `stanchion sandbox`: what it promises to somebody who has no cluster, and that nothing stays when it ends.
+//! `stanchion sandbox`: what it promises to users without a cluster, and that nothing remains when it ends.
 
 mod api;
 mod demo;
@@ -17,7 +17,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use stanchion_testkit::{kubectl, report};
 
-/// `$PATH`, and before it the folder of the kubectl that is new enough, where there is one.
+/// `$PATH`, preceded by the folder of a kubectl that is new enough, if there is one.
 fn path() -> OsString {
     let own = std::env::var_os("PATH").unwrap_or_default();
     let kubectl = kubectl::find().ok().and_then(Path::parent);
@@ -25,7 +25,7 @@ fn path() -> OsString {
     std::env::join_paths(folders.chain(std::env::split_paths(&own))).unwrap()
 }
 
-/// Whether the machine has these programs; where it lacks one, the run's report names the test as skipped.
+/// Whether the machine has these programs; if not, the run's report lists the test as skipped.
 fn has(programs: &[&str]) -> bool {
     let missing = programs.iter().find_map(|program| match *program {
         "kubectl" => kubectl::find().err().map(str::to_owned),

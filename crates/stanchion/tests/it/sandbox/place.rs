@@ -1,4 +1,4 @@
-//! A sandbox in a directory of its own, so that what it leaves behind shows.
+//! A sandbox in a separate directory, so that leftovers are visible.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -15,7 +15,7 @@ use super::path;
 use crate::DEADLINE;
 use crate::operator::{BINARY, command, text};
 
-/// A directory for everything that the sandbox makes, so that what it leaves behind shows.
+/// A directory for everything that the sandbox creates, so that leftovers are visible.
 pub(super) struct Place {
     scratch: Scratch,
 }
@@ -25,7 +25,7 @@ impl Place {
         let scratch = Scratch::new("stanchion-it-").unwrap();
         let place = Self { scratch };
         fs::create_dir(place.temporary()).unwrap();
-        // As root the sandbox runs PostgreSQL under another account, which must get there.
+        // As root the sandbox runs PostgreSQL under another account, which needs access.
         for folder in [place.scratch.path(), &place.temporary()] {
             fs::set_permissions(folder, Permissions::from_mode(0o711)).unwrap();
         }
@@ -40,7 +40,7 @@ impl Place {
         self.scratch.path().join(name).display().to_string()
     }
 
-    /// A port that is free now.
+    /// A free port.
     pub(super) async fn port(&self) -> String {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
         free.local_addr().unwrap().port().to_string()
@@ -71,7 +71,7 @@ impl Place {
         Running { process }
     }
 
-    /// Waits until there is no file and no process of the sandbox any more.
+    /// Waits until no file and no process of the sandbox is left.
     pub(super) async fn is_clean(&self) {
         wait::eventually(DEADLINE, "nothing to be left behind", async || {
             let mut left: Vec<String> = fs::read_dir(self.temporary())
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Processes that were started with a path in this directory, or work in it: those of a server have other titles.
+/// Processes that were started with a path in this directory, or work in it: server processes have other titles.
 pub(super) fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     fs::read_dir("/proc")
@@ -108,13 +108,13 @@ pub(super) fn processes_of(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A sandbox that runs; it ends with this value.
+/// A running sandbox. Dropping the value ends it.
 pub(super) struct Running {
     process: Process,
 }
 
 impl Running {
-    /// Waits until it has said this.
+    /// Waits until it has printed this.
     pub(super) async fn says(&self, words: &str) {
         wait::eventually(DEADLINE, words, async || {
             let said = self.process.log();
@@ -133,7 +133,7 @@ impl Running {
             .to_owned()
     }
 
-    /// Runs a line in the shell of somebody who has followed the first hint.
+    /// Runs a command in the shell of a user who has followed the first hint.
     pub(super) async fn shell(&self, line: &str) -> Result<String, String> {
         let script = format!("{}\n{line}", self.line(&["export KUBECONFIG="]));
         let output = tokio::process::Command::new("bash")
@@ -150,7 +150,7 @@ impl Running {
         }
     }
 
-    /// Does what the line with these words says.
+    /// Runs the command with these words.
     pub(super) async fn follow(&self, words: &[&str]) -> Result<String, String> {
         self.shell(&self.line(words)).await
     }

@@ -1,4 +1,4 @@
-//! `--run`: an image that stands for a command of this machine.
+//! `--run`: an image that is mapped to a local command.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ async fn an_image_can_be_a_command_of_this_machine() {
     })
     .await;
     assert_ne!(processes_of(&place.temporary()), Vec::<String>::new());
-    // Not even asked to end, it takes its processes with it.
+    // Even when it is killed, it ends its processes.
     sandbox.end(Signal::Kill).await;
     fs::remove_file(words).unwrap();
     place.is_clean().await;

@@ -1,4 +1,4 @@
-//! The demo in a terminal, ended by Ctrl-C as somebody at the keyboard ends it.
+//! The demo in a terminal, ended with Ctrl-C.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,7 +42,7 @@ async fn ctrl_c_leaves_nothing_behind() {
     assert_eq!(altered(&terminal.shown()), Vec::<String>::new());
 }
 
-/// The terminal sends it to all programs of the foreground, also to those that the sandbox is just waiting for.
+/// The terminal sends it to all foreground programs, also to those that the sandbox is waiting for.
 #[tokio::test]
 async fn ctrl_c_at_once_leaves_nothing_behind_either() {
     if !has(&["setsid", "stty"]) {
@@ -57,10 +57,10 @@ async fn ctrl_c_at_once_leaves_nothing_behind_either() {
     assert_eq!(altered(&terminal.shown()), Vec::<String>::new());
 }
 
-/// What the key sends.
+/// The byte of the key.
 const CTRL_C: u8 = 3;
 
-/// What somebody's shell does: it gives the terminal to a command, and takes it back.
+/// What a user's shell does: it gives the terminal to a command, and takes it back.
 const SHELL: &str = r#"
 set -m
 before=$(stty -g)
@@ -69,7 +69,7 @@ before=$(stty -g)
 exit "$status"
 "#;
 
-/// A terminal with a shell that runs the sandbox; all of it ends with this value.
+/// A terminal with a shell that runs the sandbox. Dropping the value ends all of it.
 struct Terminal {
     keyboard: Arc<File>,
     screen: Arc<Mutex<Vec<u8>>>,
@@ -82,7 +82,7 @@ impl Terminal {
         let ours = openpt(flags).unwrap();
         unlockpt(&ours).unwrap();
         let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
-        // A session of its own, whose terminal this is: else Ctrl-C would be a character like any other.
+        // A separate session with this terminal: otherwise Ctrl-C would be a plain character.
         let mut shell = Command::new("setsid");
         shell
             .args(["--ctty", "sh", "-c", SHELL, "sh", BINARY, "sandbox"])
@@ -93,7 +93,7 @@ impl Terminal {
             .stdout(Stdio::from(theirs.try_clone().unwrap()))
             .stderr(Stdio::from(theirs));
         unset(&mut shell);
-        // Whoever is in the foreground is hung up on when the shell is gone.
+        // When the shell ends, foreground processes get SIGHUP.
         let shell = tokio::process::Command::from(shell)
             .kill_on_drop(true)
             .spawn()
@@ -103,7 +103,7 @@ impl Terminal {
         let (output, seen) = (Arc::clone(&keyboard), Arc::clone(&screen));
         thread::spawn(move || {
             let mut piece = [0; 4096];
-            // An error means that nobody has the terminal open any more.
+            // An error means that no process has the terminal open any more.
             while let Ok(length @ 1..) = (&*output).read(&mut piece) {
                 seen.lock().unwrap().extend_from_slice(&piece[..length]);
             }
@@ -142,9 +142,9 @@ impl Terminal {
     }
 }
 
-/// What is otherwise than in a fresh terminal after all this was written to it.
+/// The differences from a fresh terminal after this output.
 fn altered(shown: &str) -> Vec<String> {
-    /// Modes that are on in a fresh terminal, wrapping and the cursor; all others are off.
+    /// Modes that are on in a fresh terminal: wrapping and the cursor; all others are off.
     const ON: [&str; 2] = ["7", "25"];
     let mut modes = BTreeMap::new();
     let mut colour = "0";
