@@ -1,6 +1,6 @@
-//! What the schemas accept, the types accept: from each definition the boundary values of every field are generated,
-//! and an object with each of them is read. An object that the API server lets in and the operator cannot read would be
-//! of no use to anybody.
+//! Tests that the Rust types accept everything that the schemas accept. For each CRD the tests generate the boundary
+//! values of every field and deserialize an object with each of them: an object that the API server stores and the
+//! operator cannot read would be useless.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -22,7 +22,7 @@ fn read<K: DeserializeOwned>(value: Value) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// How objects of each kind are read.
+/// The deserializer of each kind.
 const KINDS: &[(&str, Read)] = &[
     ("PostgresUser", read::<PostgresUser>),
     ("PostgresInstance", read::<PostgresInstance>),
@@ -57,7 +57,7 @@ fn values(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// The least that the schema accepts: what is required, and nothing else.
+/// The smallest value that the schema accepts: only the required fields.
 fn least(schema: &JSONSchemaProps) -> Value {
     if schema.type_.as_deref() == Some("object") {
         let required = schema.required.iter().flatten();
@@ -201,7 +201,8 @@ fn anything() -> Vec<Value> {
     all
 }
 
-/// Hands every object that has the least of everything and one boundary value to `check`, with the field's path.
+/// Calls `check` with every object that has the smallest value in each field and one boundary value, and the field's
+/// path.
 fn each(
     schema: &JSONSchemaProps,
     path: &str,
@@ -297,7 +298,7 @@ fn every_number_has_bounds() {
     }
 }
 
-/// Names of things in a database or in a pod, and parts of label selectors: none of them becomes a part of a URL.
+/// Names of things in a database or in a pod, and parts of label selectors. None of them becomes part of a URL.
 const NOT_IN_KUBERNETES: &[&str] = &[
     ".object.name",
     ".roles[].name",

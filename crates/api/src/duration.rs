@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// What the schema accepts: at most some 45,000 years, which no sum of times overflows on.
+/// The pattern in the schema. It accepts at most about 45,000 years, so sums of durations do not overflow.
 pub const PATTERN: &str = "^([0-9]{1,8}(h|m|s)){1,4}$";
 
-/// The longest duration that is acted on. A longer one means the same: not in the life of this installation.
+/// The longest duration that the operator uses. Longer values are cut to it.
 pub const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// Reads a duration of the accepted form, up to [`LONGEST`]; `None` for anything else.
+/// Parses a duration that matches [`PATTERN`], cut to [`LONGEST`]; `None` for anything else.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut total: u64 = 0;
     let mut digits = String::new();

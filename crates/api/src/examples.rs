@@ -1,6 +1,6 @@
-//! The examples in the repository are objects of this API, to the last field.
+//! Tests that every example in the repository is a valid object of this API, to the last field.
 //!
-//! An API server drops a field that it does not know without a word, so a misspelt example would still apply.
+//! The API server silently drops unknown fields, so a misspelt example would still apply.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::{
     SupabaseProject,
 };
 
-/// Every document of every example, with the file that it is in.
+/// Every document of every example, with its file.
 fn documents(folder: &Path) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -39,13 +39,13 @@ fn documents(folder: &Path) -> Vec<(String, Value)> {
     all
 }
 
-/// Reads the document as the type, checks the type's CEL rules, and that nothing in it was overlooked.
+/// Deserializes the document as the type and checks the type's CEL rules and that no field is dropped.
 fn check<K: CustomResourceExt + DeserializeOwned + Serialize>(file: &str, document: &Value) {
     let object: K = read(file, document);
     cel::validate_cel(&object).unwrap_or_else(|error| panic!("{file}: {error}"));
 }
 
-/// Reads the document as the type, and checks that nothing in it was overlooked.
+/// Deserializes the document as the type and checks that no field is dropped.
 fn read<K: DeserializeOwned + Serialize>(file: &str, document: &Value) -> K {
     let object: K =
         serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -56,7 +56,7 @@ fn read<K: DeserializeOwned + Serialize>(file: &str, document: &Value) -> K {
     object
 }
 
-/// The path of the first thing that was given and is not understood.
+/// The path of the first field that the type does not know.
 fn overlooked(given: &Value, understood: &Value) -> Option<String> {
     match (given, understood) {
         (Value::Object(given), Value::Object(understood)) => given.iter().find_map(|(key, given)| {
@@ -100,7 +100,7 @@ fn every_example_is_an_object_of_the_api() {
             }
             (Some("apps/v1"), Some("Deployment")) => drop(read::<Deployment>(file, document)),
             (Some("batch/v1"), Some("Job")) => drop(read::<Job>(file, document)),
-            // They have no spec, or none that is known here.
+            // These kinds have no spec, or no spec that is known here.
             (Some("v1"), Some("Secret" | "ConfigMap")) | (Some("postgresql.cnpg.io/v1"), Some("Cluster")) => {
             }
             kind => panic!("{file}: no type for {kind:?}"),

@@ -1,4 +1,4 @@
-//! `PostgresInstance`: a PostgreSQL server, and who may have roles on it.
+//! `PostgresInstance`: a PostgreSQL server, and the limits on what `PostgresUser` objects may do there.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::{CustomResource, KubeSchema};
@@ -9,7 +9,7 @@ use crate::schema::set_of_names;
 use crate::status::impl_status;
 use crate::user::Privilege;
 
-/// Condition type: a query came back.
+/// Condition type: the operator ran a query on the server.
 pub const CONNECTED: &str = "Connected";
 
 /// A PostgreSQL server.
@@ -25,7 +25,7 @@ pub const CONNECTED: &str = "Connected";
     namespaced,
     status = "PostgresInstanceStatus",
     derive = "PartialEq",
-    doc = "A PostgreSQL server, and who may have roles on it.",
+    doc = "A PostgreSQL server, and the limits on what PostgresUsers may do there.",
     printcolumn(name = "Host", type_ = "string", json_path = ".spec.host"),
     printcolumn(
         name = "Connected",
@@ -43,10 +43,10 @@ pub const CONNECTED: &str = "Connected";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresInstanceSpec {
-    /// Host name or address.
+    /// Host name or IP address of the server.
     #[schemars(length(min = 1, max = 253))]
     pub host: String,
-    /// Port.
+    /// Port of the server.
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
@@ -54,46 +54,47 @@ pub struct PostgresInstanceSpec {
     #[serde(default = "default_database")]
     #[schemars(length(min = 1, max = 63))]
     pub database: String,
-    /// How far the server is trusted.
+    /// TLS options of the operator's connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// The Secret with the administrator's name and password.
+    /// The Secret with the administrator's user name and password.
     pub admin_secret_ref: AdminSecretRef,
-    /// Which namespaces may use this server; only its own by default.
+    /// Namespaces whose objects may use this server. Defaults to the instance's own namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_namespaces: Option<AllowedNamespaces>,
-    /// Role attributes that may be asked for; none of these by default.
+    /// Role attributes that objects may request. Defaults to none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allowed_attributes: Vec<Attribute>,
-    /// Databases that no object made, and that other allowed namespaces may use; none by default. The instance's own
-    /// namespace may use them all.
+    /// Existing databases that objects in other allowed namespaces may use. Defaults to none. The instance's own
+    /// namespace may use all databases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub databases: Vec<OpenDatabases>,
-    /// Roles that no object made, and that other allowed namespaces may be members of, or reassign to; none by default.
-    /// A predefined role (`pg_…`) and a role of a cloud provider is open to nobody unless it stands here by its name.
+    /// Existing roles that objects in other allowed namespaces may become members of or reassign to. Defaults to none.
+    /// A predefined role (`pg_…`) or a role of a cloud provider is available only if it is listed here by its exact
+    /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub roles: Vec<OpenRoles>,
-    /// Roles that no object made, and that `existingRolePolicy: Adopt` may take over; none by default.
+    /// Existing roles that `existingRolePolicy: Adopt` may adopt. Defaults to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adoption: Option<Adoption>,
-    /// Extensions that may be made although PostgreSQL does not mark them as trusted.
+    /// Extensions that objects may create although PostgreSQL does not mark them as trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "set_of_names")]
     pub extensions: Vec<String>,
-    /// Parameters that a role may have beside those that every user may set, for instance `app.tenant`; a `*` at the
-    /// end stands for any rest.
+    /// Parameters that objects may set on a role in addition to those that every user may set, for instance
+    /// `app.tenant`. A trailing `*` matches any suffix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "set_of_names")]
     pub parameters: Vec<String>,
-    /// How many connections the operator opens to this server.
+    /// Maximum number of connections that the operator opens to this server.
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 100))]
     pub max_connections: u32,
-    /// Addresses for applications, where they differ from the operator's.
+    /// Addresses for applications, if they differ from the operator's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Endpoints>,
 }
@@ -110,18 +111,18 @@ fn default_connections() -> u32 {
     4
 }
 
-/// Databases that other namespaces may use.
+/// Existing databases that other namespaces may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenDatabases {
-    /// Their names; a `*` stands for any characters.
+    /// Names of databases. `*` matches any characters.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
     pub names: Vec<String>,
-    /// The namespaces that may use them; every allowed one by default.
+    /// Namespaces that may use them. Defaults to all allowed namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
-    /// What a role may be given there at most, in the words of `PostgresUser`. A role never becomes the owner.
+    /// The most that a role may be granted there, in the terms of `PostgresUser`. A role never becomes the owner.
     #[serde(default = "connect")]
     #[schemars(length(min = 1, max = 16))]
     pub privileges: Vec<Privilege>,
@@ -131,38 +132,38 @@ fn connect() -> Vec<Privilege> {
     vec![Privilege::Connect]
 }
 
-/// Roles that other namespaces may use.
+/// Existing roles that other namespaces may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenRoles {
-    /// Their names; a `*` stands for any characters.
+    /// Names of roles. `*` matches any characters.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
     pub names: Vec<String>,
-    /// The namespaces that may use them; every allowed one by default.
+    /// Namespaces that may use them. Defaults to all allowed namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
 }
 
-/// Roles that an object may take over.
+/// Existing roles that objects may adopt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Adoption {
-    /// Their names; a `*` stands for any characters.
+    /// Names of roles. `*` matches any characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub roles: Vec<String>,
-    /// The namespaces whose objects may; every allowed one by default.
+    /// Namespaces whose objects may adopt them. Defaults to all allowed namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
 }
 
-/// TLS towards the server.
+/// TLS options of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// As libpq's `sslmode`.
+    /// TLS mode, with the meaning of libpq's `sslmode`.
     #[serde(default)]
     pub mode: TlsMode,
     /// The certificate authority that signed the server's certificate.
@@ -183,14 +184,14 @@ pub enum TlsMode {
     VerifyFull,
 }
 
-/// A key with a PEM certificate.
+/// A key of a Secret with a PEM certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CaSecretRef {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Key in it.
+    /// Key in the Secret.
     #[serde(default = "default_ca_key")]
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
@@ -200,7 +201,7 @@ fn default_ca_key() -> String {
     "ca.crt".into()
 }
 
-/// The administrator's credentials.
+/// The Secret with the administrator's credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminSecretRef {
@@ -225,21 +226,21 @@ fn default_password_key() -> String {
     "password".into()
 }
 
-/// Namespaces, by name or by label.
+/// Namespaces, selected by name or by label.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedNamespaces {
-    /// Names; `*` for all.
+    /// Names of namespaces. `*` selects all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub names: Vec<String>,
-    /// Labels of the namespace.
+    /// Selects namespaces by their labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }
 
-/// Attributes that make a role powerful.
+/// Privileged role attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum Attribute {
@@ -257,22 +258,22 @@ pub enum Attribute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoints {
-    /// What applications use instead of `host` and `port`.
+    /// The address that applications use instead of `host` and `port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<Endpoint>,
-    /// A connection pooler.
+    /// Address of a connection pooler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooler: Option<Endpoint>,
-    /// A read-only replica.
+    /// Address of a read-only replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<Endpoint>,
 }
 
-/// One address.
+/// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// Host name or address.
+    /// Host name or IP address.
     #[schemars(length(min = 1, max = 253))]
     pub host: String,
     /// Port.
@@ -285,19 +286,19 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresInstanceStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// One sentence for a person.
+    /// The state of the instance in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The server's version, for instance `15.18`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The server's own identity: two instances with one identifier are one server.
+    /// The server's system identifier. Two instances with the same identifier are the same server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_identifier: Option<String>,
-    /// The conditions.
+    /// The state of the instance, as Kubernetes conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -1,11 +1,11 @@
-//! The custom resources: schema, defaults, rules and names. No I/O.
+//! The custom resources: schemas, defaults, validation rules and names. No I/O.
 //!
-//! A rule that the API server can check lives in the schema, so that a mistake is refused by
-//! `kubectl apply` and every default is visible in the stored object.
+//! Every rule that the API server can check is part of the schema, so `kubectl apply` reports mistakes and the stored
+//! object shows every default.
 
-// kube's schema derive expands into a helper type of its own beside each type.
+// kube's schema derive generates a helper type beside each type.
 #![allow(unreachable_pub)]
-// Several print columns of one type are not a mistake.
+// One type may have several print columns.
 #![allow(clippy::duplicated_attributes)]
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub use policy::{
 pub use supabase::{SupabaseProject, SupabaseProjectSpec, SupabaseProjectStatus};
 pub use user::{PostgresUser, PostgresUserSpec, PostgresUserStatus};
 
-/// Every custom resource definition, in the order in which they are documented.
+/// Every CRD, in the order of the documentation.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     [
         PostgresUser::crd(),

@@ -1,29 +1,29 @@
-//! A part of a manifest that is a type of Kubernetes itself.
+//! A field whose type is defined by Kubernetes itself.
 //!
-//! The schema of such a type is too large to stand in a definition once for each component, so the definition accepts
-//! any object there. The type accepts the same: what does not fit is kept as it is, and validation names it.
+//! The schema of such a type is too large to include once for each component, so the CRD accepts any object in the
+//! field. The Rust type accepts any object, too: a value that does not fit is kept, and validation reports it.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// A value of a type, or whatever stands in its place.
+/// A value of type `T`, or any other value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loose<T> {
-    /// It is of the type.
+    /// The value has the type.
     Fits(T),
-    /// It is something else.
+    /// The value does not have the type.
     Misfit {
-        /// What it is.
+        /// The value as it was given.
         value: Value,
-        /// Why it is not of the type.
+        /// Why it does not have the type.
         error: String,
     },
 }
 
 impl<T> Loose<T> {
-    /// The value, if it is of the type.
+    /// The value, if it has the type.
     pub fn get(&self) -> Option<&T> {
         match self {
             Self::Fits(value) => Some(value),
@@ -31,7 +31,7 @@ impl<T> Loose<T> {
         }
     }
 
-    /// Why it is not of the type.
+    /// Why the value does not have the type.
     pub fn misfit(&self) -> Option<&str> {
         match self {
             Self::Fits(_) => None,
@@ -68,7 +68,7 @@ impl<T: Serialize> Serialize for Loose<T> {
     }
 }
 
-/// Any object.
+/// The schema accepts any object.
 impl<T> JsonSchema for Loose<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Loose".into()

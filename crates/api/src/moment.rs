@@ -1,17 +1,17 @@
 //! Times as people write them in manifests.
 //!
-//! `9999-12-31T23:59:59Z` is what many write for "never". [`Timestamp`] ends a day earlier, so that a time later than its
-//! last one is read as its last one.
+//! Many people write `9999-12-31T23:59:59Z` for "never". The last valid [`Timestamp`] is a day earlier, so later times
+//! are read as that one.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// What the schema accepts, beside the format `date-time`, which is looser than it sounds.
+/// The pattern in the schema, in addition to the format `date-time`, which accepts more.
 pub const PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
 
-/// Reads a time that may be left out.
+/// Deserializes an optional time.
 pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text: Option<String> = Option::deserialize(deserializer)?;
     text.map(|text| parse(&text))
@@ -19,7 +19,7 @@ pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tim
         .map_err(D::Error::custom)
 }
 
-/// Reads a time.
+/// Parses a time.
 pub fn parse(text: &str) -> Result<Timestamp, jiff::Error> {
     text.parse().or_else(|error| {
         let is_last_day = Pieces::parse(text).is_ok_and(|pieces| {

@@ -1,17 +1,17 @@
-//! Names of other objects, as Kubernetes accepts them.
+//! Names of Kubernetes objects in a spec.
 //!
-//! A name from a spec becomes a part of a URL, and the client does not escape it. So every field that names an object
-//! has the pattern of such names in its schema ([`kind_of`] knows which fields these are), and the kernel refuses what
-//! is no name before it builds a URL.
+//! A name from a spec becomes part of a URL, and the client does not escape it. Therefore every field that names an
+//! object has the pattern of such names in its schema ([`kind_of`] lists these fields), and the kernel rejects invalid
+//! names before it builds a URL.
 
-/// Names of most kinds: DNS subdomains, as of RFC 1123.
+/// Names of most kinds: DNS subdomains as in RFC 1123.
 pub const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-/// Names of namespaces: DNS labels, as of RFC 1123.
+/// Names of namespaces: DNS labels as in RFC 1123.
 pub const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 /// Keys of Secrets and `ConfigMaps`.
 pub const KEY: &str = "[-._a-zA-Z0-9]+";
 
-/// What a field names.
+/// What a field refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An object.
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The pattern, without its anchors, and the longest length.
+    /// The pattern without anchors, and the maximum length.
     pub fn pattern(self) -> (String, i64) {
         match self {
             Self::Object => (SUBDOMAIN.into(), 253),
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// The ends of the paths of all fields that name something in Kubernetes.
+/// Path suffixes of all fields that name something in Kubernetes.
 const FIELDS: &[(&str, Kind)] = &[
     ("ecretRef.name", Kind::Object),
     ("Secret.name", Kind::Object),
@@ -66,19 +66,19 @@ const FIELDS: &[(&str, Kind)] = &[
     (".passwordKey", Kind::Key),
 ];
 
-/// What the field at this path names, if it names anything.
+/// What the field at this path refers to, if it names anything.
 pub fn kind_of(path: &str) -> Option<Kind> {
     let row = FIELDS.iter().find(|(end, _)| path.ends_with(end));
     row.map(|(_, kind)| *kind)
 }
 
-/// Whether this can be the name of an object: a DNS subdomain. Some kinds allow more (RBAC's roles have colons); no
-/// object that a spec names is of such a kind.
+/// Whether the text is a valid object name, that is a DNS subdomain. Some kinds allow more (RBAC roles may contain
+/// colons), but no object that a spec names is of such a kind.
 pub fn is_object(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label_of_any_length)
 }
 
-/// Whether this can be the name of a namespace: a DNS label.
+/// Whether the text is a valid namespace name, that is a DNS label.
 pub fn is_namespace(name: &str) -> bool {
     name.len() <= 63 && is_label_of_any_length(name)
 }

@@ -1,4 +1,4 @@
-//! What several fields say in the same words, and what the derived schemas say that Kubernetes does not understand.
+//! Common schemas of fields, and adjustments of the derived schemas to what Kubernetes accepts.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{moment, names};
 
-/// Bounds the spec, and takes away what the API server would warn about with every `kubectl apply`.
+/// Adds bounds to the spec, and removes what makes the API server warn on every `kubectl apply`.
 pub(crate) fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(schema) = version
@@ -35,7 +35,7 @@ pub(crate) fn set_of_names(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Gives objects that nobody has looked at yet a status: the API server shows it, and nobody has to write it.
+/// Gives new objects a default status. The API server shows it before the operator has written one.
 pub(crate) fn unseen(mut crd: CustomResourceDefinition, status: &Value) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         let schema = version.schema.as_mut();
@@ -50,10 +50,10 @@ pub(crate) fn unseen(mut crd: CustomResourceDefinition, status: &Value) -> Custo
     crd
 }
 
-/// Numbers that JSON has exactly, on every side.
+/// The largest integer that JSON numbers represent exactly.
 const WHOLE: f64 = 9_007_199_254_740_991.0;
 
-/// Bounds what a spec may hold to what its type holds, and names to what can be a name.
+/// Limits numbers to the range of their type, and names to valid names.
 fn bound(schema: &mut JSONSchemaProps, path: &str) {
     let range = match schema.format.as_deref() {
         Some("int32") => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
@@ -73,7 +73,7 @@ fn bound(schema: &mut JSONSchemaProps, path: &str) {
     }
     if let Some(kind) = names::kind_of(path).filter(|_| schema.type_.as_deref() == Some("string")) {
         let (pattern, longest) = kind.pattern();
-        // Where nothing may be said, an empty text says it.
+        // An optional name may be the empty string.
         let empty = if schema.min_length.unwrap_or(0) == 0 {
             "|"
         } else {
@@ -93,8 +93,8 @@ fn bound(schema: &mut JSONSchemaProps, path: &str) {
     }
 }
 
-/// `uint16` and the like are Rust's; the bounds beside them say the same. An optional enum lists `null` among its
-/// values, which `nullable` says already, and which kubectl's own validation does not understand.
+/// Removes formats such as `uint16`, which only Rust has: the bounds express them. Removes `null` from the values of an
+/// optional enum: `nullable` expresses it, and kubectl's validation does not accept it.
 fn tidy_schema(schema: &mut JSONSchemaProps) {
     if let Some(values) = &mut schema.enum_ {
         values.retain(|value| !value.0.is_null());
@@ -123,7 +123,7 @@ fn tidy_schema(schema: &mut JSONSchemaProps) {
 
 #[cfg(test)]
 mod tests {
-    /// The API server warns about formats that it does not know, and kubectl refuses a null among values.
+    /// The API server warns about unknown formats, and kubectl rejects null among the values of an enum.
     #[test]
     fn nothing_in_a_schema_is_unknown_to_kubernetes() {
         for crd in crate::crds() {

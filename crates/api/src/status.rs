@@ -1,16 +1,16 @@
-//! What the kernel needs of every status.
+//! The interface that the kernel needs from every status type.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A status with conditions that speaks of one generation of the spec.
+/// A status with conditions that describes one generation of the spec.
 pub trait Status: Serialize + Clone + Default + PartialEq + Send + Sync {
     /// The list-map of conditions.
     fn conditions(&self) -> &[Condition];
-    /// The same, to write.
+    /// Mutable access to the conditions.
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
-    /// Which generation of the spec this status speaks of.
+    /// Sets the generation of the spec that this status describes.
     fn set_observed_generation(&mut self, generation: Option<i64>);
 }
 
@@ -34,7 +34,7 @@ macro_rules! impl_status {
 }
 pub(crate) use impl_status;
 
-/// Reads conditions that a predecessor wrote: with other names for the times, and without what it did not know.
+/// Deserializes conditions that another operator wrote: with other names for the times, and with missing fields.
 pub(crate) fn lenient_conditions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Condition>, D::Error> {
     #[derive(Deserialize)]
     struct Lenient {

@@ -1,4 +1,4 @@
-//! What a GitLab stands on: managed by another operator, or brought along.
+//! The backends of a GitLab: managed by another operator, or provided by the user.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::patterns;
 
-/// One server, or several of which one leads.
+/// `standalone`: one server. `ha`: several servers with one leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -15,46 +15,48 @@ pub enum Topology {
     Standalone,
 }
 
-/// The disk of each server of a managed backend.
+/// The volume of each server of a managed backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Volume {
-    /// Its size.
+    /// Size of the volume, as a quantity such as `50Gi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "patterns::quantity")]
     pub size: Option<Quantity>,
-    /// Its storage class; the cluster's default one otherwise.
+    /// Storage class of the volume. Defaults to the cluster's default storage class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub storage_class: Option<String>,
 }
 
-/// The database. Once it is made, a managed one is left alone but for its size: it outlives the instance.
+/// The database. The operator creates a managed database once and afterwards changes only its size. The database
+/// outlives the instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Postgres {
-    /// Whether a `PerconaPGCluster` is made.
+    /// Whether the operator creates a `PerconaPGCluster`. Without it, `credentialsSecret` names an existing database.
     #[serde(default)]
     pub managed: bool,
-    /// One server or several; the profile's by default, and one without a profile.
+    /// `standalone` or `ha`. Defaults to the profile's value, then to `single`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
-    /// Whether connections go through `PgBouncer`; the profile's by default, and no without one.
+    /// Whether connections go through `PgBouncer`. Defaults to the profile's value, then to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pgbouncer: Option<bool>,
-    /// How many servers, with `topology: ha`; the profile's by default, and 3 without one.
+    /// Number of servers with `topology: ha`. Defaults to the profile's value, then to 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9))]
     pub nodes: Option<u32>,
-    /// The major version of a managed one that is made new; by default the newest that the version of GitLab knows.
+    /// PostgreSQL major version of a managed database that does not exist yet. Defaults to the newest version that the
+    /// version of GitLab supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 14, max = 18))]
     pub version: Option<u32>,
-    /// The disk of each managed server.
+    /// The volume of each managed server.
     #[serde(default)]
     pub storage: Volume,
-    /// The Secret of a database that is brought along: `host`, `port`, `password`, and `database` and `username` where
-    /// they are not `gitlabhq_production` and `gitlab`.
+    /// The Secret of an existing database, with `host`, `port` and `password`. `database` and `username` default to
+    /// `gitlabhq_production` and `gitlab`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
@@ -64,37 +66,39 @@ pub struct Postgres {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Redis {
-    /// Whether a `Redis`, or a `RedisReplication` with a `RedisSentinel`, is made.
+    /// Whether the operator creates a `Redis`, or with `topology: ha` a `RedisReplication` and a `RedisSentinel`.
+    /// Without it, `credentialsSecret` names an existing Redis.
     #[serde(default)]
     pub managed: bool,
-    /// One server or several; the profile's by default, and one without a profile.
+    /// `standalone` or `ha`. Defaults to the profile's value, then to `single`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
-    /// How many servers, with `topology: ha`; the profile's by default, and 3 without one.
+    /// Number of servers with `topology: ha`. Defaults to the profile's value, then to 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9))]
     pub nodes: Option<u32>,
-    /// The disk of each managed server.
+    /// The volume of each managed server.
     #[serde(default)]
     pub storage: Volume,
-    /// The Secret of a Redis that is brought along: `host`, `port` and `password`.
+    /// The Secret of an existing Redis, with `host`, `port` and `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,
 }
 
-/// Elasticsearch. The chart has no value for it: the address is in the status, for GitLab's own settings.
+/// Elasticsearch. The chart has no value for it: status.elasticsearch contains the address to enter in GitLab's
+/// settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Elasticsearch {
-    /// Whether an `Elasticsearch` is made.
+    /// Whether the operator creates an `Elasticsearch`.
     #[serde(default)]
     pub managed: bool,
-    /// How many nodes; the profile's by default, and 1 without one.
+    /// Number of nodes. Defaults to the profile's value, then to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9))]
     pub nodes: Option<u32>,
-    /// The disk of each node.
+    /// The volume of each node.
     #[serde(default)]
     pub storage: Volume,
 }
@@ -103,7 +107,7 @@ pub struct Elasticsearch {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectStorage {
-    /// The Secret with `accessKey`, `secretKey`, `endpoint`, `region` and the name of each bucket, such as
+    /// The Secret with `accessKey`, `secretKey`, `endpoint`, `region` and the name of each bucket under a key such as
     /// `bucket.lfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
@@ -114,8 +118,8 @@ pub struct ObjectStorage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Smtp {
-    /// The Secret with `host`, `port`, `username` and `password`; also `from`, `replyTo`, `authentication` and
-    /// `starttls` where they are not the usual ones.
+    /// The Secret with `host`, `port`, `username` and `password`. It may also contain `from`, `replyTo`,
+    /// `authentication` and `starttls`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,

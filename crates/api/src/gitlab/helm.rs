@@ -1,4 +1,4 @@
-//! The chart, and what it is told.
+//! The Helm chart and its values.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -6,23 +6,24 @@ use serde_json::{Map, Value};
 
 use super::patterns;
 
-/// Values for the chart: untyped, because they are the chart's.
+/// Helm values. They are untyped, because the chart defines them.
 pub type Values = Map<String, Value>;
 
-/// The chart, and what it is told.
+/// The Helm chart and its values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Helm {
-    /// The chart's version, whatever the version map says: nothing is checked about the way to it.
+    /// Version of the chart. It overrides the version map and skips all checks of the upgrade path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), pattern(patterns::CHART_VERSION))]
     pub version: Option<String>,
-    /// Values that win over all others: maps are joined, lists are replaced, null takes away.
+    /// Values that override all others. Maps are merged, lists are replaced, null removes a value.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub values: Values,
-    /// Where the chart is: one of the repositories that the operator allows, or that of the profile or the version map.
-    /// Without it, that of the profile, of the version map, or the first that the operator allows: GitLab's own.
+    /// The chart repository: one that the operator allows, or that of the profile or the version map. Defaults to the
+    /// profile's repository, then to the version map's, then to the first repository that the operator allows, which is
+    /// GitLab's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<ChartRepository>,
 }
@@ -31,10 +32,10 @@ pub struct Helm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartRepository {
-    /// Its address.
+    /// URL of the repository.
     #[schemars(length(max = 2048), pattern("^(http|https|oci)://.+$"))]
     pub url: String,
-    /// The Secret with `username` and `password`, as Flux reads it.
+    /// The Secret with `username` and `password`, in the form that Flux reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub credentials_secret: Option<String>,

@@ -1,4 +1,4 @@
-//! `GitlabInstance`: a GitLab, installed by Flux from GitLab's own chart, on managed or brought backends.
+//! `GitlabInstance`: a GitLab that Flux installs from GitLab's own chart, with managed or existing backends.
 
 mod backends;
 mod helm;
@@ -27,26 +27,26 @@ pub use status::{ElasticsearchAddress, GitlabInstanceStatus, Phase};
 pub use upgrade::Upgrade;
 pub use version_map::{ChartOf, DEFAULT_MAP, GitlabVersionMap, GitlabVersionMapSpec};
 
-/// The finalizer of the operator that these objects were first made for, and ours.
+/// The finalizer. It is also the one of the operator that introduced this API.
 pub const FINALIZER: &str = "k8s.bnerd.com/gitlab-finalizer";
 
 /// Condition types of a `GitlabInstance`.
 pub mod condition {
     /// The release runs what the spec asks for.
     pub const READY: &str = "Ready";
-    /// The database is there and can be used.
+    /// The database exists and accepts connections.
     pub const POSTGRES_READY: &str = "PostgresReady";
-    /// Redis is there and can be used.
+    /// Redis exists and accepts connections.
     pub const REDIS_READY: &str = "RedisReady";
-    /// Elasticsearch is there and can be used.
+    /// Elasticsearch exists and accepts connections.
     pub const ELASTICSEARCH_READY: &str = "ElasticsearchReady";
-    /// The credentials of the object storage are complete, and handed on.
+    /// The Secret of the object storage is complete and copied for the chart.
     pub const OBJECT_STORAGE_READY: &str = "ObjectStorageReady";
-    /// What Flux says about the release.
+    /// The state of the release as Flux reports it.
     pub const RELEASED: &str = "Released";
 }
 
-/// A GitLab.
+/// A GitLab installation.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "k8s.bnerd.com",
@@ -81,44 +81,45 @@ pub mod condition {
     "edition ee needs licenseSecret: the name of a Secret with the key license"
 ))]
 pub struct GitlabInstanceSpec {
-    /// GitLab's version: exact (`17.11.7`), the newest known of a major or minor one (`17`, `18.5`), or an alias of the
-    /// version map (`latest`, `stable`).
+    /// Version of GitLab: exact (`17.11.7`), the newest known release of a major or minor version (`17`, `18.5`), or an
+    /// alias in the version map (`latest`, `stable`).
     #[serde(default = "latest")]
     #[schemars(length(min = 1, max = 63), pattern(patterns::VERSION))]
     pub version: String,
-    /// The Community or the Enterprise Edition.
+    /// `ce` for the Community Edition, `ee` for the Enterprise Edition.
     #[serde(default)]
     pub edition: Edition,
-    /// The `GitlabProfile` whose defaults are used.
+    /// The `GitlabProfile` that supplies defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
     pub profile: Option<String>,
-    /// The Secret with the license, under the key `license`. The Enterprise Edition needs one.
+    /// The Secret with the license under the key `license`. Required for the Enterprise Edition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253), pattern(patterns::NAME_OR_NOTHING))]
     pub license_secret: Option<String>,
-    /// Where it is reached.
+    /// Host names under which users reach GitLab.
     pub domains: Domains,
     /// The database.
     #[serde(default)]
     pub postgres: Postgres,
-    /// Redis.
+    /// Redis, for the cache and the job queues.
     #[serde(default)]
     pub redis: Redis,
-    /// Elasticsearch for advanced search; made for the Enterprise Edition only.
+    /// Elasticsearch for advanced search. The operator creates it only for the Enterprise Edition.
     #[serde(default)]
     pub elasticsearch: Elasticsearch,
-    /// The S3 buckets. Without them charts before 10 bring a `MinIO` of their own, which is not for production.
+    /// The S3 buckets. Without them, charts before version 10 install a `MinIO` of their own, which is not for
+    /// production.
     #[serde(default)]
     pub object_storage: ObjectStorage,
-    /// The mail server.
+    /// The mail server for outgoing mail.
     #[serde(default)]
     pub smtp: Smtp,
-    /// When backups are made, as a cron line; the profile's by default, and none without one.
+    /// Cron schedule of backups. Defaults to the profile's value; without one there are no backups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 6, max = 100), pattern(patterns::CRON))]
     pub backup_schedule: Option<String>,
-    /// Labels that a node must have.
+    /// Labels that a node must have to run the pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "patterns::labels")]
     pub node_selector: BTreeMap<String, String>,
@@ -126,13 +127,13 @@ pub struct GitlabInstanceSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "patterns::tolerations")]
     pub tolerations: Vec<Loose<Toleration>>,
-    /// The chart, and what it is told beside everything above.
+    /// The Helm chart and additional values for it.
     #[serde(default)]
     pub helm: Helm,
-    /// How a new version is reached.
+    /// How the operator upgrades GitLab.
     #[serde(default)]
     pub upgrade: Upgrade,
-    /// Leaves everything as it is; a deletion is still honoured.
+    /// Stops reconciliation. Deletion of the object still works.
     #[serde(default)]
     pub suspend: bool,
 }
@@ -141,7 +142,7 @@ fn latest() -> String {
     "latest".into()
 }
 
-/// An edition.
+/// An edition of GitLab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -152,7 +153,7 @@ pub enum Edition {
 }
 
 impl Edition {
-    /// As the chart spells it.
+    /// The name of the edition in the chart's values.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ce => "ce",
@@ -161,21 +162,21 @@ impl Edition {
     }
 }
 
-/// Where it is reached. What has no domain is not installed.
+/// Host names of GitLab and its services. A service without a host name is not installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Domains {
-    /// The host of GitLab itself, such as `git.example.com`.
+    /// Host name of GitLab itself, such as `git.example.com`.
     #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub gitlab: String,
-    /// The host of the container registry.
+    /// Host name of the container registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub registry: Option<String>,
-    /// The host of the agent server for Kubernetes.
+    /// Host name of the GitLab agent server for Kubernetes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub kas: Option<String>,
-    /// The domain under which each site of GitLab Pages has a host of its own.
+    /// Domain of GitLab Pages. Each site gets a host name under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub pages: Option<String>,

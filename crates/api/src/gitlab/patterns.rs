@@ -1,33 +1,33 @@
-//! What a text may look like. Values of the chart are templates: a host with a scheme, a blank or a brace in it becomes
-//! something that nobody meant.
+//! Patterns for strings in a spec. Helm values are templates: a host with a scheme, a space or a brace in it would
+//! render into something unintended.
 
 use std::collections::BTreeMap;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// The name of an object of Kubernetes.
+/// Name of a Kubernetes object.
 pub const NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
-/// The same, or nothing.
+/// Name of a Kubernetes object, or an empty string.
 pub const NAME_OR_NOTHING: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$";
-/// A host: labels of lower-case letters, digits and hyphens, without a scheme, a port, a path or a wildcard.
+/// Host name: labels of lower-case letters, digits and hyphens, without a scheme, a port, a path or a wildcard.
 pub const HOST: &str = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$";
-/// A version of GitLab, the beginning of one, or an alias.
+/// Version of GitLab, the beginning of one, or an alias.
 pub const VERSION: &str = r"^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$";
-/// A version of a chart, or a range of versions.
+/// Version of a chart, or a range of versions.
 pub const CHART_VERSION: &str = r"^[-A-Za-z0-9.+*^~<>=|, ]+$";
-/// Five fields of a cron line, or one of the words that stand for them.
+/// Cron schedule: five fields, or a word such as `@daily`.
 pub const CRON: &str = r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?LW#-]+( [0-9A-Za-z*/,?LW#-]+){4})$";
-/// A size, as Kubernetes writes it.
+/// Quantity, as Kubernetes writes it.
 pub const QUANTITY: &str = r"^[0-9]{1,18}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?$";
-/// The value of a label.
+/// Value of a label.
 const LABEL_VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
 
-/// A size.
+/// Schema of a quantity.
 pub(super) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-int-or-string": true, "maxLength": 40, "pattern": QUANTITY })
 }
 
-/// Labels. That their keys are such is checked by a rule of the definition: a schema cannot say it.
+/// Schema of labels. A CEL rule of the CRD checks their keys: a schema cannot.
 pub(super) fn labels(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object", "maxProperties": 32,
@@ -39,7 +39,7 @@ pub(super) fn labels(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Taints that pods tolerate, with the fields that Kubernetes has for them.
+/// Schema of tolerations, with the fields that Kubernetes defines.
 pub(super) fn tolerations(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array", "maxItems": 64,
@@ -53,12 +53,12 @@ pub(super) fn tolerations(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Whether a text is a host.
+/// Whether the text is a host name.
 pub fn is_host(text: &str) -> bool {
     is_name(text) && text.split('.').all(|label| label.len() <= 63)
 }
 
-/// Whether a text is the name of an object.
+/// Whether the text is the name of an object.
 pub fn is_name(text: &str) -> bool {
     let label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -70,7 +70,7 @@ pub fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
-/// Whether a text is a cron line.
+/// Whether the text is a cron schedule.
 pub fn is_cron(text: &str) -> bool {
     const WORDS: [&str; 7] = [
         "@yearly",
@@ -90,7 +90,7 @@ pub fn is_cron(text: &str) -> bool {
     WORDS.contains(&text) || (text.split(' ').count() == 5 && text.split(' ').all(field))
 }
 
-/// Whether these are labels.
+/// Whether keys and values are valid labels.
 pub fn are_labels(labels: &BTreeMap<String, String>) -> bool {
     let word = |text: &str| {
         let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

@@ -1,14 +1,14 @@
-//! How a new version is reached.
+//! Options for upgrades.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a new version is reached. GitLab names versions that no upgrade may leave out; each is installed on the way.
+/// Options for upgrades. The operator installs every required upgrade stop of GitLab on the way to the target version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Upgrade {
-    /// Whether the next step waits until the database says that the background migrations of the last one are done.
-    /// Without it, the next step follows as soon as the release is ready.
+    /// Whether the next upgrade step waits until the database reports that the background migrations of the previous
+    /// step are finished. If false, the next step starts as soon as the release is ready.
     #[serde(default = "yes")]
     pub wait_for_migrations: bool,
 }

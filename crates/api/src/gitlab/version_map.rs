@@ -1,4 +1,4 @@
-//! `GitlabVersionMap`: which chart installs which version.
+//! `GitlabVersionMap`: the chart version for each version of GitLab.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use serde_json::Map;
 use super::helm::{ChartRepository, Values, free_form};
 use super::patterns;
 
-/// The name of the map that instances look into.
+/// The name of the map that instances use.
 pub const DEFAULT_MAP: &str = "default";
 
-/// Which chart installs which version of GitLab.
+/// The chart version for each version of GitLab.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "k8s.bnerd.com",
@@ -23,33 +23,33 @@ pub const DEFAULT_MAP: &str = "default";
     singular = "gitlabversionmap",
     shortname = "glvm",
     derive = "PartialEq",
-    doc = "Which chart installs which version of GitLab. Instances look into the one that is called default.",
+    doc = "The chart version for each version of GitLab. Instances use the map with the name default.",
     printcolumn(name = "Latest", type_ = "string", json_path = ".spec.aliases.latest"),
     printcolumn(name = "Stable", type_ = "string", json_path = ".spec.aliases.stable"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GitlabVersionMapSpec {
-    /// The chart of each version of GitLab.
+    /// The chart for each version of GitLab.
     #[serde(default)]
     pub versions: BTreeMap<String, ChartOf>,
-    /// Other names for versions, such as `latest`.
+    /// Aliases of versions, such as `latest`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub aliases: BTreeMap<String, String>,
-    /// Where these charts are, for instances that name no repository, themselves or by their profile. It needs not be
-    /// among the repositories that the operator allows to everybody.
+    /// Chart repository for instances that do not set one, neither themselves nor through their profile. It need not be
+    /// among the repositories that the operator allows for all instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<ChartRepository>,
 }
 
-/// The chart of one version.
+/// The chart for one version of GitLab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartOf {
-    /// The chart's version.
+    /// Version of the chart.
     #[schemars(length(min = 1, max = 63), pattern(patterns::CHART_VERSION))]
     pub chart_version: String,
-    /// Values for the chart of this version; they win over the profile's.
+    /// Values for the chart of this version. They override the profile's values.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub values: Values,

@@ -1,57 +1,57 @@
-//! How a policy gets to its database.
+//! The connection of a policy to its database.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The database, and who connects to it: by a URL in a Secret, or part by part.
+/// The database and the login: a URL in a Secret, or separate parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Connection {
-    /// A Secret of the same namespace with a connection URL.
+    /// A Secret in the same namespace with a connection URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretName>,
-    /// The key of the URL. Default: `DATABASE_URL`.
+    /// Key of the URL in the Secret. Default: `DATABASE_URL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key: Option<String>,
-    /// The same, part by part. Either this or `secretRef`.
+    /// Separate connection parameters. Set either this or `secretRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Params>,
-    /// The certificate authority that signed the server's certificate.
+    /// The CA certificate that signed the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret: Option<CaSecret>,
-    /// Refuses a server that does not say which one it is: two roads to one database could not be told from two
-    /// databases.
+    /// Refuses a server that does not report its system identifier. Without the identifier, two addresses of one
+    /// database look like two databases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_physical_identity: Option<bool>,
 }
 
-/// A Secret of the same namespace.
+/// A Secret in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretName {
-    /// Its name.
+    /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// A key of a Secret of the same namespace.
+/// A key of a Secret in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretKey {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Key in it.
+    /// Key in the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }
 
-/// A key with PEM certificates.
+/// A key of a Secret with PEM certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaSecret {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Key in it.
+    /// Key in the Secret.
     #[serde(default = "default_ca_key")]
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
@@ -61,57 +61,56 @@ fn default_ca_key() -> String {
     "ca.crt".into()
 }
 
-/// A connection, part by part. Each part is written here or kept in a Secret.
+/// Connection parameters. Each one is set here or read from a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Params {
-    /// Host name or address.
+    /// Host name or IP address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The same, from a Secret.
+    /// `host`, read from a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_secret: Option<SecretKey>,
     /// Port. Default: 5432.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The same, from a Secret.
+    /// `port`, read from a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_secret: Option<SecretKey>,
-    /// Database.
+    /// Name of the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dbname: Option<String>,
-    /// The same, from a Secret.
+    /// `dbname`, read from a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dbname_secret: Option<SecretKey>,
     /// The role that logs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// The same, from a Secret.
+    /// `username`, read from a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username_secret: Option<SecretKey>,
-    /// Its password, for everybody to see who may read the policy: better `passwordSecret`.
+    /// Password of the role. Anyone who can read the policy can read it: prefer `passwordSecret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// The same, from a Secret.
+    /// `password`, read from a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretKey>,
-    /// As libpq's `sslmode`. Default: `prefer`.
+    /// TLS mode, with the meaning of libpq's `sslmode`. Default: `prefer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssl_mode: Option<String>,
-    /// The same, from a Secret.
+    /// `sslMode`, read from a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssl_mode_secret: Option<SecretKey>,
-    /// Does all work as this role: `SET ROLE` right after connecting.
+    /// Runs `SET ROLE` with this role right after connecting. All work is done as this role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_$-]*$"))]
     pub set_role: Option<String>,
-    /// Logs in with a token of the cloud instead of a password. This operator has no such tokens yet: a policy that
-    /// asks for one is told so.
+    /// Login with a cloud token instead of a password. Not supported yet: a policy that sets it reports an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
 }
 
-/// A login with a token of the cloud.
+/// Login with a cloud token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -119,18 +118,18 @@ pub struct Params {
         .message("scope and impersonateServiceAccount are for gcp_workload_identity"),
 )]
 pub struct Auth {
-    /// Whose token.
+    /// The cloud service that issues the token.
     #[serde(rename = "type")]
     pub kind: AuthType,
-    /// What the token is for.
+    /// Scope of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// In whose name it is asked for.
+    /// The service account to impersonate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impersonate_service_account: Option<String>,
 }
 
-/// The clouds that give tokens.
+/// Cloud services that issue tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -140,7 +139,7 @@ pub enum AuthType {
 }
 
 impl AuthType {
-    /// As it is written in a policy.
+    /// The value in the spec.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::GcpWorkloadIdentity => "gcp_workload_identity",

@@ -1,4 +1,4 @@
-//! Privileges of a policy: the manifest's words.
+//! Privileges in a policy.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A privilege that PostgreSQL can grant.
+/// A PostgreSQL privilege.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)]
@@ -29,7 +29,7 @@ pub enum Privilege {
     AlterSystem,
 }
 
-/// A kind of object that carries privileges.
+/// A kind of object that has privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -51,7 +51,7 @@ pub enum ObjectType {
     Tablespace,
 }
 
-/// Whether something must be there or must not.
+/// `present`: must exist. `absent`: must not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -62,7 +62,7 @@ pub enum Ensure {
 }
 
 impl Ensure {
-    #[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Serde requires this signature.
     fn is_present(&self) -> bool {
         *self == Self::Present
     }
@@ -77,59 +77,60 @@ pub struct Profile {
     /// INHERIT. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit: Option<bool>,
-    /// What the role may do with the schema and the objects in it.
+    /// Privileges of the role on the schema and its objects.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub grants: Vec<ProfileGrant>,
-    /// What the role may do with objects that do not exist yet.
+    /// Privileges of the role on future objects.
     #[serde(default)]
     #[schemars(length(max = 32))]
     pub default_privileges: Vec<DefaultPrivilegeGrant>,
-    /// ALTER ROLE … SET; `{schema}` and `{profile}` are replaced in values.
+    /// Settings for ALTER ROLE … SET. `{schema}` and `{profile}` in values are replaced.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub config: BTreeMap<String, String>,
-    /// COMMENT ON ROLE of the generated roles; `{schema}` and `{profile}` are replaced.
+    /// COMMENT ON ROLE of the generated roles. `{schema}` and `{profile}` are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub comment: Option<String>,
-    /// As `roles[].exclusive`, for the generated roles.
+    /// `roles[].exclusive` of the generated roles.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
 }
 
-/// A grant of a profile: its schema is the one that the profile is bound to.
+/// A grant in a profile. It applies to the schema that the profile is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileGrant {
-    /// Which privileges.
+    /// Privileges to grant.
     #[schemars(length(max = 16))]
     pub privileges: Vec<Privilege>,
-    /// On what.
+    /// The object of the grant.
     #[serde(alias = "on")]
     pub object: ProfileObject,
-    /// Only `present`: a template cannot say what must not be.
+    /// Only `present`: a template cannot declare absence.
     #[serde(default, skip_serializing_if = "Ensure::is_present")]
     pub ensure: Ensure,
-    /// Whether the role may pass the privileges on. Unset: authoritative mode takes the right to do so from roles that it manages, the other modes warn of it.
+    /// Whether the role may grant the privileges to others. If unset, authoritative mode revokes the grant option from
+    /// roles that it manages, and the other modes warn about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_grant_option: Option<bool>,
 }
 
-/// An object of the schema that a profile is bound to.
+/// An object in the schema that the profile is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileObject {
-    /// Kind of object.
+    /// Kind of the object.
     #[serde(rename = "type")]
     pub kind: ObjectType,
-    /// Its name, or `*` for all of that kind.
+    /// Name of the object, or `*` for all objects of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub name: Option<String>,
-    /// With `*`: names (or patterns with `*`) that are not meant.
+    /// With `*`: names to exclude, or patterns with `*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub except: Vec<String>,
-    /// Only these columns.
+    /// Restricts the grant to these columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub columns: Vec<String>,
@@ -141,67 +142,69 @@ pub struct Grant {
     /// The role, or `PUBLIC`.
     #[schemars(length(min = 1, max = 63))]
     pub role: String,
-    /// Which privileges.
+    /// Privileges to grant.
     #[schemars(length(max = 16))]
     pub privileges: Vec<Privilege>,
-    /// On what.
+    /// The object of the grant.
     #[serde(alias = "on")]
     pub object: Object,
-    /// `absent`: the role must not hold these privileges.
+    /// `absent`: the role must not have these privileges.
     #[serde(default, skip_serializing_if = "Ensure::is_present")]
     pub ensure: Ensure,
-    /// Whether the role may pass the privileges on. Unset: authoritative mode takes the right to do so from roles that it manages, the other modes warn of it.
+    /// Whether the role may grant the privileges to others. If unset, authoritative mode revokes the grant option from
+    /// roles that it manages, and the other modes warn about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_grant_option: Option<bool>,
 }
 
-/// What a grant is on.
+/// The object of a grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Object {
-    /// Kind of object.
+    /// Kind of the object.
     #[serde(rename = "type")]
     pub kind: ObjectType,
-    /// Its schema, for kinds that live in one.
+    /// Schema of the object, for kinds that live in a schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub schema: Option<String>,
-    /// Its name, `*` for all of that kind in the schema; a function with its argument types.
+    /// Name of the object, or `*` for all objects of the kind in the schema. The name of a function includes its
+    /// argument types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub name: Option<String>,
-    /// With `*`: names (or patterns with `*`) that are not meant.
+    /// With `*`: names to exclude, or patterns with `*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub except: Vec<String>,
-    /// Only these columns.
+    /// Restricts the grant to these columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub columns: Vec<String>,
 }
 
-/// Privileges that new objects of an owner get.
+/// Privileges on future objects of an owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[x_kube(
     validation = Rule::new("has(self.schema) != has(self.scope)").message("exactly one of schema and scope is required"),
 )]
 pub struct DefaultPrivilege {
-    /// Whose new objects. Default: the schema's owner, `default_owner`, `postgres`.
+    /// The role that creates the objects. Default: the schema's owner, then `default_owner`, then `postgres`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub owner: Option<String>,
-    /// In which schema. Either this or `scope`.
+    /// The schema of the objects. Set either this or `scope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub schema: Option<String>,
-    /// Everywhere, or in which schema.
+    /// All schemas, or one schema. Set either this or `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<DefaultPrivilegeScope>,
-    /// Who gets what.
+    /// Grantees and their privileges.
     #[schemars(length(max = 64))]
     pub grant: Vec<DefaultPrivilegeGrant>,
 }
 
-/// Where default privileges hold.
+/// Scope of default privileges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[x_kube(
     validation = Rule::new("has(self.schema) == (self.type == 'schema')").message("schema is for type schema"),
@@ -210,13 +213,13 @@ pub struct DefaultPrivilegeScope {
     /// `global` or `schema`.
     #[serde(rename = "type")]
     pub kind: ScopeType,
-    /// The schema, for `schema`.
+    /// The schema, with type `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub schema: Option<String>,
 }
 
-/// Where default privileges hold.
+/// Scope of default privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -228,14 +231,14 @@ pub enum ScopeType {
 /// One grantee of default privileges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DefaultPrivilegeGrant {
-    /// The role, or `PUBLIC`. In a profile it is the generated role, whatever is written.
+    /// The role, or `PUBLIC`. In a profile it is always the generated role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub role: Option<String>,
-    /// Which privileges.
+    /// Privileges to grant.
     #[schemars(length(max = 16))]
     pub privileges: Vec<Privilege>,
-    /// On new objects of which kind.
+    /// Kind of the future objects.
     pub on_type: ObjectType,
     /// `absent`: the role must not get these privileges.
     #[serde(default, skip_serializing_if = "Ensure::is_present")]

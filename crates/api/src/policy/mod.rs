@@ -1,8 +1,8 @@
-//! `PostgresPolicy` and `PostgresPolicyPlan`: roles and privileges of a database, kept as declared.
+//! `PostgresPolicy` and `PostgresPolicyPlan`: declared roles and privileges of a database.
 //!
-//! The fields of a spec that say *what must hold* are the manifest of the role engine, word for word, so that one file
-//! serves the command line and the cluster. Their names are written like the manifest's (`snake_case`); the names of
-//! what is Kubernetes' own are not.
+//! The fields that declare roles and privileges are the manifest of the role engine, so one file works with the command
+//! line and with the cluster. Their names are in `snake_case` like the manifest's; the names of Kubernetes' own fields
+//! are not.
 
 mod connection;
 mod grants;
@@ -36,54 +36,54 @@ pub use status::{ChangeSummary, PlanRef, PostgresPolicyStatus};
 pub const GROUP: &str = "pgroles.io";
 /// The finalizer of a `PostgresPolicy`.
 pub const FINALIZER: &str = "pgroles.io/finalizer";
-/// The label on plans, their `ConfigMaps` and generated Secrets: the policy's name.
+/// The label with the policy's name on plans, their `ConfigMaps` and generated Secrets.
 pub const POLICY_LABEL: &str = "pgroles.io/policy";
-/// The label on a generated Secret: the role, as far as a label can say it.
+/// The label with the role on a generated Secret, shortened to a valid label value.
 pub const ROLE_LABEL: &str = "pgroles.io/role";
-/// The label on the `ConfigMap` with a plan's SQL: the plan's name.
+/// The label with the plan's name on the `ConfigMap` with its SQL.
 pub const PLAN_LABEL: &str = "pgroles.io/plan";
-/// The label on a plan: the database, as far as a label can say it.
+/// The label with the database on a plan, shortened to a valid label value.
 pub const DATABASE_LABEL: &str = "pgroles.io/database-identity";
 
 /// Annotations of both kinds.
 pub mod annotation {
-    /// On a policy: any new value makes the controller look at once.
+    /// On a policy: any new value triggers a reconcile.
     pub const REQUESTED_AT: &str = "reconcile.pgroles.io/requestedAt";
     /// On a plan: `"true"` approves it.
     pub const APPROVED: &str = "pgroles.io/approved";
-    /// On a plan: `"true"` rejects it, whatever else is said.
+    /// On a plan: `"true"` rejects it, even if it is approved.
     pub const REJECTED: &str = "pgroles.io/rejected";
     /// On a plan: who approved or rejected it, with a seal. The operator's webhook writes it.
     pub const DECIDED_BY: &str = "pgroles.io/decided-by";
-    /// On a plan: its first lines.
+    /// On a plan: the first lines of its SQL.
     pub const SQL_PREVIEW: &str = "pgroles.io/sql-preview";
-    /// On a plan: its changes in one line.
+    /// On a plan: a summary of its changes in one line.
     pub const SUMMARY: &str = "pgroles.io/summary";
-    /// On a plan: its identity.
+    /// On a plan: its change digest.
     pub const SQL_HASH: &str = "pgroles.io/sql-hash";
-    /// On a plan: the hash of its SQL as it is shown.
+    /// On a plan: the hash of its SQL without passwords.
     pub const REDACTED_SQL_HASH: &str = "pgroles.io/redacted-sql-hash";
-    /// On a plan: how long its SQL is.
+    /// On a plan: the size of its SQL in bytes.
     pub const SQL_ORIGINAL_BYTES: &str = "pgroles.io/sql-original-bytes";
-    /// On a plan: how long it is as it is stored.
+    /// On a plan: the stored size of its SQL in bytes.
     pub const SQL_STORED_BYTES: &str = "pgroles.io/sql-stored-bytes";
 }
 
-/// Condition types of a `PostgresPolicy`; `Reconciling` and `Stalled` are every kind's.
+/// Condition types of a `PostgresPolicy`. Every kind also has `Reconciling` and `Stalled`.
 pub mod condition {
     /// The last reconcile succeeded.
     pub const READY: &str = "Ready";
     /// The last reconcile failed.
     pub const DEGRADED: &str = "Degraded";
-    /// The database differs from what is declared.
+    /// The database differs from the policy.
     pub const DRIFTED: &str = "Drifted";
-    /// Another policy declares the same.
+    /// Another policy declares the same objects.
     pub const CONFLICT: &str = "Conflict";
-    /// Nothing is done, because the spec says so.
+    /// The policy is suspended.
     pub const PAUSED: &str = "Paused";
-    /// The spec contains a password, which everybody who may read the policy can see.
+    /// The spec contains a password that anyone who can read the policy can see.
     pub const PASSWORD_IN_SPEC: &str = "PasswordInSpec";
-    /// The database was reached; the reason says whether the server has proven to be the right one.
+    /// The operator reached the database. The reason says whether the server has proven its identity.
     pub const CONNECTED: &str = "DatabaseConnected";
 }
 
@@ -100,7 +100,7 @@ pub mod condition {
     namespaced,
     status = "PostgresPolicyStatus",
     derive = "PartialEq",
-    doc = "Roles, privileges, default privileges and memberships of a database, kept as declared.",
+    doc = "Declares the roles, privileges, default privileges and memberships of a database.",
     printcolumn(
         name = "Ready",
         type_ = "string",
@@ -131,59 +131,60 @@ pub mod condition {
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct PostgresPolicySpec {
-    /// The database, and who connects to it.
+    /// The database and the login.
     pub connection: Connection,
-    /// How often to look for changes by hand: `5m`, `1h30m`, or a number of seconds.
+    /// How often the operator checks the database for drift: `5m`, `1h30m`, or a number of seconds.
     #[serde(default = "default_interval")]
     pub interval: String,
-    /// Leaves the database and the plans as they are.
+    /// Stops reconciliation. The database and the plans stay as they are.
     #[serde(default)]
     pub suspend: bool,
-    /// `apply` changes the database; `observe` (formerly `plan`) only says what would change.
+    /// `apply` changes the database. `observe` (formerly `plan`) only reports what would change.
     #[serde(default)]
     pub mode: Mode,
-    /// How far changes may go.
+    /// Which changes are allowed: `authoritative` makes what the policy manages exactly as declared, `additive` never
+    /// revokes or drops, `adopt` is authoritative but drops no role.
     #[serde(default)]
     pub reconciliation_mode: ReconciliationMode,
-    /// Whether a plan waits for a person. Default: `auto` in mode `apply`, `manual` otherwise.
+    /// Whether a plan waits for approval. Default: `auto` in mode `apply`, `manual` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// What becomes of what was granted when the policy is deleted.
+    /// What happens to granted privileges when the policy is deleted.
     #[serde(default, rename = "deletionPolicy")]
     pub deletion_policy: DeletionPolicy,
-    /// Profiles that several policies share; a profile of the policy's own goes first.
+    /// Profiles that several policies share. A profile in `profiles` overrides a shared one with the same name.
     #[serde(default, rename = "profilesFrom", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub profiles_from: Vec<ProfilesFrom>,
-    /// How many ended plans are kept. Default: 10.
+    /// Number of finished plans to keep. Default: 10.
     #[serde(default, rename = "planHistoryLimit", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub plan_history_limit: Option<u32>,
-    /// Owner of declared schemas and of default privileges that name none.
+    /// Owner of declared schemas and default privileges that do not name an owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub default_owner: Option<String>,
-    /// How generated roles are named, unless a schema says otherwise. Default: `{schema}-{profile}`.
+    /// Name pattern of generated roles, unless a schema sets its own. Default: `{schema}-{profile}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub role_pattern: Option<String>,
-    /// Lets adopt mode give existing schemas to their declared owner.
+    /// Whether `adopt` mode may transfer existing schemas to their declared owner.
     #[serde(default)]
     pub allow_schema_owner_transfers: bool,
-    /// Where logins come from. For the reader; nothing is done with it.
+    /// Where logins come from. Informational: the operator ignores it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub auth_providers: Vec<AuthProvider>,
-    /// Templates: each profile of a schema becomes a role.
+    /// Templates. Each profile that is bound to a schema becomes a role.
     #[serde(default)]
     #[schemars(extend("maxProperties" = 128))]
     pub profiles: BTreeMap<String, Profile>,
-    /// Schemas to keep in existence, with the profiles that are bound to them.
+    /// Schemas to create if missing, with the profiles that are bound to them.
     #[serde(default)]
     #[schemars(length(max = 1024))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub schemas: Vec<Schema>,
-    /// Roles to keep in existence, with all of their attributes.
+    /// Roles to create if missing, with all of their attributes.
     #[serde(default)]
     #[schemars(length(max = 1024))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
@@ -192,15 +193,15 @@ pub struct PostgresPolicySpec {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     pub grants: Vec<Grant>,
-    /// Privileges on objects that do not exist yet.
+    /// Privileges on future objects.
     #[serde(default)]
     #[schemars(length(max = 512))]
     pub default_privileges: Vec<DefaultPrivilege>,
-    /// Who is a member of what.
+    /// Members of roles.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub memberships: Vec<Membership>,
-    /// Roles to drop: the only way in which a role is ever dropped.
+    /// Roles to drop. The operator drops no other roles.
     #[serde(default)]
     #[schemars(length(max = 512))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["role".into()]))]
@@ -215,36 +216,36 @@ fn default_interval() -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It is.
+    /// Changes the database.
     #[default]
     Apply,
-    /// It is not; plans say what would be done.
+    /// Does not change the database. Plans show what would be done.
     Observe,
     /// The former name of `observe`.
     Plan,
 }
 
 impl Mode {
-    /// Whether the database is changed.
+    /// Whether this mode changes the database.
     pub fn applies(self) -> bool {
         self == Self::Apply
     }
 }
 
-/// How far changes may go.
+/// Which changes are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReconciliationMode {
-    /// What is managed becomes exactly what is declared.
+    /// Makes what the policy manages exactly as declared.
     #[default]
     Authoritative,
-    /// Only gives, never takes.
+    /// Only creates and grants; never revokes or drops.
     Additive,
-    /// As authoritative, but drops no role.
+    /// Like authoritative, but drops no role.
     Adopt,
 }
 
-/// Whether a plan waits for a person.
+/// Whether a plan waits for approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -253,21 +254,21 @@ pub enum Approval {
     Auto,
 }
 
-/// What becomes of what was granted when the policy is deleted.
+/// What happens to granted privileges when the policy is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// The database stays as it is.
     #[default]
     Retain,
-    /// What only this policy granted is revoked; roles and schemas stay.
+    /// The operator revokes what only this policy granted. Roles and schemas stay.
     Revoke,
 }
 
-/// Where shared profiles are.
+/// The source of shared profiles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfilesFrom {
-    /// A key of a `ConfigMap` of the same namespace. Its value is YAML: profiles by their names.
+    /// A key of a `ConfigMap` in the same namespace. The value is YAML: a map of profiles by name.
     pub config_map_key_ref: ConfigMapKey,
 }
 
@@ -277,7 +278,7 @@ pub struct ConfigMapKey {
     /// Name of the `ConfigMap`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Key in it.
+    /// Key in the `ConfigMap`.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }

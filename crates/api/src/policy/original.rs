@@ -1,13 +1,13 @@
-//! A manifest of the original's applies unchanged: every field of it is a field here, of the same type.
+//! Tests that a manifest of pgroles applies unchanged: every field in its schema exists here with the same type.
 //!
-//! An API server drops a field that it does not know without a word, so a missing one would be noticed by nobody.
+//! The API server silently drops unknown fields, so nothing else would report a missing one.
 
 use kube::CustomResourceExt;
 use serde_json::Value;
 
 use super::{PostgresPolicy, PostgresPolicyPlan};
 
-/// What is at a path such as `.spec.roles[].name` or `.spec.profiles.<key>.login`.
+/// The schema at a path such as `.spec.roles[].name` or `.spec.profiles.<key>.login`.
 fn at<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     let steps = path.replace("[]", ".[]");
     steps

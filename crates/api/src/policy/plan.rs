@@ -1,4 +1,4 @@
-//! `PostgresPolicyPlan`: what a policy would do or did, for a person to read, approve or reject.
+//! `PostgresPolicyPlan`: the changes of a policy, for a person to review, approve or reject.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{ChangeSummary, PlanRef, ReconciliationMode};
 use crate::status::impl_status;
 
-/// What a plan is about.
+/// The policy and the database of a plan.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "pgroles.io",
@@ -22,7 +22,7 @@ use crate::status::impl_status;
     namespaced,
     status = "PostgresPolicyPlanStatus",
     derive = "PartialEq",
-    doc = "What a PostgresPolicy would do or did. Approve it with the annotation pgroles.io/approved=true.",
+    doc = "The planned or applied changes of a PostgresPolicy. Approve it with the annotation pgroles.io/approved=true.",
     printcolumn(name = "Policy", type_ = "string", json_path = ".spec.policyRef.name"),
     printcolumn(name = "Mode", type_ = "string", json_path = ".spec.reconciliationMode"),
     printcolumn(
@@ -53,11 +53,11 @@ use crate::status::impl_status;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresPolicyPlanSpec {
-    /// The policy.
+    /// The policy of the plan.
     pub policy_ref: PlanRef,
-    /// The generation of the policy that the plan was made of.
+    /// The generation of the policy that the plan was computed from.
     pub policy_generation: i64,
-    /// How far the plan may go.
+    /// Which changes the plan may contain.
     pub reconciliation_mode: ReconciliationMode,
     /// The roles that the policy defines.
     #[serde(default)]
@@ -65,32 +65,32 @@ pub struct PostgresPolicyPlanSpec {
     /// The schemas that the policy owns.
     #[serde(default)]
     pub owned_schemas: Vec<String>,
-    /// Which database, by its own word.
+    /// Identity of the database, as the server reports it.
     pub managed_database_identity: String,
 }
 
-/// How far a plan has come.
+/// The state of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PlanPhase {
-    /// It waits for a decision.
+    /// The plan waits for a decision.
     #[default]
     Pending,
-    /// It may be carried out.
+    /// The plan may be applied.
     Approved,
-    /// It is being carried out.
+    /// The operator is applying the plan.
     Applying,
-    /// It was carried out.
+    /// The plan was applied.
     Applied,
-    /// It could not be carried out.
+    /// Applying the plan failed.
     Failed,
-    /// Another plan took its place.
+    /// A newer plan replaced the plan.
     Superseded,
-    /// A person said no.
+    /// A person rejected the plan.
     Rejected,
 }
 
 impl PlanPhase {
-    /// As it is written in a status.
+    /// The value in the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -103,7 +103,7 @@ impl PlanPhase {
         }
     }
 
-    /// Whether nothing more comes of it.
+    /// Whether this is a final state.
     pub fn is_ended(self) -> bool {
         matches!(
             self,
@@ -124,10 +124,10 @@ impl PlanPhase {
         .message("decidedBy cannot change"),
 )]
 pub struct PostgresPolicyPlanStatus {
-    /// How far it has come.
+    /// The state of the plan.
     #[serde(default)]
     pub phase: PlanPhase,
-    /// The generation of the plan that this status speaks of.
+    /// The generation of the plan that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The conditions `Approved` and `Denied`.
@@ -139,91 +139,91 @@ pub struct PostgresPolicyPlanStatus {
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// Who decided.
+    /// The user who approved or rejected the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<Decider>,
-    /// The plan's identity: what it does, and not with which salt.
+    /// Identifies the plan by its changes, without password salts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub change_digest: Option<String>,
-    /// What it changes, in numbers.
+    /// The number of changes of each kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_summary: Option<ChangeSummary>,
-    /// The SQL, passwords blanked out, where it is short.
+    /// The SQL without passwords, if it is short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql_inline: Option<String>,
-    /// Where the SQL is, where it is long.
+    /// Where the SQL is stored, if it is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql_ref: Option<SqlRef>,
-    /// Whether `sqlInline` is only the beginning.
+    /// Whether `sqlInline` is cut off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sql_truncated: bool,
-    /// How many statements there are.
+    /// The number of SQL statements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql_statements: Option<i64>,
-    /// The SQL's size.
+    /// Size of the SQL in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql_original_bytes: Option<i64>,
-    /// Its size as it is stored.
+    /// Stored size of the SQL in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql_stored_bytes: Option<i64>,
-    /// The plan's identity, under its former name.
+    /// The former name of `changeDigest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql_hash: Option<String>,
-    /// The hash of the SQL as it is shown.
+    /// The hash of the SQL without passwords.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted_sql_hash: Option<String>,
-    /// When it was made.
+    /// When the plan was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub computed_at: Option<Timestamp>,
-    /// Since when it is being carried out.
+    /// When the operator started to apply the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub applying_since: Option<Timestamp>,
-    /// When it was carried out.
+    /// When the plan was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub applied_at: Option<Timestamp>,
-    /// When it failed.
+    /// When applying the plan failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub failed_at: Option<Timestamp>,
-    /// Why it failed.
+    /// Why applying the plan failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 impl_status!(PostgresPolicyPlanStatus);
 
-/// Who decided.
+/// The user who approved or rejected a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decider {
     /// The authenticated user; without the webhook, the field manager of the annotation.
     #[schemars(length(min = 1, max = 512))]
     pub username: String,
-    /// The number, where there is one.
+    /// UID of the user, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub uid: Option<String>,
-    /// The groups.
+    /// Groups of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub groups: Vec<String>,
 }
 
-/// Where the SQL of a plan is.
+/// Where the SQL of a plan is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SqlRef {
-    /// The `ConfigMap`.
+    /// Name of the `ConfigMap`.
     pub name: String,
     /// The key in its `binaryData`.
     pub key: String,
-    /// How it is compressed.
+    /// The compression of the SQL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Compression>,
 }
 
-/// How SQL is compressed.
+/// The compression of stored SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]

@@ -1,4 +1,4 @@
-//! Roles, schemas and memberships of a policy: the manifest's words.
+//! Roles, schemas and memberships in a policy.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::connection::SecretName;
 /// A source of logins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuthProvider {
-    /// Which one.
+    /// Type of the source.
     #[serde(rename = "type")]
     pub kind: AuthProviderType,
-    /// Cloud SQL, `AlloyDB`: the project.
+    /// Cloud SQL and `AlloyDB`: the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// `AlloyDB`: the cluster.
@@ -34,7 +34,7 @@ pub struct AuthProvider {
     pub organization: Option<String>,
 }
 
-/// The known sources of logins.
+/// Types of sources of logins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -47,31 +47,32 @@ pub enum AuthProviderType {
     PlanetScale,
 }
 
-/// A schema to keep in existence.
+/// A schema to create if missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Schema {
-    /// Its name.
+    /// Name of the schema.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The profiles that become roles for it.
+    /// The profiles that become roles for this schema.
     #[serde(default)]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub profiles: Vec<String>,
-    /// How these roles are named; must contain `{profile}`. Default: the policy's, else `{schema}-{profile}`.
+    /// Name pattern of these roles. It must contain `{profile}`. Default: the policy's `role_pattern`, then
+    /// `{schema}-{profile}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub role_pattern: Option<String>,
-    /// Its owner. Default: `default_owner`; without either the owner is left alone.
+    /// Owner of the schema. Default: `default_owner`. Without either, the operator does not change the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub owner: Option<String>,
 }
 
-/// A role to keep in existence.
+/// A role to create if missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(clippy::struct_excessive_bools)] // PostgreSQL's own attributes.
 pub struct Role {
-    /// Its name.
+    /// Name of the role.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// LOGIN. Default: false.
@@ -95,59 +96,59 @@ pub struct Role {
     /// BYPASSRLS. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypassrls: Option<bool>,
-    /// CONNECTION LIMIT. Default: none.
+    /// CONNECTION LIMIT. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_limit: Option<i32>,
     /// COMMENT ON ROLE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub comment: Option<String>,
-    /// Where the password comes from. Needs `login: true`.
+    /// Source of the password. Requires `login: true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Password>,
     /// When the password expires: `2030-01-01T00:00:00Z`, or with an offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub password_valid_until: Option<String>,
-    /// ALTER ROLE … SET, for all databases.
+    /// Settings for ALTER ROLE … SET, in all databases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub config: BTreeMap<String, String>,
-    /// Made elsewhere: neither created nor altered, but its privileges are managed.
+    /// The role is managed elsewhere: the policy neither creates nor alters it, but manages its privileges.
     #[serde(default)]
     pub external: bool,
-    /// Keeps privileges of this role that the policy does not mention.
+    /// Keeps privileges of this role that the policy does not declare.
     #[serde(default)]
     pub preserve_undeclared_grants: bool,
-    /// The policy says everything about this role: what it holds elsewhere in this database is revoked.
+    /// Revokes everything that the role has in this database and the policy does not declare.
     #[serde(default)]
     pub exclusive: bool,
 }
 
-/// Where a password comes from: `secretRef` or `generate`.
+/// Source of a password: `secretRef` or `generate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Password {
-    /// A Secret of the same namespace that holds it.
+    /// A Secret in the same namespace with the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretName>,
     /// The key in that Secret. Default: the role's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_key: Option<String>,
-    /// The operator makes it and keeps it in a Secret.
+    /// The operator generates the password and stores it in a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<Generate>,
 }
 
-/// A password that the operator makes.
+/// Options of a generated password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Generate {
-    /// Number of characters, from 16 to 128. Default: 32.
+    /// Number of characters, 16 to 128. Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u32>,
-    /// The Secret to keep it in. Default: `{policy}-pgr-{role}`.
+    /// Name of the Secret with the password. Default: `{policy}-pgr-{role}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: Option<String>,
@@ -160,30 +161,31 @@ pub struct Generate {
 /// The members of a role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct Membership {
-    /// The role that has members.
+    /// The role that gets members.
     #[schemars(length(min = 1, max = 63))]
     pub role: String,
-    /// Its members.
+    /// Members of the role.
     #[schemars(length(max = 512))]
     pub members: Vec<Member>,
-    /// For predefined and external roles: other members are removed. Declared roles are always so.
+    /// Removes undeclared members of a predefined or external role. Undeclared members of declared roles are always
+    /// removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
 }
 
-/// A member.
+/// A member of a role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
-    /// Its name. It need not be declared.
+    /// Name of the member. The policy need not declare it.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Has the role's privileges without SET ROLE (PostgreSQL 16 and newer). Default: true.
+    /// Whether the member has the role's privileges without SET ROLE (PostgreSQL 16 and later). Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit: Option<bool>,
-    /// May add and remove members. Default: false.
+    /// Whether the member may add and remove members. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<bool>,
-    /// May SET ROLE (PostgreSQL 16 and newer). Unset: not looked at.
+    /// Whether the member may SET ROLE (PostgreSQL 16 and later). If unset, the option is not managed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<bool>,
 }
@@ -191,17 +193,17 @@ pub struct Member {
 /// A role to drop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retirement {
-    /// The role.
+    /// Name of the role.
     #[schemars(length(min = 1, max = 63))]
     pub role: String,
-    /// Who gets what it owns in this database.
+    /// The role that receives the objects which the retired role owns in this database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub reassign_owned_to: Option<String>,
-    /// Drops what it still owns in this database, and its privileges there.
+    /// Drops what the role still owns in this database, and its privileges there.
     #[serde(default)]
     pub drop_owned: bool,
-    /// Ends its sessions once it is gone.
+    /// Terminates the role's sessions after it is dropped.
     #[serde(default)]
     pub terminate_sessions: bool,
 }

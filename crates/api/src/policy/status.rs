@@ -1,4 +1,4 @@
-//! What the controller says about a `PostgresPolicy`.
+//! Status of a `PostgresPolicy`.
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,44 @@ use serde::{Deserialize, Serialize};
 use super::Mode;
 use crate::status::Status;
 
-/// Status of a `PostgresPolicy`. No field is required: a status that another version wrote stays readable.
+/// Status of a `PostgresPolicy`. No field is required, so a status that another version wrote stays readable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 pub struct PostgresPolicyStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The same, under the name by which tools for all kinds look for it.
+    /// `observed_generation`, under the name that generic Kubernetes tools expect.
     #[serde(
         default,
         rename = "observedGeneration",
         skip_serializing_if = "Option::is_none"
     )]
     pub kstatus_generation: Option<i64>,
-    /// The generation that was tried last.
+    /// The generation of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempted_generation: Option<i64>,
-    /// When something was last applied, or its outcome last changed.
+    /// When changes were last applied, or the outcome last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_successful_reconcile_time: Option<Timestamp>,
-    /// Whether the last pass applied or only looked.
+    /// The mode of the last reconcile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reconcile_mode: Option<Mode>,
-    /// The value of `reconcile.pgroles.io/requestedAt` that was last tried.
+    /// The last value of `reconcile.pgroles.io/requestedAt` that was attempted.
     #[serde(
         default,
         rename = "lastAttemptedReconcileAt",
         skip_serializing_if = "Option::is_none"
     )]
     pub last_attempted_reconcile_at: Option<String>,
-    /// The value of `reconcile.pgroles.io/requestedAt` that was last done.
+    /// The last value of `reconcile.pgroles.io/requestedAt` that was completed.
     #[serde(
         default,
         rename = "lastHandledReconcileAt",
         skip_serializing_if = "Option::is_none"
     )]
     pub last_handled_reconcile_at: Option<String>,
-    /// Which database this is, by its own word: the server's system identifier and the database's number.
+    /// Identity of the database, as the server reports it: system identifier and database OID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_database_identity: Option<String>,
     /// The roles that this policy defines.
@@ -57,31 +57,31 @@ pub struct PostgresPolicyStatus {
     /// The schemas that this policy owns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_schemas: Vec<String>,
-    /// What the last plan changes.
+    /// The number of changes in the last plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_summary: Option<ChangeSummary>,
-    /// What would be done, passwords blanked out, as far as a status has room for it.
+    /// The SQL that would be run, without passwords, up to a size limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_sql: Option<String>,
-    /// Whether `planned_sql` is only the beginning.
+    /// Whether `planned_sql` is cut off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub planned_sql_truncated: bool,
-    /// What should be known beside the changes.
+    /// Warnings about the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plan_warnings: Vec<String>,
-    /// The plan that is waiting, or was carried out last.
+    /// The plan that waits, or that was applied last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_plan_ref: Option<PlanRef>,
     /// Why the last reconcile failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// Failures in a row that pass by themselves.
+    /// Number of consecutive failures that are retried automatically.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub transient_failure_count: i32,
-    /// A salted fingerprint of each password that was applied; it tells a change and nothing else.
+    /// A salted fingerprint of each applied password. It only shows whether the password changed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub applied_password_source_versions: BTreeMap<String, String>,
-    /// The conditions.
+    /// The state of the policy, as Kubernetes conditions.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -91,7 +91,7 @@ pub struct PostgresPolicyStatus {
     pub conditions: Vec<Condition>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Serde requires this signature.
 fn is_zero(number: &i32) -> bool {
     *number == 0
 }
@@ -112,16 +112,16 @@ impl Status for PostgresPolicyStatus {
     }
 }
 
-/// A plan of the same namespace.
+/// A plan in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanRef {
-    /// Its name.
+    /// Name of the plan.
     pub name: String,
 }
 
 macro_rules! change_summary {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// How much a plan does, in numbers.
+        /// The number of changes of each kind.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub struct ChangeSummary {
             $($(#[$doc])* #[serde(default)] pub $field: i32,)*
@@ -150,14 +150,14 @@ change_summary! {
     default_privileges_revoked,
     /// GRANT role.
     members_added,
-    /// GRANT role WITH other options.
+    /// GRANT role with other options.
     members_options_changed,
     /// REVOKE role.
     members_removed,
     /// ALTER ROLE … PASSWORD.
     passwords_set,
-    /// Roles whose sessions are ended.
+    /// Roles whose sessions are terminated.
     sessions_terminated,
-    /// All changes.
+    /// The number of all changes.
     total,
 }

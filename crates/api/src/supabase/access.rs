@@ -1,4 +1,4 @@
-//! How a project is reached, and by whom.
+//! Network access to a project.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::loose::Loose;
 
-/// An Ingress in front of the gateway.
+/// An Ingress for the API gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressOptions {
-    /// Whether there is one.
+    /// Whether the operator creates an Ingress.
     #[serde(default)]
     pub enabled: bool,
-    /// The class; the cluster's default one when it is not stated.
+    /// Ingress class. Defaults to the cluster's default class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class_name: Option<String>,
-    /// Annotations for the controller of the class.
+    /// Annotations for the ingress controller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// The host name; every one when it is not stated.
+    /// Host name. Without it, the Ingress accepts every host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub host: Option<String>,
-    /// The Secret with the certificate; without it there is no TLS.
+    /// The Secret with the TLS certificate. Without it, the Ingress does not use TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub tls_secret_name: Option<String>,
 }
 
-/// An `HTTPRoute` of the Gateway API in front of the gateway.
+/// An `HTTPRoute` of the Gateway API for the API gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gateway {
-    /// The Gateways that the route is attached to.
+    /// The Gateways that the route attaches to.
     #[schemars(length(min = 1, max = 16))]
     pub parent_refs: Vec<ParentRef>,
-    /// The host names; every one of the listener when none is stated.
+    /// Host names. Without them, the route accepts every host name of the listener.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub hostnames: Vec<String>,
-    /// Whether people reach the route by `https`: what the project's URL begins with.
+    /// Whether users reach the route with `https`. The project's URL begins accordingly.
     #[serde(default = "yes")]
     pub tls: bool,
     /// Annotations of the route.
@@ -54,28 +54,28 @@ fn yes() -> bool {
     true
 }
 
-/// A Gateway.
+/// A reference to a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParentRef {
     /// Name of the Gateway.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Its namespace; the project's own by default.
+    /// Namespace of the Gateway. Defaults to the project's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
-    /// One of its listeners; all by default.
+    /// A listener of the Gateway. Defaults to all listeners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub section_name: Option<String>,
 }
 
-/// Who may reach the project's pods.
+/// Rules for network access to the project's pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkRules {
-    /// Who may reach the gateway; everybody when nobody is named.
+    /// Peers that may connect to the API gateway. Without any, every peer may connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "peers")]
     pub from: Vec<Loose<NetworkPolicyPeer>>,
@@ -88,11 +88,11 @@ fn peers(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// How many pods of a component may be away on purpose.
+/// Limit for voluntary disruptions of a component's pods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DisruptionBudget {
-    /// At most so many at once.
+    /// Maximum number of pods that may be unavailable at the same time.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     pub max_unavailable: u32,

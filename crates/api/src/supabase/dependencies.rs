@@ -1,4 +1,4 @@
-//! What a project stands on and does not bring along: PostgreSQL and S3.
+//! The external services that a project needs: PostgreSQL and S3.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::instance::{CaSecretRef, TlsMode};
 
-/// A Secret of the project's namespace.
+/// A Secret in the project's namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SecretReference {
@@ -14,7 +14,7 @@ pub struct SecretReference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub name: Option<String>,
-    /// The project's own namespace, or nothing: pods cannot read the Secrets of another one.
+    /// The project's own namespace, or unset: pods cannot read Secrets in other namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
@@ -29,16 +29,16 @@ pub struct SecretReference {
 ))]
 pub struct Database {
     /// The Secret with `host`, `port`, `database`, `username` and `password` of an administrator. Only the operator
-    /// uses them: each component logs in as a role of its own.
+    /// uses these credentials: each component logs in with a role of its own.
     pub secret_ref: SecretReference,
-    /// As libpq's `sslmode`, for the operator and for every component.
+    /// TLS mode of the operator and all components, with the meaning of libpq's `sslmode`.
     #[serde(default = "require")]
     pub ssl_mode: TlsMode,
-    /// The certificate authority that signed the server's certificate. Without it, `verify-ca` and `verify-full` trust
-    /// the authorities that the operator's system and each component's image know.
+    /// The CA certificate that signed the server's certificate. Without it, `verify-ca` and `verify-full` use the CA
+    /// certificates of the operator's system and of each component's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret_ref: Option<CaSecretRef>,
-    /// How many connections each component opens at most.
+    /// Maximum number of database connections of each component.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     pub max_connections: u32,
@@ -62,7 +62,7 @@ fn twenty() -> u32 {
 pub struct Storage {
     /// The Secret with `endpoint`, `region`, `bucket`, `accessKeyId` and `secretAccessKey`.
     pub secret_ref: SecretReference,
-    /// Whether the bucket is part of the path (`MinIO` and most others) or of the host name (AWS).
+    /// Whether the bucket is part of the path (`MinIO` and most other servers) or of the host name (AWS).
     #[serde(default = "yes")]
     pub force_path_style: bool,
 }

@@ -1,11 +1,11 @@
-//! What a project leaves behind.
+//! What happens to a project's database objects on deletion.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of what was made in the database when a project is deleted. `Retain` leaves everything. `Delete` takes
-/// away the logins, roles, schemas and extensions that were made for the project, with everything that its services keep in
-/// them, and leaves what was there before and what others use.
+/// What happens to the project's database objects when the project is deleted. `Retain` keeps everything. `Delete`
+/// drops the logins, roles, schemas and extensions that the operator created for the project, including the data of its
+/// services, and keeps everything that existed before or that others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum DeletionPolicy {

@@ -1,4 +1,4 @@
-//! `SupabaseProject`: a whole Supabase on the user's own PostgreSQL and S3.
+//! `SupabaseProject`: a complete Supabase on an existing PostgreSQL server and S3 bucket.
 
 mod access;
 mod components;
@@ -25,38 +25,38 @@ pub use status::{
     SupabaseProjectStatus,
 };
 
-/// The finalizer of the operator that these objects were first made for, and ours.
+/// The finalizer. It is also the one of the operator that introduced this API.
 pub const FINALIZER: &str = "supabase.strrl.dev/finalizer";
 
-/// Annotations that a user sets and the controller only reads.
+/// Annotations that a user sets and the operator only reads.
 pub mod annotation {
-    /// Any new value makes the controller look at once.
+    /// Any new value triggers a reconcile.
     pub const RECONCILE_AT: &str = "supabase.strrl.dev/reconcile-at";
-    /// A new RFC 3339 time makes the controller replace the signing keys and the API keys.
+    /// A new RFC 3339 time triggers a rotation of the signing keys and the API keys.
     pub const ROTATE_KEYS_AT: &str = "supabase.strrl.dev/rotate-keys-at";
 }
 
-/// Condition types of a `SupabaseProject`; each component has one more, such as `KongReady`.
+/// Condition types of a `SupabaseProject`. Each component has its own in addition, such as `KongReady`.
 pub mod condition {
-    /// Every component is ready now.
+    /// Every component is ready.
     pub const READY: &str = "Ready";
-    /// Something is on its way to what the spec says.
+    /// The operator is rolling out a change.
     pub const PROGRESSING: &str = "Progressing";
-    /// The gateway answers, and so does what it leads to.
+    /// The gateway and the services behind it answer.
     pub const AVAILABLE: &str = "Available";
-    /// Something that was deployed is not ready.
+    /// A deployed component is not ready.
     pub const DEGRADED: &str = "Degraded";
-    /// A query came back.
+    /// The operator ran a query on the database.
     pub const POSTGRESQL_CONNECTED: &str = "PostgreSQLConnected";
-    /// A signed request on the bucket was answered.
+    /// The bucket answered a signed request.
     pub const S3_CONNECTED: &str = "S3Connected";
-    /// Services, and whatever else leads to them, are as the spec says.
+    /// The Services, the Ingress and the other network objects match the spec.
     pub const NETWORK_READY: &str = "NetworkReady";
-    /// Keys and passwords are there.
+    /// The keys and passwords exist.
     pub const SECRETS_READY: &str = "SecretsReady";
 }
 
-/// A whole Supabase.
+/// A complete Supabase.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "supabase.strrl.dev",
@@ -68,7 +68,7 @@ pub mod condition {
     namespaced,
     status = "SupabaseProjectStatus",
     derive = "PartialEq",
-    doc = "A whole Supabase on a PostgreSQL server and an S3 bucket of yours.",
+    doc = "A complete Supabase on an existing PostgreSQL server and S3 bucket.",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(
         name = "Ready",
@@ -86,66 +86,67 @@ pub mod condition {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SupabaseProjectSpec {
-    /// What the dashboard calls the project.
+    /// The name of the project in the dashboard.
     #[schemars(length(min = 1, max = 253), pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub project_id: String,
     /// The PostgreSQL server.
     pub database: Database,
     /// The S3 bucket.
     pub storage: Storage,
-    /// The API gateway, through which everything is reached.
+    /// Kong, the API gateway in front of all services.
     #[serde(default)]
     pub kong: Kong,
-    /// Sign-up, log-in and tokens.
+    /// Sign-up, login and tokens (`GoTrue`).
     #[serde(default)]
     pub auth: Auth,
-    /// Changes of the database, presence and messages, over web sockets.
+    /// Database changes, presence and broadcast messages over `WebSockets`.
     #[serde(default)]
     pub realtime: Realtime,
-    /// The database as a REST API.
+    /// The REST API of the database (`PostgREST`).
     #[serde(default)]
     pub postgrest: Postgrest,
-    /// Files.
+    /// The file storage API.
     #[serde(default)]
     pub storage_api: StorageApi,
-    /// The database's structure, for the dashboard.
+    /// The schema API that the dashboard uses (postgres-meta).
     #[serde(default)]
     pub meta: Meta,
-    /// The dashboard.
+    /// The dashboard (Studio).
     #[serde(default)]
     pub studio: Studio,
-    /// Images in other sizes; without it they are served as they are.
+    /// Image transformations. Without it, images are served unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imgproxy: Option<Imgproxy>,
-    /// Functions that answer requests at `/functions/v1/`; none by default.
+    /// Edge functions under `/functions/v1/`. Not installed by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub functions: Option<Functions>,
-    /// A pooler of connections to the database; none by default.
+    /// A connection pooler for the database (Supavisor). Not installed by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooler: Option<Pooler>,
-    /// Logs in the dashboard; none by default.
+    /// Logs for the dashboard (Logflare). Not installed by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analytics: Option<Analytics>,
-    /// An Ingress in front of the gateway.
+    /// An Ingress for the API gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress: Option<IngressOptions>,
-    /// An `HTTPRoute` of the Gateway API in front of the gateway.
+    /// An `HTTPRoute` of the Gateway API for the API gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Gateway>,
-    /// `NetworkPolicies`: the components are reached by each other and through the gateway only.
+    /// Creates `NetworkPolicies` that allow connections to the components only from each other and through the API
+    /// gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<NetworkRules>,
-    /// A `PodDisruptionBudget` for each component.
+    /// Creates a `PodDisruptionBudget` for each component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_disruption_budget: Option<DisruptionBudget>,
-    /// Tokens and the keys that sign them.
+    /// JWTs and their signing keys.
     #[serde(default)]
     pub jwt: Jwt,
-    /// What becomes of what was made in the database when the project is deleted: `Retain` leaves it. `Delete` takes it
-    /// away, users and files of the services included, but for what others use. The bucket is left in either case.
+    /// What happens to the project's database objects when the project is deleted. `Retain` keeps them. `Delete` drops
+    /// them with the users and files of the services, except what others use. The bucket stays in either case.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
-    /// Leaves everything as it is; a deletion is still honoured.
+    /// Stops reconciliation. Deletion of the object still works.
     #[serde(default)]
     pub suspend: bool,
 }
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn the_rules_of_the_schema() {
         validate_cel(&project(|_| {})).unwrap();
-        // Without a CA of its own, the system's are meant.
+        // Without a CA certificate in the spec, the system's CA certificates apply.
         validate_cel(&project(|spec| {
             spec["database"]["sslMode"] = json!("verify-full");
         }))

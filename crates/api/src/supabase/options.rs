@@ -1,4 +1,4 @@
-//! What can be said about every component.
+//! Options that every component has.
 
 use std::collections::BTreeMap;
 
@@ -12,60 +12,60 @@ use serde_json::{Value, json};
 
 use crate::loose::Loose;
 
-/// How a component runs.
+/// Options that every component has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
-    /// The container image, with its tag or digest.
+    /// Container image with its tag or digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub image: Option<String>,
-    /// How many pods; 0 for none.
+    /// Number of pods. 0 stops the component.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 10))]
     pub replicas: u32,
-    /// Requests and limits, instead of the usual ones.
+    /// Resource requests and limits, instead of the operator's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "resources")]
     pub resources: Option<ResourceRequirements>,
-    /// More environment variables; one that the operator sets itself is replaced.
+    /// Additional environment variables. They override variables with the same name that the operator sets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "environment")]
     pub extra_env: Vec<EnvVar>,
-    /// The number of pods follows their load, within bounds; `replicas` is then not used.
+    /// Scales the number of pods with their load. `replicas` is then ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autoscaling: Option<Autoscaling>,
-    /// Labels that a node must have.
+    /// Labels that a node must have to run the pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// Taints that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "list_as_in_a_pod")]
     pub tolerations: Vec<Loose<Toleration>>,
-    /// Affinity, as in a pod.
+    /// Affinity of the pods, as in a pod spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "as_in_a_pod")]
     pub affinity: Option<Box<Loose<Affinity>>>,
-    /// How the pods are spread, as in a pod. A constraint without a selector means the component's own pods.
+    /// Topology spread constraints, as in a pod spec. A constraint without a selector selects the component's own pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "list_as_in_a_pod")]
     pub topology_spread_constraints: Vec<Loose<TopologySpreadConstraint>>,
-    /// The container's security context; what it says replaces the restricted one field by field.
+    /// Security context of the container. Its fields override those of the restricted default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "as_in_a_pod")]
     pub security_context: Option<Box<Loose<SecurityContext>>>,
-    /// The pod's security context; what it says replaces the restricted one field by field.
+    /// Security context of the pod. Its fields override those of the restricted default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "as_in_a_pod")]
     pub pod_security_context: Option<Box<Loose<PodSecurityContext>>>,
-    /// Secrets for a private registry.
+    /// Secrets for a private image registry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "names")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// More annotations of the pods.
+    /// Additional annotations of the pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pod_annotations: BTreeMap<String, String>,
-    /// The pods' service account; its token is never mounted.
+    /// Service account of the pods. Its token is never mounted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
@@ -93,7 +93,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The fields that hold something else than Kubernetes' type for them, and why.
+    /// The fields whose value does not fit Kubernetes' type, and why.
     pub fn misfits(&self) -> impl Iterator<Item = (&'static str, &str)> {
         fn all<'a, T: 'a>(
             field: &'static str,
@@ -118,8 +118,8 @@ fn one() -> u32 {
     1
 }
 
-// The whole schemas of these types, once for each component, would make the definition too large for
-// `kubectl apply`; the API server checks what is left open here in the Deployment.
+// The complete schemas of these types, once for each component, would make the CRD too large for `kubectl apply`. The
+// API server checks these values in the Deployment.
 
 fn as_in_a_pod(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
@@ -226,18 +226,18 @@ fn names(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Autoscaling {
-    /// At least so many pods.
+    /// Minimum number of pods.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     pub min_replicas: u32,
-    /// At most so many pods.
+    /// Maximum number of pods.
     #[schemars(range(min = 1, max = 100))]
     pub max_replicas: u32,
-    /// The share of the requested CPU that is aimed at.
+    /// Target CPU utilization, in percent of the request.
     #[serde(default = "eighty", rename = "targetCPUUtilizationPercentage")]
     #[schemars(range(min = 1, max = 100))]
     pub target_cpu_utilization_percentage: u32,
-    /// The share of the requested memory that is aimed at.
+    /// Target memory utilization, in percent of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub target_memory_utilization_percentage: Option<u32>,

@@ -1,4 +1,4 @@
-//! What the controller says about a `SupabaseProject`.
+//! Status of a `SupabaseProject`.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::status::impl_status;
 
-/// Status of a `SupabaseProject`. No field is required: a status that another operator wrote stays readable.
+/// Status of a `SupabaseProject`. No field is required, so a status that another operator wrote stays readable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SupabaseProjectStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// One word for `kubectl get`.
+    /// The state of the project in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// One sentence for a person.
+    /// The state of the project in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The components, by their name in the spec.
+    /// The components, by their field names in the spec.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentStatus>,
-    /// What the project stands on.
+    /// The state of the PostgreSQL server and the bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Dependencies>,
-    /// What follows the usual names of the project's logins in the database: empty unless another project of the server
-    /// came first.
+    /// Suffix of the project's login names in the database. Empty for the first project on a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_suffix: Option<String>,
-    /// Where things are.
+    /// URLs of the services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Endpoints>,
-    /// The keys' life.
+    /// The state of the signing keys and API keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeysStatus>,
-    /// When something was last found to have changed.
+    /// When the operator last observed a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_reconcile_time: Option<Timestamp>,
-    /// The conditions.
+    /// The state of the project, as Kubernetes conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -51,7 +50,7 @@ pub struct SupabaseProjectStatus {
 
 impl_status!(SupabaseProjectStatus);
 
-/// The life of a `SupabaseProject` in one word.
+/// The state of a `SupabaseProject` in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum Phase {
@@ -69,39 +68,39 @@ pub enum Phase {
     Terminating,
 }
 
-/// One component, as its Deployment is now.
+/// The state of a component's Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
-    /// One word.
+    /// The state of the component in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<ComponentPhase>,
-    /// Whether every pod of the newest version is ready, and no other is left.
+    /// Whether every pod of the newest revision is ready and no older pod remains.
     #[serde(default)]
     pub ready: bool,
-    /// The image.
+    /// The container image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// How many pods shall be there.
+    /// The desired number of pods.
     #[serde(default)]
     pub replicas: i32,
-    /// How many pods are ready.
+    /// The number of ready pods.
     #[serde(default)]
     pub ready_replicas: i32,
-    /// What keeps it from being ready, in the pod's own words.
+    /// Why the component is not ready, as the pod reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Conditions of earlier versions; the project's own conditions speak of each component.
+    /// Conditions that earlier versions wrote. The conditions of the project describe each component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// When any of this last changed.
+    /// When this status last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_update_time: Option<Timestamp>,
 }
 
-/// A component in one word.
+/// The state of a component in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum ComponentPhase {
@@ -112,11 +111,11 @@ pub enum ComponentPhase {
     Stopped,
 }
 
-/// What the project stands on.
+/// The state of the PostgreSQL server and the bucket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependencies {
-    /// The database.
+    /// The PostgreSQL server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgresql: Option<DependencyStatus>,
     /// The bucket.
@@ -124,25 +123,25 @@ pub struct Dependencies {
     pub s3: Option<DependencyStatus>,
 }
 
-/// How the last contact went.
+/// The result of the last check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DependencyStatus {
-    /// Whether it answered.
+    /// Whether the service answered.
     pub connected: bool,
-    /// When it last answered, of those times that changed something in this status.
+    /// When the service answered. Updated only when something else in this status changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_connected_time: Option<Timestamp>,
-    /// Why it did not answer.
+    /// Why the check failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long the answer took then.
+    /// Duration of that check in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<i32>,
 }
 
-/// Where things are.
+/// URLs of the services.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -159,23 +158,23 @@ pub struct Endpoints {
     pub rest: Option<String>,
 }
 
-/// The keys' life.
+/// The state of the signing keys and API keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeysStatus {
-    /// When they were made, or last replaced.
+    /// When the keys were created or last rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub rotated_at: Option<Timestamp>,
-    /// Since when new ones are published: they are used once every component has rolled out.
+    /// When new keys were published. The project uses them once every component has rolled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub published_at: Option<Timestamp>,
-    /// Until when the old ones are accepted.
+    /// Until when the previous keys stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub previous_until: Option<Timestamp>,
-    /// The value of the annotation `supabase.strrl.dev/rotate-keys-at` that was acted on last.
+    /// The last value of the annotation `supabase.strrl.dev/rotate-keys-at` that the operator acted on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at_request: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The Secret that an application uses.
+//! The Secret with credentials for an application.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A Secret with everything that a program needs to connect, owned by the object.
+/// A Secret with everything that an application needs to connect. The `PostgresUser` owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialsSecret {
-    /// Name.
+    /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// Type of the Secret.
@@ -24,17 +24,17 @@ pub struct CredentialsSecret {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = {"type": "string", "maxLength": 4096}))]
     pub annotations: BTreeMap<String, String>,
-    /// Which forms are written, beside user name, password, host, port and database.
+    /// Formats to write, in addition to user name, password, host, port and database.
     #[serde(default = "default_keys")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub keys: Vec<KeySet>,
-    /// More keys, each a template: `{{ .Username }}`, `{{ .Password | urlquery }}`, `{{ .Host }}`,
-    /// `{{ .Port }}`, `{{ .Database }}`, `{{ .SSLMode }}`, `{{ .Params }}`.
+    /// Additional keys, each a template: `{{ .Username }}`, `{{ .Password | urlquery }}`, `{{ .Host }}`, `{{ .Port }}`,
+    /// `{{ .Database }}`, `{{ .SSLMode }}`, `{{ .Params }}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = {"type": "string", "maxLength": 4096}))]
     pub template: BTreeMap<String, String>,
-    /// Parameters for the URIs, for instance `application_name`.
+    /// Connection parameters in the URIs, for instance `application_name`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32, "additionalProperties" = {"type": "string", "maxLength": 256}))]
     pub params: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ fn default_keys() -> Vec<KeySet> {
     vec![KeySet::Libpq, KeySet::Uri, KeySet::Jdbc]
 }
 
-/// A form in which the credentials are written.
+/// A format of the credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]

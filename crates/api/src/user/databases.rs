@@ -1,4 +1,4 @@
-//! Databases, schemas, and the words for what a role may do in them.
+//! Databases, schemas, and the privileges of a role in them.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::set_of_names;
 
-/// A privilege, or a bundle of them.
+/// A privilege, or a group of privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)]
@@ -32,83 +32,84 @@ pub enum Privilege {
     Owner,
 }
 
-/// One database and what the role may do in it.
+/// A database and the role's privileges in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Database {
-    /// Name.
+    /// Name of the database.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The role owns the database.
+    /// Whether the role owns the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<bool>,
-    /// As `spec.privileges`, for this database; table words apply to the listed schemas, or to `public`.
+    /// Like `spec.privileges`, for this database. Table privileges apply to the listed schemas, or to `public`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub privileges: Vec<Privilege>,
-    /// Schemas with words of their own.
+    /// Schemas with privileges of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub schemas: Vec<Schema>,
-    /// Extensions that shall be there.
+    /// Extensions to create in the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "set_of_names")]
     pub extensions: Vec<String>,
 }
 
-/// One schema and what the role may do in it.
+/// A schema and the role's privileges in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Schema {
-    /// Name.
+    /// Name of the schema.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Makes the schema when it is not there.
+    /// Whether to create the schema if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create: Option<bool>,
-    /// Words for this schema; without any, those of the database.
+    /// Privileges in this schema. Defaults to those of the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub privileges: Vec<Privilege>,
-    /// The owners whose future objects the words also apply to; the schema's and the database's by default.
+    /// Owners whose future objects the privileges also apply to. Defaults to the owners of the schema and of the
+    /// database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub default_privileges_for_roles: Vec<String>,
 }
 
-/// Makes a database.
+/// Options for creating a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateDatabase {
-    /// Whether to.
+    /// Whether to create the database if it does not exist.
     #[serde(default)]
     pub enabled: bool,
-    /// The role owns it.
+    /// Whether the role owns the database.
     #[serde(default)]
     pub owner: bool,
-    /// The template; the server's default without it.
+    /// Template database. Defaults to the server's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub template: Option<String>,
-    /// Extensions to make in it.
+    /// Extensions to create in the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "set_of_names")]
     pub extensions: Vec<String>,
-    /// Schemas to make in it.
+    /// Schemas to create in the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "set_of_names")]
     pub schemas: Vec<String>,
-    /// Takes CONNECT and TEMPORARY from PUBLIC, and CREATE on the schema `public`.
+    /// Revokes CONNECT and TEMPORARY on the database and CREATE on the schema `public` from PUBLIC.
     #[serde(default)]
     pub revoke_public: bool,
-    /// What becomes of the database when the object is deleted.
+    /// What happens to the database when the object is deleted.
     #[serde(default)]
     pub deletion_policy: DatabaseDeletion,
 }
 
-/// What becomes of a database that the operator made.
+/// What happens to a database that the operator created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum DatabaseDeletion {

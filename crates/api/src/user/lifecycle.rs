@@ -1,4 +1,4 @@
-//! How an object begins, is watched over, and ends.
+//! Adoption, deletion and drift of a `PostgresUser`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::password::yes;
 use crate::duration;
 
-/// What to do when the role exists already.
+/// What to do if the role exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum ExistingRolePolicy {
@@ -15,7 +15,7 @@ pub enum ExistingRolePolicy {
     Fail,
 }
 
-/// What becomes of the role when the object is deleted.
+/// What happens to the role when the object is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum DeletionPolicy {
@@ -25,19 +25,19 @@ pub enum DeletionPolicy {
     Disable,
 }
 
-/// What becomes of what the role owns when it is dropped.
+/// What happens to the objects that the role owns when it is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OnDelete {
-    /// Given to another role, a reason not to drop the role, or dropped with it.
+    /// `Reassign` gives them to another role, `Block` refuses to drop the role, `Drop` drops them with the role.
     #[serde(default)]
     pub owned_objects: OwnedObjects,
-    /// Who gets them: a role of an object of this namespace, or one that the instance opens. By default a role that
-    /// cannot log in and has no rights, one for each database and namespace.
+    /// The role that receives them: a role of an object in this namespace, or a role that the instance opens. Defaults
+    /// to a role without login and privileges, one for each database and namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub reassign_to: Option<String>,
-    /// Ends the role's sessions.
+    /// Whether to terminate the role's sessions.
     #[serde(default = "yes")]
     pub terminate_sessions: bool,
 }
@@ -52,7 +52,7 @@ impl Default for OnDelete {
     }
 }
 
-/// What becomes of objects that the role owns.
+/// What happens to objects that the role owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum OwnedObjects {
@@ -62,14 +62,14 @@ pub enum OwnedObjects {
     Drop,
 }
 
-/// What to do about changes by hand.
+/// What to do about changes that were made outside of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftPolicy {
-    /// Undo them, say so, or look away.
+    /// `Correct` undoes them, `Report` reports them, `Ignore` turns drift detection off.
     #[serde(default)]
     pub mode: DriftMode,
-    /// How often to look.
+    /// How often to check for drift, for instance `10m`.
     #[serde(default = "default_interval")]
     #[schemars(pattern(duration::PATTERN))]
     pub interval: String,
@@ -88,7 +88,7 @@ impl Default for DriftPolicy {
     }
 }
 
-/// What to do about a change by hand.
+/// What to do about drift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum DriftMode {
@@ -98,7 +98,7 @@ pub enum DriftMode {
     Ignore,
 }
 
-/// Whether statements are run or shown.
+/// Whether the operator runs statements or only shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum Mode {

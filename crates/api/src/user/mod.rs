@@ -1,4 +1,4 @@
-//! `PostgresUser`: a role, its password, its privileges, and a clean goodbye.
+//! `PostgresUser`: a PostgreSQL role with its password and privileges, and its removal.
 
 mod credentials;
 mod databases;
@@ -23,38 +23,38 @@ pub use status::{
     PostgresUserStatus,
 };
 
-/// What is said to whoever changes `spec.instanceRef`.
+/// The error for a change of `spec.instanceRef`.
 pub const INSTANCE_IS_IMMUTABLE: &str = "instanceRef is immutable after creation: the role would be left behind on the old \
     server. To move it, delete the object (deletionPolicy: Retain keeps the role there) and create it anew";
 
 /// The finalizer of a `PostgresUser`.
 pub const FINALIZER: &str = "db.example.com/postgresuser";
 
-/// Annotations that a user sets and the controller only reads.
+/// Annotations that a user sets and the operator only reads.
 pub mod annotation {
-    /// Any new value makes the controller look at once.
+    /// Any new value triggers a reconcile.
     pub const RECONCILE_AT: &str = "db.example.com/reconcile-at";
-    /// A new RFC 3339 time makes the controller rotate a generated password.
+    /// A new RFC 3339 time triggers a rotation of a generated password.
     pub const ROTATE_AT: &str = "db.example.com/rotate-at";
-    /// `"true"` on an object that is being deleted gives the role up without touching the database.
+    /// `"true"` on an object that is being deleted releases the object without touching the database.
     pub const FORCE_RELEASE: &str = "db.example.com/force-release";
 }
 
 /// Condition types of a `PostgresUser`.
 pub mod condition {
-    /// The role is as the spec says.
+    /// The role matches the spec.
     pub const READY: &str = "Ready";
-    /// A query came back.
+    /// The operator ran a query on the database.
     pub const DATABASE_CONNECTED: &str = "DatabaseConnected";
-    /// The role's password is the one that it should be.
+    /// The role has the password that the spec asks for.
     pub const PASSWORD_SYNCED: &str = "PasswordSynced";
-    /// The role's privileges are those that it should have.
+    /// The role has the privileges that the spec asks for.
     pub const PRIVILEGES_SYNCED: &str = "PrivilegesSynced";
-    /// Something was changed by hand since the last look.
+    /// The role was changed outside of the operator.
     pub const DRIFTED: &str = "Drifted";
 }
 
-/// The role of one user on one PostgreSQL server.
+/// A role on a PostgreSQL server.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "db.example.com",
@@ -99,7 +99,7 @@ pub mod condition {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresUserSpec {
-    /// The role's name. It cannot change: that would be another role.
+    /// Name of the role. Immutable: another name would be another role.
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(
         validation = Rule::new("self == oldSelf")
@@ -109,65 +109,67 @@ pub struct PostgresUserSpec {
         validation = Rule::new("!self.startsWith(\"pg_\") && !(self in [\"public\",\"none\",\"postgres\"])").message("username is reserved by postgres"),
     )]
     pub username: String,
-    /// The database that `privileges` are about.
+    /// The database that `privileges` apply to.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z_][A-Za-z0-9_$-]*$"))]
     pub database: String,
-    /// Database words (CONNECT …) are granted on the database; table words (SELECT …) and the bundles READ,
-    /// WRITE and OWNER on what is in its schema `public`.
+    /// Database privileges (CONNECT …) apply to the database. Table privileges (SELECT …) and the groups READ, WRITE
+    /// and OWNER apply to its schema `public`.
     #[serde(default = "default_privileges")]
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub privileges: Vec<Privilege>,
-    /// A Secret of the same namespace that holds the password.
+    /// A Secret in the same namespace with the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret_ref: Option<SecretKeyRef>,
-    /// The server; without it, the operator's default one. It cannot change: the role would be left behind.
+    /// The server. Defaults to the operator's default server. Immutable: the role would stay on the old server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_ref: Option<InstanceRef>,
-    /// Where the password comes from, other than a Secret of yours.
+    /// Options for generated passwords, and for roles without a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Password>,
-    /// How the role logs in, other than with a password.
+    /// Login methods other than passwords.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// Attributes of the role; what is not stated is left alone.
+    /// Attributes of the role. The operator does not change attributes that are unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Roles that this one is a member of.
+    /// Roles that this role is a member of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["role".into()]))]
     pub member_of: Vec<Membership>,
-    /// Whether memberships that are not listed are taken away.
+    /// `Authoritative` removes memberships that are not listed, `Additive` keeps them.
     #[serde(default)]
     pub membership_policy: MembershipPolicy,
-    /// More databases, and privileges inside schemas.
+    /// Additional databases, and privileges in schemas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub databases: Vec<Database>,
-    /// Makes `database` when it is not there.
+    /// Creates `database` if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_database: Option<CreateDatabase>,
-    /// A Secret that the operator writes for the application.
+    /// A Secret with credentials that the operator writes for applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret: Option<CredentialsSecret>,
-    /// What to do when the role exists already and no object made it. The instance must open it for adoption.
+    /// What to do if the role exists already and no object created it. Adoption also needs the permission of the
+    /// instance.
     #[serde(default)]
     pub existing_role_policy: ExistingRolePolicy,
-    /// What becomes of the role when this object is deleted.
+    /// What happens to the role when the object is deleted: `Delete` drops it, `Disable` keeps it without login,
+    /// `Retain` keeps it as it is.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
-    /// What becomes of what the role owns.
+    /// What happens to the objects that the role owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_delete: Option<OnDelete>,
-    /// What to do about changes by hand.
+    /// What to do about changes that were made outside of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_policy: Option<DriftPolicy>,
-    /// Leaves role and status as they are; a deletion is still honoured.
+    /// Stops reconciliation. Deletion of the object still works.
     #[serde(default)]
     pub suspend: bool,
-    /// `Plan` shows the statements in `status.plan` and runs none.
+    /// `Plan` shows the statements in `status.plan` and does not run them.
     #[serde(default)]
     pub mode: Mode,
 }
@@ -183,7 +185,7 @@ pub struct SecretKeyRef {
     /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Key in it.
+    /// Key in the Secret.
     #[serde(default = "default_password_key")]
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
@@ -193,24 +195,24 @@ fn default_password_key() -> String {
     "password".into()
 }
 
-/// A server by name.
+/// A reference to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceRef {
     /// Name of the `PostgresInstance`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Its namespace; the object's own by default. The instance must allow this namespace.
+    /// Namespace of the instance. Defaults to the object's own. The instance must allow the object's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
-    /// Its kind.
+    /// Kind of the reference.
     #[serde(default)]
     pub kind: InstanceKind,
 }
 
 impl InstanceRef {
-    /// The same, as an object of this namespace means it.
+    /// This reference with its namespace filled in, for an object in `namespace`.
     #[must_use]
     pub fn seen_from(&self, namespace: &str) -> Self {
         Self {
@@ -220,7 +222,7 @@ impl InstanceRef {
     }
 }
 
-/// Kinds that name a server.
+/// Kinds that describe a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstanceKind {
     #[default]

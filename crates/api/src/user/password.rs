@@ -1,4 +1,4 @@
-//! Where a role's password comes from, and when it changes.
+//! Source and rotation of a role's password.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{duration, moment};
 
-/// A password that the operator makes, or the absence of one.
+/// Options for generated passwords, and for roles without a password.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Password {
-    /// The role has no password (`PASSWORD NULL`).
+    /// Whether the role has no password (`PASSWORD NULL`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// How the value of a Secret is sent: as a SCRAM verifier, or as it stands. A value that is a verifier
-    /// already is never hashed again.
+    /// How a password from a Secret is sent to the server: as a SCRAM verifier, or unchanged. A value that already is a
+    /// verifier is not hashed again.
     #[serde(default)]
     pub encoding: Encoding,
-    /// The operator makes the password and writes it into the credentials Secret.
+    /// The operator generates the password and writes it to the credentials Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<Generate>,
-    /// When a generated password is replaced.
+    /// When a generated password is rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
 }
@@ -44,23 +44,23 @@ pub struct Generate {
     #[serde(default = "default_length")]
     #[schemars(range(min = 16, max = 128))]
     pub length: u32,
-    /// At least so many lower-case letters.
+    /// Minimum number of lower-case letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 32))]
     pub min_lower: Option<u32>,
-    /// At least so many upper-case letters.
+    /// Minimum number of upper-case letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 32))]
     pub min_upper: Option<u32>,
-    /// At least so many digits.
+    /// Minimum number of digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 32))]
     pub min_digits: Option<u32>,
-    /// At least so many symbols; none at all by default.
+    /// Minimum number of symbols. By default the password contains no symbols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 32))]
     pub min_symbols: Option<u32>,
-    /// Which symbols.
+    /// Symbols to choose from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub symbols: Option<String>,
@@ -68,7 +68,7 @@ pub struct Generate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub exclude: Option<String>,
-    /// The first character is a letter.
+    /// Whether the first character is a letter.
     #[serde(default = "yes")]
     pub first_letter: bool,
 }
@@ -81,25 +81,25 @@ pub(super) fn yes() -> bool {
     true
 }
 
-/// When and how a generated password is replaced.
+/// When and how a generated password is rotated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rotation {
-    /// How often, for instance `720h`.
+    /// Interval between rotations, for instance `720h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(pattern(duration::PATTERN))]
     pub interval: Option<String>,
-    /// In place, or with two logins that take turns.
+    /// `InPlace` replaces the password. `DualUser` alternates between two logins.
     #[serde(default)]
     pub strategy: RotationStrategy,
-    /// How long the login that was replaced still works (`DualUser`).
+    /// How long the previous login still works (`DualUser`).
     #[serde(default = "default_grace")]
     #[schemars(pattern(duration::PATTERN))]
     pub grace_period: String,
-    /// Ends the sessions of the old password.
+    /// Whether to terminate sessions of the previous password.
     #[serde(default)]
     pub terminate_sessions: bool,
-    /// Rotates once, when this time has come.
+    /// Rotates the password once, at this time.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -113,7 +113,7 @@ fn default_grace() -> String {
     "24h".into()
 }
 
-/// How a password is replaced.
+/// How a password is rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum RotationStrategy {
@@ -122,28 +122,28 @@ pub enum RotationStrategy {
     DualUser,
 }
 
-/// Other ways to log in.
+/// Login methods other than passwords.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Auth {
-    /// A cloud's own identities.
+    /// Login with a cloud identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam: Option<Iam>,
 }
 
-/// Login by a cloud identity: the role becomes a member of the cloud's login role and has no password.
+/// Login with a cloud identity. The role becomes a member of the cloud's login role and has no password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Iam {
-    /// The cloud.
+    /// The cloud provider.
     pub provider: IamProvider,
-    /// The cloud's login role, where it is not the usual one.
+    /// The cloud's login role. Defaults to the provider's usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub role_name: Option<String>,
 }
 
-/// Clouds with database logins of their own.
+/// Cloud providers with IAM login for databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]

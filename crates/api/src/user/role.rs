@@ -1,4 +1,4 @@
-//! What the role is: its attributes, its parameters, its memberships.
+//! Attributes, parameters and memberships of a role.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::password::yes;
 use crate::moment;
 
-/// Attributes of the role. What is not stated is left as it is.
+/// Attributes of the role. The operator does not change attributes that are unset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Role {
-    /// Whether the role may log in.
+    /// LOGIN: whether the role may log in.
     #[serde(default = "yes")]
     pub login: bool,
-    /// Whether it has the privileges of the roles that it is a member of.
+    /// INHERIT: whether the role has the privileges of the roles that it is a member of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit: Option<bool>,
-    /// CREATEDB
+    /// CREATEDB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_database: Option<bool>,
     /// CREATEROLE; the instance must allow it.
@@ -34,11 +34,11 @@ pub struct Role {
     /// SUPERUSER; the instance must allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superuser: Option<bool>,
-    /// How many connections at once; -1 for no limit.
+    /// CONNECTION LIMIT: maximum number of concurrent connections. -1 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1))]
     pub connection_limit: Option<i32>,
-    /// The password does not work after this time. A time after 9999-12-30T22:00:00Z means that one.
+    /// VALID UNTIL: the password does not work after this time. Times after 9999-12-30T22:00:00Z are cut to it.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -46,11 +46,11 @@ pub struct Role {
     )]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub valid_until: Option<Timestamp>,
-    /// A comment for people.
+    /// Comment on the role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub comment: Option<String>,
-    /// Settings of the role's sessions; a value of `search_path` and the like may be a list.
+    /// Session parameters of the role. The value of `search_path` and similar parameters may be a list.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32, "additionalProperties" = {"type": "string", "maxLength": 1024}))]
     pub parameters: BTreeMap<String, String>,
@@ -78,16 +78,17 @@ impl Default for Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Membership {
-    /// The role to be a member of.
+    /// The role to become a member of.
     #[schemars(length(min = 1, max = 63))]
     pub role: String,
-    /// May grant the membership on.
+    /// Whether the role may grant the membership to others.
     #[serde(default)]
     pub admin: bool,
-    /// Has the role's privileges without SET ROLE (PostgreSQL 16 and newer; before that an attribute of the member).
+    /// Whether the role has the privileges without SET ROLE (PostgreSQL 16 and later; before, an attribute of the
+    /// member).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit: Option<bool>,
-    /// May SET ROLE to it (PostgreSQL 16 and newer).
+    /// Whether the role may SET ROLE to it (PostgreSQL 16 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What the controller says about a `PostgresUser`.
+//! Status of a `PostgresUser`.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -9,82 +9,83 @@ use serde::{Deserialize, Serialize};
 use super::InstanceRef;
 use crate::status::impl_status;
 
-/// Status of a `PostgresUser`. No field is required: a status that an older version wrote stays readable.
+/// Status of a `PostgresUser`. No field is required, so a status that an older version wrote stays readable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresUserStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// One word for `kubectl get`.
+    /// The state of the user in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// One sentence for a person.
+    /// The state of the user in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether the role was made, or adopted.
+    /// Whether the role was created or adopted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<bool>,
-    /// The role that was made: what a deletion removes, whatever the spec says by then.
+    /// Name of the role on the server. A deletion removes this role, even if the spec has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_username: Option<String>,
-    /// The database that the privileges are in.
+    /// The database of the privileges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_database: Option<String>,
-    /// The instance that the role is on; none for the operator's default server.
+    /// The instance that the role is on. Unset for the operator's default server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_instance_ref: Option<InstanceRef>,
-    /// When the role was made.
+    /// When the role was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub created_at: Option<Timestamp>,
-    /// When something was last done.
+    /// When the operator last changed something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_updated: Option<Timestamp>,
-    /// The role was there before and is not dropped with the object.
+    /// Whether the role existed before. A deletion does not drop it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted: Option<bool>,
-    /// The role's oid: a role of the same name with another one is another role.
+    /// OID of the role. A role with the same name and another OID is another role.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "roleOID")]
     pub role_oid: Option<i64>,
-    /// Proves that the operator made the role with this oid for this object.
+    /// Proves that the operator created the role with this OID for this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_seal: Option<String>,
-    /// What a deletion has disarmed before it changed hands, some of it: what would have run with its owner's rights.
+    /// Triggers, functions and similar objects, up to a limit, that a deletion disarmed before it reassigned them,
+    /// because they would have run with the privileges of their new owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disarmed: Vec<String>,
-    /// A salted fingerprint of the password that was applied; it tells a change and nothing else.
+    /// A salted fingerprint of the applied password. It only shows whether the password changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_secret_hash: Option<String>,
-    /// The Secret that was written.
+    /// The credentials Secret that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_name: Option<String>,
-    /// Secrets that were written under other names, and are deleted when the present one is in use.
+    /// Credentials Secrets with earlier names. They are deleted when the current one is in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale_secrets: Vec<String>,
     /// The server, as `host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// What was granted, for an exact revocation.
+    /// What the operator granted and can revoke again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<AppliedGrant>,
-    /// The databases in which something was done.
+    /// The databases in which the operator made changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub databases: Vec<AppliedDatabase>,
-    /// The password's life.
+    /// The state of the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordStatus>,
-    /// What was changed by hand.
+    /// Drift that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftStatus>,
-    /// What would be done (`mode: Plan`).
+    /// The statements that would be run (`mode: Plan`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStatus>,
-    /// The value of the annotation `db.example.com/rotate-at` that was acted on last.
+    /// The last value of the annotation `db.example.com/rotate-at` that the operator acted on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at_request: Option<String>,
-    /// The conditions.
+    /// The state of the user, as Kubernetes conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -92,7 +93,7 @@ pub struct PostgresUserStatus {
 
 impl_status!(PostgresUserStatus);
 
-/// The life of a `PostgresUser` in one word.
+/// The state of a `PostgresUser` in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum Phase {
@@ -103,27 +104,27 @@ pub enum Phase {
     Suspended,
 }
 
-/// One thing that the operator gave the role, and takes back when the spec no longer says it.
+/// Something that the operator granted to the role, and revokes when the spec no longer contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedGrant {
-    /// What it is.
+    /// Kind of the grant.
     pub kind: GrantKind,
-    /// The database it is in; none for what belongs to the whole server.
+    /// The database of the grant. Unset for grants on the whole server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// The schema it is in.
+    /// The schema of the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// The role of a membership, the owner of default privileges, or the name of a parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The words.
+    /// The granted privileges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub privileges: Vec<String>,
 }
 
-/// What can be given to a role.
+/// Kinds of grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum GrantKind {
@@ -139,42 +140,43 @@ pub enum GrantKind {
     Parameter,
 }
 
-/// A database in which something was done.
+/// A database in which the operator made changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedDatabase {
-    /// Name.
+    /// Name of the database.
     pub name: String,
-    /// Whether the operator made it for this object. A deletion does not rely on it: it looks at the database itself.
+    /// Whether the operator created it for this object. A deletion does not rely on this field: it checks the database
+    /// itself.
     #[serde(default)]
     pub created: bool,
 }
 
-/// The life of the password.
+/// The state of the password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PasswordStatus {
-    /// When it was set.
+    /// When the password was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_changed: Option<Timestamp>,
-    /// When it will be replaced.
+    /// When the password will be rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_rotation: Option<Timestamp>,
-    /// `validUntil` of the role.
+    /// VALID UNTIL of the role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub expires_at: Option<Timestamp>,
-    /// The login to use (`DualUser`).
+    /// The login that applications use (`DualUser`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_login: Option<String>,
-    /// Logins whose grace period runs (`DualUser`).
+    /// Logins in their grace period (`DualUser`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retiring_logins: Vec<String>,
 }
 
-/// What was changed by hand.
+/// Drift that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftStatus {
@@ -187,14 +189,14 @@ pub struct DriftStatus {
     pub detected: Vec<String>,
 }
 
-/// What would be done.
+/// The statements that would be run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanStatus {
-    /// The statements, without any secret.
+    /// The statements without secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sql: Vec<String>,
-    /// Identifies the plan by what it does.
+    /// Identifies the plan by its changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
