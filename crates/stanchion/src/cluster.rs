@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Error)]
 pub(crate) enum ClusterError {
     /// There is no configuration.
-    #[error("there is no cluster to look at: set KUBECONFIG ({0})")]
+    #[error("no cluster is configured: set KUBECONFIG ({0})")]
     NoConfig(String),
     /// The configuration cannot be used.
     #[error("cannot use the kubeconfig: {0}")]
@@ -152,7 +152,7 @@ impl Cluster {
             let why = match why {
                 Unreadable::Failed(why) => why,
                 Unreadable::Forbidden => "it does not know these credentials".to_owned(),
-                Unreadable::NotServed => "this is no Kubernetes API server".to_owned(),
+                Unreadable::NotServed => "this is not a Kubernetes API server".to_owned(),
             };
             ClusterError::Unreachable {
                 url: self.url.clone(),

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Error)]
 pub(crate) enum CrdsError {
     /// They cannot be serialized.
-    #[error("cannot write the definitions as YAML: {0}")]
+    #[error("cannot write the CRDs as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
     /// They cannot be written.
     #[error(transparent)]

@@ -137,10 +137,10 @@ impl FromStr for Account {
 #[derive(Debug, Error)]
 pub(crate) enum RbacError {
     /// An object cannot be serialized.
-    #[error("cannot write the rights down: {0}")]
+    #[error("cannot serialize the RBAC manifests: {0}")]
     Json(#[from] serde_json::Error),
     /// An object cannot be written as YAML.
-    #[error("cannot write the rights as YAML: {0}")]
+    #[error("cannot write the RBAC manifests as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
     /// The manifests cannot be written.
     #[error(transparent)]

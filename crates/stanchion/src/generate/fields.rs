@@ -53,7 +53,7 @@ fn section(part: &str, fields: &JSONSchemaProps) -> String {
     );
     if !found.rules.is_empty() {
         let rules = table(["where", "rule"], &found.rules);
-        let _ = write!(text, "\nWhat the API server checks beside the types:\n\n{rules}");
+        let _ = write!(text, "\nValidation rules:\n\n{rules}");
     }
     text
 }
@@ -160,7 +160,7 @@ mod tests {
              | `spec.names` | list of object (at most 4 items) |  |  |\n\
              | `spec.names[].name` | string (at least 1 characters) |  |  |\n\
              | `spec.port` | integer (1 to 65535) | required | Port. |\n\
-             \nWhat the API server checks beside the types:\n\n\
+             \nValidation rules:\n\n\
              | where | rule |\n\
              | --- | --- |\n\
              | `spec` | a must be b |\n"

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Error)]
 pub(crate) enum GenerateError {
     /// A CRD cannot be serialized.
-    #[error("cannot write a definition as YAML: {0}")]
+    #[error("cannot write a CRD as YAML: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
     /// The RBAC manifests cannot be rendered.
     #[error(transparent)]

@@ -24,7 +24,7 @@ pub(crate) enum RunError {
     #[cfg(feature = "otlp")]
     #[error(transparent)]
     Otlp(#[from] stanchion_kernel::telemetry::otlp::OtlpError),
-    #[error("there is no cluster to run on: set KUBECONFIG, or run inside of one ({0})")]
+    #[error("no cluster is configured: set KUBECONFIG, or run inside of a cluster ({0})")]
     NoCluster(Box<InferConfigError>),
     #[error(transparent)]
     Client(#[from] ClientError),

@@ -40,9 +40,7 @@ pub(crate) enum PreflightError {
         why: String,
     },
     /// A kind is missing.
-    #[error(
-        "the cluster does not serve {kinds}; install the definitions: stanchion crds | kubectl apply -f -"
-    )]
+    #[error("the cluster does not serve {kinds}; install the CRDs: stanchion crds | kubectl apply -f -")]
     Missing {
         /// `postgresusers.db.example.com/v1alpha1`, …
         kinds: String,

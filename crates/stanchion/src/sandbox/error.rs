@@ -57,7 +57,7 @@ pub(crate) enum SandboxError {
         why: String,
     },
     /// A request to the API server failed.
-    #[error("cannot look at the sandbox: {}", chain(.0))]
+    #[error("cannot read the objects in the sandbox: {}", chain(.0))]
     Look(#[from] Box<kube::Error>),
     /// The operator failed.
     #[error("the operator ended: {0}")]

@@ -10,7 +10,7 @@ use crate::doctor::snapshot::Snapshot;
 const SOON: i64 = 7 * 86_400;
 
 pub(super) fn expired(snapshot: &Snapshot) -> Outcome {
-    ends(snapshot, |until, now| until <= now, "is no longer valid since")
+    ends(snapshot, |until, now| until <= now, "expired at")
 }
 
 pub(super) fn expires(snapshot: &Snapshot) -> Outcome {
@@ -32,9 +32,9 @@ fn ends(snapshot: &Snapshot, is: fn(i64, i64) -> bool, words: &str) -> Outcome {
             .unwrap_or_default();
         faults.push(Fault {
             subject: subject(configuration),
-            message: format!("its authority {words} {until}"),
+            message: format!("its CA certificate {words} {until}"),
             remedy: format!(
-                "kubectl -n {namespace} delete secret {}; the operator makes another one (with cert-manager: cmctl renew)",
+                "kubectl -n {namespace} delete secret {}; the operator creates another one (with cert-manager: cmctl renew)",
                 crate::run::CERTIFICATE
             ),
         });

@@ -129,8 +129,8 @@ pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
         }
         let installation = watcher(&installations, object)?;
         let message = match observed {
-            None => "the operator has never looked at it".to_owned(),
-            Some(_) => "the operator has not looked at its newest spec".to_owned(),
+            None => "the operator has never reconciled it".to_owned(),
+            Some(_) => "the operator has not reconciled its newest spec".to_owned(),
         };
         Some((
             message,
@@ -194,7 +194,10 @@ pub(super) fn drifted(snapshot: &Snapshot) -> Outcome {
     each(snapshot, |object| {
         (is(object, "Drifted", "True") && !deleted(object)).then(|| {
             (
-                format!("somebody has changed it by hand: {}", said(object, "Drifted")),
+                format!(
+                    "it was changed outside of the operator: {}",
+                    said(object, "Drifted")
+                ),
                 format!("stanchion status {}", place(object)),
             )
         })
@@ -225,7 +228,7 @@ pub(super) fn suspended(snapshot: &Snapshot) -> Outcome {
         (by_spec || text(object, "/status/phase") == "Suspended").then(|| {
             let patch = r#"'{"spec":{"suspend":false}}'"#;
             (
-                "is suspended: nobody looks after it".to_owned(),
+                "is suspended: the operator does not reconcile it".to_owned(),
                 format!("kubectl patch {} --type=merge -p {patch}", place(object)),
             )
         })

@@ -73,7 +73,7 @@ pub(super) fn degraded(snapshot: &Snapshot) -> Outcome {
         (available > 0 && available < wanted).then(|| {
             (
                 format!(
-                    "only {available} of {wanted} replicas are available; nobody takes over when it ends"
+                    "only {available} of {wanted} replicas are available; no replica can take over if the leader ends"
                 ),
                 format!("kubectl -n {namespace} get pods -l {}", installation.selector()),
             )
@@ -191,8 +191,7 @@ pub(super) fn version(snapshot: &Snapshot) -> Outcome {
         (is_version && tag != ours).then(|| {
             (
                 format!("runs version {}, and this program is {ours}", printable(tag)),
-                "use the program of the same version: what it knows of fields and rights may differ"
-                    .to_owned(),
+                "use the program of the same version: its fields and RBAC rules may differ".to_owned(),
             )
         })
     })
@@ -235,7 +234,7 @@ pub(super) fn lease_missing(snapshot: &Snapshot) -> Outcome {
             (
                 "is available and has no Lease: no replica leads".to_owned(),
                 format!(
-                    "kubectl -n {} logs deployment/{}; it may need the rights of `stanchion rbac`",
+                    "kubectl -n {} logs deployment/{}; it may need the RBAC rules of `stanchion rbac`",
                     installation.namespace, installation.name
                 ),
             )
@@ -254,7 +253,7 @@ pub(super) fn lease_expired(snapshot: &Snapshot) -> Outcome {
         let late = renewed.map(|renewed| snapshot.now.as_second() - renewed.as_second());
         let holder = text(lease, "/spec/holderIdentity");
         let message = match late {
-            _ if holder.is_empty() => "nobody holds the Lease: no replica leads".to_owned(),
+            _ if holder.is_empty() => "the Lease has no holder: no replica is the leader".to_owned(),
             Some(late) if late > RENEWED_WITHIN => {
                 format!(
                     "{} has not renewed the Lease for {late} seconds: no replica leads",

@@ -53,7 +53,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
             faults.push(Fault {
                 subject: format!("ServiceAccount {account}"),
                 message: format!(
-                    "lacks rights that the operator needs: {}",
+                    "lacks permissions that the operator needs: {}",
                     rights::words(&missing)
                 ),
                 remedy: format!("{} | kubectl apply --server-side -f -", words.join(" ")),
@@ -75,8 +75,9 @@ pub(super) fn wildcard(snapshot: &Snapshot) -> Outcome {
             let account = format!("{}/{}", installation.namespace, installation.service_account());
             faults.push(Fault {
                 subject: format!("ServiceAccount {account}"),
-                message: "has rights by *, such as cluster-admin; the operator needs none of these"
-                    .to_owned(),
+                message:
+                    "has permissions with a wildcard, such as cluster-admin; the operator does not need them"
+                        .to_owned(),
                 remedy: "kubectl get clusterrolebindings -o wide; then delete the binding".to_owned(),
             });
         }

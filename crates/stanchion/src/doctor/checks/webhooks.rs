@@ -51,8 +51,9 @@ pub(super) fn left_behind(snapshot: &Snapshot) -> Outcome {
     Ok(orphans
         .map(|webhook| Fault {
             subject: subject(webhook),
-            message: "belongs to an operator that is no longer there; every write waits for an answer that does not come"
-                .to_owned(),
+            message:
+                "belongs to an operator that no longer exists; every write waits until the webhook times out"
+                    .to_owned(),
             remedy: format!(
                 "kubectl delete {} {}",
                 text(webhook, "/kind").to_lowercase(),
@@ -102,7 +103,7 @@ pub(super) fn blocks(snapshot: &Snapshot) -> Outcome {
     Ok(blocking
         .map(|webhook| Fault {
             subject: subject(webhook),
-            message: "has failurePolicy Fail: nobody can write these objects while the operator is away"
+            message: "has failurePolicy Fail: these objects cannot be written while the operator is down"
                 .to_owned(),
             remedy: format!(
                 "kubectl delete {} {}; the operator registers it again as it should be",
