@@ -68,7 +68,7 @@ impl Session {
         tracing::info!(
             server = %self.target(),
             database = self.target().database(),
-            "somebody holds the advisory lock; going on without it"
+            "another session holds the advisory lock; continuing without it"
         );
         Begin { lock: None, ..*begin }
     }

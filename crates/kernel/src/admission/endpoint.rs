@@ -28,7 +28,9 @@ pub struct WebhookUrl {
 
 /// A URL that the API server would refuse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no address for webhooks; it must look like https://127.0.0.1:9443, without a path")]
+#[error(
+    "{0:?} is not a valid address for webhooks; it must look like https://127.0.0.1:9443, without a path"
+)]
 pub struct EndpointError(String);
 
 impl Endpoint {

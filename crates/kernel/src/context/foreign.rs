@@ -38,7 +38,7 @@ impl Reader {
         place.catalogue.note(kind, served.as_ref());
         let unserved = || {
             let message = format!(
-                "the cluster has the definition {} and serves none of its versions {} yet",
+                "the cluster has the CRD {} but does not serve any of its versions {} yet",
                 what.name,
                 kind.versions.join(", ")
             );

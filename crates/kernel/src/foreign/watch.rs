@@ -44,7 +44,7 @@ pub(crate) fn follow(
     config: watcher::Config,
     synced: &Synced,
 ) -> BoxFuture<'static, ()> {
-    let defined = synced.expect(&format!("watch of the definition of {}", kind.plural));
+    let defined = synced.expect(&format!("watch of the CRD of {}", kind.plural));
     let name = format!("watch of {} in {scope}", kind.plural);
     let watched = synced.expect(&name);
     let (sender, receiver) = watch::channel(Definition::Unlisted);
@@ -84,7 +84,7 @@ async fn definition(
     let events = watcher(api, config.fields(&format!("metadata.name={name}"))).backoff(backoff());
     let reference = kind.reference();
     let mut listing = None;
-    attend(&format!("definition {name}"), events, synced, |event| {
+    attend(&format!("CRD {name}"), events, synced, |event| {
         let now = match event {
             Event::Init => {
                 listing = None;

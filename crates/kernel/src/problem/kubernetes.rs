@@ -52,7 +52,7 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
             Class::Human,
             "ImmutableField",
             format!(
-                "{fields} cannot be changed on an existing object; delete it, and it is made anew: {said}"
+                "{fields} cannot be changed on an existing object; delete it, and the operator creates it again: {said}"
             ),
         ),
         400 | 422 => (
@@ -63,7 +63,7 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
         401 => (
             Class::Human,
             "Unauthorized",
-            format!("the operator is not logged in: {said}"),
+            format!("Kubernetes rejected the operator's credentials: {said}"),
         ),
         403 if is_terminating(status) => (
             Class::Transient,
@@ -78,7 +78,7 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
         403 => (
             Class::Human,
             "Forbidden",
-            format!("the operator lacks a right; `stanchion rbac` prints what it needs: {said}"),
+            format!("the operator lacks a permission; `stanchion rbac` prints what it needs: {said}"),
         ),
         // A 404 without details means that the path is not served: the CRD is not installed.
         404 if status

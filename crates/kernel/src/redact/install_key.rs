@@ -29,7 +29,9 @@ pub enum InstallKeyError {
         source: Box<kube::Error>,
     },
     /// The Secret exists but does not contain a valid key.
-    #[error("the Secret {name} holds no key of the fingerprints ({why}); delete it to have a new one made")]
+    #[error(
+        "the Secret {name} contains no valid fingerprint key ({why}); delete it, and the operator creates a new one"
+    )]
     Unusable {
         /// The Secret.
         name: String,

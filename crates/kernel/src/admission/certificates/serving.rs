@@ -53,12 +53,12 @@ impl fmt::Debug for Serving {
 pub(super) fn certified_key(chain: &str, key: &SecretString) -> Result<Arc<CertifiedKey>, String> {
     let chain = CertificateDer::pem_slice_iter(chain.as_bytes())
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("the certificate is no PEM: {error}"))?;
+        .map_err(|error| format!("the certificate is not valid PEM: {error}"))?;
     if chain.is_empty() {
         return Err("there is no certificate in it".into());
     }
     let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes())
-        .map_err(|error| format!("the key is no PEM: {error}"))?;
+        .map_err(|error| format!("the key is not valid PEM: {error}"))?;
     CertifiedKey::from_der(chain, key, &default_provider())
         .map(Arc::new)
         .map_err(|error| error.to_string())

@@ -108,7 +108,7 @@ impl<R: Reconciler> Pass<'_, R> {
             };
             let delay = self.shared.settings.backoff.delay(failures);
             if Instant::now() + delay > end {
-                error!(problem = ?problem, "the object is gone, and what was made for it is left behind");
+                error!(problem = ?problem, "the object is gone, and what the operator created for it is left behind");
                 return;
             }
             sleep(delay).await;

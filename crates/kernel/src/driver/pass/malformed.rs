@@ -41,7 +41,7 @@ pub(super) fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!(
-        "the object says in a way that cannot be read what is to be kept when it is deleted: {}; correct the field",
+        "a field that decides what to keep on deletion is malformed: {}; correct the field",
         told(&flaws)
     );
     Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
