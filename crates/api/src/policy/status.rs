@@ -112,10 +112,10 @@ impl Status for PostgresPolicyStatus {
     }
 }
 
-/// A plan in the same namespace.
+/// A policy or a plan in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanRef {
-    /// Name of the plan.
+    /// Name of the object.
     pub name: String,
 }
 
