@@ -1,5 +1,5 @@
--- Takes away what was made here, and nothing else. Each thing goes in a part of its own: what others depend on stays, and
--- the reason is said. What counts as others' is looked at before and after: the server says by CASCADE what would go.
+-- Removes what the operator created here, and nothing else. Each object is dropped in its own subtransaction: an object that
+-- others depend on stays, and the reason is reported. Objects of others are listed before and after each DROP CASCADE.
 DECLARE
   thing record;
   ours oid[];
@@ -9,9 +9,9 @@ DECLARE
   has text[];
   lost text;
   remains text[] := '{}';
-  -- What people made in Studio goes to a role that can do nothing.
+  -- The new owner of objects that people created in Studio: a role without privileges.
   keeper text := current_setting('stanchion.keeper');
-  -- Everything in schemas of people's own, and what they put into those of the services.
+  -- Everything in schemas of users, and their objects in the schemas of the services.
   others text := $query$
     WITH mine (catalog, oid) AS (
       SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
@@ -53,7 +53,7 @@ BEGIN
   SELECT coalesce(array_agg(n.oid), '{}') INTO ours FROM pg_namespace n
   WHERE n.nspname = '_stanchion' OR n.nspname IN (SELECT m.name FROM _stanchion.made m WHERE m.kind = 'schema');
   SELECT coalesce(array_agg(m.name), '{}') INTO extensions FROM _stanchion.made m WHERE m.kind = 'extension';
-  -- What people make in Studio is theirs, whoever they are there. Our own tables are not in any schema of theirs.
+  -- Objects that people create in Studio belong to them, under any role. Tables of the services are never in their schemas.
   SELECT array_agg(r.rolname) INTO services FROM pg_roles r
   WHERE r.rolname IN ('supabase_admin', 'supabase_realtime_admin', current_setting('stanchion.auth'),
     current_setting('stanchion.storage'), current_setting('stanchion.realtime'), current_setting('stanchion.functions'));
@@ -61,7 +61,7 @@ BEGIN
   FOR thing IN
     SELECT m.kind, m.name FROM _stanchion.made m WHERE m.kind <> 'database'
     ORDER BY array_position(ARRAY['connect', 'event trigger', 'publication', 'setting', 'schema', 'extension', 'role'], m.kind),
-             -- The schema that extensions are in goes when they have gone; logins before those whom they may become.
+             -- The schema of extensions is dropped after them; logins before the roles that they may become.
              m.name IN ('extensions', 'anon', 'authenticated', 'service_role', 'supabase_admin', 'postgres'), m.name
   LOOP
     BEGIN
@@ -76,7 +76,7 @@ BEGIN
       WHEN 'extension' THEN EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', thing.name);
       WHEN 'role' THEN
         IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = thing.name) THEN
-          -- Who is no superuser gives things only to a role that may create where the old owner did.
+          -- Without superuser, objects can be reassigned only to a role that may create where the old owner did.
           IF current_setting('is_superuser') = 'on' THEN
             EXECUTE format('REASSIGN OWNED BY %I TO %I', thing.name, keeper);
           ELSE

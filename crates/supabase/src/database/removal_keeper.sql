@@ -1,4 +1,4 @@
--- A role that keeps nothing is not needed.
+-- Drops the keeper role if it owns nothing.
 DECLARE
   keeper text := current_setting('stanchion.keeper');
 BEGIN

@@ -1,8 +1,8 @@
--- Ends the sessions of everybody who leaves, and lets none of them in again.
+-- Disables the logins of the project and terminates their sessions.
 DECLARE
   thing record;
 BEGIN
-  -- Whoever has to stay cannot log in any more.
+  -- A role that has to stay can no longer log in.
   FOR thing IN
     SELECT m.name FROM _stanchion.made m JOIN pg_roles r ON r.rolname = m.name WHERE m.kind = 'role' AND r.rolcanlogin
   LOOP
