@@ -1,9 +1,9 @@
-//! The ServiceAccount that Flux installs a release with.
+//! The `ServiceAccount` that Flux installs a release with.
 //!
-//! A chart is third-party code, and the tenant chooses its values: a ServiceAccount in the instance's namespace limits
-//! what the chart may create, instead of Flux's own, which may do everything. It is bound to one `ClusterRole`, which
-//! is shipped with the operator's own RBAC rules and grants nothing beyond the namespace. The operator may bind that
-//! role and no other.
+//! A chart is third-party code, and the tenant chooses its values: a `ServiceAccount` in the instance's namespace
+//! limits what the chart may create, instead of Flux's own, which may do everything. It is bound to one `ClusterRole`,
+//! which is shipped with the operator's own RBAC rules and grants nothing beyond the namespace. The operator may bind
+//! that role and no other.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -20,12 +20,12 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// Names the instance of an object that has no owner reference.
 pub const INSTANCE: &str = "stanchion.dev/gitlab-instance";
 
-/// The name of an instance's ServiceAccount, and of its binding.
+/// The name of an instance's `ServiceAccount`, and of its binding.
 pub fn name(instance: &str) -> String {
     format!("{instance}-gitlab-release")
 }
 
-/// The ServiceAccount. It has no owner reference: Flux uninstalls with this ServiceAccount, and silently skips the
+/// The `ServiceAccount`. It has no owner reference: Flux uninstalls with this `ServiceAccount`, and silently skips the
 /// uninstall if it is gone. Garbage collection could delete it too early.
 pub fn account(instance: &str) -> Value {
     json!({
@@ -37,7 +37,7 @@ pub fn account(instance: &str) -> Value {
     })
 }
 
-/// Binds the ServiceAccount to its role.
+/// Binds the `ServiceAccount` to its role.
 pub fn binding(instance: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
@@ -48,14 +48,14 @@ pub fn binding(instance: &str, namespace: &str) -> Value {
     })
 }
 
-/// Whether the operator created this for the instance. A ServiceAccount that somebody else created under this name may
-/// have any permissions.
+/// Whether the operator created this for the instance. A `ServiceAccount` that somebody else created under this name
+/// may have any permissions.
 pub fn is_ours(meta: &ObjectMeta, instance: &str) -> bool {
     let label = |name: &str| meta.labels.as_ref()?.get(name).map(String::as_str);
     label(MANAGED_BY.0) == Some(MANAGED_BY.1) && label(INSTANCE) == Some(instance)
 }
 
-/// The existing ServiceAccount and binding of an instance.
+/// The existing `ServiceAccount` and binding of an instance.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The account.
@@ -65,7 +65,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// An object with the name of the ServiceAccount or its binding that somebody else created.
+    /// An object with the name of the `ServiceAccount` or its binding that somebody else created.
     pub fn somebody_elses(&self, instance: &str) -> Option<String> {
         let metas = [
             ("ServiceAccount", self.account.as_ref().map(Resource::meta)),

@@ -7,7 +7,7 @@
 //! | [`storage`] | the buckets, in the three formats that GitLab's parts need |
 //! | [`values`] | the chart's values |
 //! | [`flux`] | the objects of Flux, and their status |
-//! | [`account`] | the ServiceAccount that Flux installs with |
+//! | [`account`] | the `ServiceAccount` that Flux installs with |
 //! | [`charts`] | allowed chart repositories |
 //! | [`helm`] | reads the release of a plain `helm install` |
 //! | [`record`] | the record of the last version, which outlives an instance |

@@ -1,7 +1,7 @@
 //! Short-lived passwords: Microsoft Entra tokens for Azure Database for PostgreSQL.
 //!
-//! A pod with a workload identity has a signed token of its ServiceAccount in a file. Entra accepts it as proof of the
-//! application, and returns a token that the database accepts as the password of that application's role.
+//! A pod with a workload identity has a signed token of its `ServiceAccount` in a file. Entra accepts it as proof of
+//! the application, and returns a token that the database accepts as the password of that application's role.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub enum Error {
     /// An environment variable has an invalid value; no credential is sent.
     #[error("{0} is not valid: {1}")]
     Invalid(&'static str, &'static str),
-    /// The file with the ServiceAccount's token cannot be read.
+    /// The file with the `ServiceAccount`'s token cannot be read.
     #[error("cannot read the federated token {0}: {1}")]
     File(PathBuf, std::io::Error),
     /// The endpoint does not answer.

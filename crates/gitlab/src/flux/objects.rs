@@ -23,7 +23,7 @@ pub struct Chart {
     pub version: String,
     /// The chart's values.
     pub values: Values,
-    /// The ServiceAccount that Flux installs with. `None` is Flux's own, which may do everything.
+    /// The `ServiceAccount` that Flux installs with. `None` is Flux's own, which may do everything.
     pub account: Option<String>,
 }
 

@@ -15,7 +15,7 @@ pub struct Release {
     pub name: Option<String>,
     /// The requested version of the chart.
     pub chart: String,
-    /// The ServiceAccount that Flux installs with, if the object names one.
+    /// The `ServiceAccount` that Flux installs with, if the object names one.
     pub account: Option<String>,
     /// Flux's progress with the current generation.
     pub progress: Progress,
@@ -113,7 +113,7 @@ impl Release {
         self.working_since?.checked_add(self.timeout?).ok()
     }
 
-    /// Flux's message, if it failed because the ServiceAccount may not create something in the chart.
+    /// Flux's message, if it failed because the `ServiceAccount` may not create something in the chart.
     pub fn forbidden(&self, namespace: &str) -> Option<&str> {
         let (Progress::Failed { message, .. }, Some(account)) = (&self.progress, &self.account) else {
             return None;

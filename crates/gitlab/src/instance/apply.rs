@@ -26,7 +26,7 @@ pub struct Applied {
 pub struct Written {
     /// The account.
     pub account: Option<ServiceAccount>,
-    /// The binding of the ServiceAccount.
+    /// The binding of the `ServiceAccount`.
     pub binding: Option<RoleBinding>,
     /// `ConfigMaps`, by name.
     pub maps: BTreeMap<String, ConfigMap>,
@@ -38,7 +38,7 @@ pub struct Written {
     pub storage: Vec<Secret>,
     /// Whether the Secrets of the buckets are up to date.
     pub storage_settled: bool,
-    /// Whether a Secret or a ServiceAccount was removed.
+    /// Whether a Secret or a `ServiceAccount` was removed.
     pub removed: bool,
 }
 

@@ -55,9 +55,9 @@ pub struct Seen {
     pub profile: Option<GitlabProfileSpec>,
     /// The permissions of tenants.
     pub tenants: Arc<Tenants>,
-    /// The ServiceAccount that the operator creates.
+    /// The `ServiceAccount` that the operator creates.
     pub account: account::Found,
-    /// Whether the ServiceAccount that the profile names exists.
+    /// Whether the `ServiceAccount` that the profile names exists.
     pub given_account: bool,
     /// The existing Secrets that the spec names or the operator creates.
     pub secrets: BTreeMap<String, Secret>,
@@ -104,7 +104,7 @@ pub struct Remains {
     pub release: Option<(Served, DynamicObject)>,
     /// The derived Secrets.
     pub secrets: Vec<Secret>,
-    /// The ServiceAccount that the operator created.
+    /// The `ServiceAccount` that the operator created.
     pub account: account::Found,
     /// Objects of other operators, which stay: each with its kind and name. Filled only once the release is gone.
     pub retained: Vec<String>,
@@ -311,7 +311,7 @@ async fn config_map(
     read.get(name).await
 }
 
-/// The ServiceAccount that the operator creates for an instance.
+/// The `ServiceAccount` that the operator creates for an instance.
 async fn own_account(
     read: &Reader,
     kept: Option<&account::Found>,

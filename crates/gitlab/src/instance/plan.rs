@@ -42,15 +42,15 @@ pub enum Deed {
     Foreign(ApiResource, Intent),
     /// The release; and a predecessor's object whose fields are adopted first.
     Release(ApiResource, Intent, Option<Box<DynamicObject>>),
-    /// The ServiceAccount that Flux installs with.
+    /// The `ServiceAccount` that Flux installs with.
     Account(Intent),
-    /// The binding of the ServiceAccount.
+    /// The binding of the `ServiceAccount`.
     Binding(Intent),
-    /// Adds this ServiceAccount to a release without one, and changes nothing else.
+    /// Adds this `ServiceAccount` to a release without one, and changes nothing else.
     Restrict(ApiResource, Box<DynamicObject>, String),
-    /// Deletes the ServiceAccount.
+    /// Deletes the `ServiceAccount`.
     RemoveAccount(Box<kube::core::ObjectMeta>),
-    /// Deletes the binding of the ServiceAccount.
+    /// Deletes the binding of the `ServiceAccount`.
     RemoveBinding(Box<kube::core::ObjectMeta>),
     /// Deletes the release.
     Uninstall(ApiResource, Box<DynamicObject>),
@@ -142,7 +142,7 @@ fn unused_secrets(wanted: &Wanted, seen: &Seen, subject: &Subject) -> Vec<Deed> 
         .collect()
 }
 
-/// The ServiceAccount is written before everything for Flux, and deleted when no release names it.
+/// The `ServiceAccount` is written before everything for Flux, and deleted when no release names it.
 fn account(
     plan: &mut Plan,
     wanted: &Wanted,
@@ -175,7 +175,7 @@ fn account(
     Ok(())
 }
 
-/// The writes that create an instance's ServiceAccount.
+/// The writes that create an instance's `ServiceAccount`.
 pub(super) fn make_account(
     instance: &str,
     found: &account::Found,
@@ -189,7 +189,7 @@ pub(super) fn make_account(
     Ok(deeds.into_iter().flatten().collect())
 }
 
-/// The writes that delete an instance's ServiceAccount. Objects of somebody else stay.
+/// The writes that delete an instance's `ServiceAccount`. Objects of somebody else stay.
 pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<Deed> {
     let ours =
         |meta: &kube::core::ObjectMeta| account::is_ours(meta, instance).then(|| Box::new(meta.clone()));

@@ -47,7 +47,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// A release of an earlier version of the operator: without a ServiceAccount.
+    /// A release of an earlier version of the operator: without a `ServiceAccount`.
     async fn old_release(&self, instance: &stanchion_api::GitlabInstance) -> String {
         let release = serde_json::from_value(json!({
             "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
@@ -195,7 +195,7 @@ async fn an_old_release_gets_an_account_without_a_reinstall() {
     );
 }
 
-/// Flux uninstalls with the ServiceAccount, and silently uninstalls nothing if it is gone.
+/// Flux uninstalls with the `ServiceAccount`, and silently uninstalls nothing if it is gone.
 #[tokio::test]
 async fn the_account_is_there_until_the_release_is_gone() {
     let bed = Bed::new().await;
@@ -235,7 +235,7 @@ async fn the_account_is_there_until_the_release_is_gone() {
     bed.wait().gone(&bed.bindings(), ACCOUNT).await;
 }
 
-/// A ServiceAccount that somebody else created under this name may have any permissions.
+/// A `ServiceAccount` that somebody else created under this name may have any permissions.
 #[tokio::test]
 async fn an_account_of_somebody_else_is_not_used() {
     let bed = Bed::new().await;
@@ -255,7 +255,7 @@ async fn an_account_of_somebody_else_is_not_used() {
         .expect("it is not ours to delete");
 }
 
-/// Every namespace can name a profile: its ServiceAccount is used only where the administrator created it.
+/// Every namespace can name a profile: its `ServiceAccount` is used only where the administrator created it.
 #[tokio::test]
 async fn the_account_of_a_profile_must_be_in_the_namespace() {
     let bed = Bed::new().await;

@@ -112,8 +112,8 @@ fn each_key(needed: &Needed) -> impl Iterator<Item = (String, String)> {
         .map(move |key| (name.clone(), (*key).to_owned()))
 }
 
-/// The placement of the pods, and their ServiceAccount. Unset fields are not written, so that another field manager can
-/// own them.
+/// The placement of the pods, and their `ServiceAccount`. Unset fields are not written, so that another field manager
+/// can own them.
 fn schedule(pod: &mut Value, options: &Options, component: &Component, project: &Project<'_>) {
     let mut spread: Vec<Value> = options.topology_spread_constraints.iter().map(plain).collect();
     for constraint in &mut spread {

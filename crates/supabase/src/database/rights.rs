@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(given(160_000, plain), [false, true, false, false]);
     }
 
-    /// The names for a comment of `authenticator`, and whether the database that it names exists.
+    /// The names next to an `authenticator` with this comment, whose database exists or not.
     fn names_beside(comment: &str, exists: bool) -> Names {
         let mut catalog = fresh(180_000, ALL);
         let role = RoleFacts {

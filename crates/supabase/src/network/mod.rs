@@ -1,4 +1,4 @@
-//! Access to a project, autoscalers and PodDisruptionBudgets. Each object exists only if the spec requests it.
+//! Access to a project, autoscalers and `PodDisruptionBudgets`. Each object exists only if the spec requests it.
 
 mod access;
 mod pods;

@@ -1,4 +1,4 @@
-//! Autoscalers and PodDisruptionBudgets.
+//! Autoscalers and `PodDisruptionBudgets`.
 
 use serde_json::{Value, json};
 use stanchion_api::supabase::Options;
@@ -34,7 +34,7 @@ pub fn autoscaler(component: &Component, options: &Options, project: &Project<'_
     }))
 }
 
-/// The PodDisruptionBudget of a component, if it is requested.
+/// The `PodDisruptionBudget` of a component, if it is requested.
 pub fn disruption_budget(component: &Component, project: &Project<'_>) -> Option<Value> {
     let budget = project.spec.pod_disruption_budget.as_ref()?;
     let labels = component.labels(project.name);

@@ -115,7 +115,7 @@ async fn images_are_those_that_the_administrator_allows() {
     stage.running("shop").await;
 }
 
-/// A removed ServiceAccount is removed: the deprecated alias of the field does not restore it.
+/// A removed `ServiceAccount` is removed: the deprecated alias of the field does not restore it.
 #[tokio::test]
 async fn a_service_account_that_is_taken_out_goes() {
     let stage = Stage::new().await;

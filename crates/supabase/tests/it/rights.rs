@@ -250,7 +250,7 @@ async fn analytics_and_pooler_are_at_home_in_a_database_of_their_own() {
     }
 }
 
-/// PostgREST is notified of a schema change by any role.
+/// `PostgREST` is notified of a schema change by any role.
 #[tokio::test]
 async fn changes_of_the_schema_are_announced() {
     for version in extremes() {

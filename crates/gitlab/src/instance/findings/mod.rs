@@ -120,7 +120,7 @@ pub struct Findings {
     pub ours: Finding<()>,
     /// The chart repository.
     pub repository: Finding<ChartRepository>,
-    /// The ServiceAccount that Flux installs with.
+    /// The `ServiceAccount` that Flux installs with.
     pub account: Finding<Account>,
     /// Whether Flux is installed.
     pub flux: Finding<()>,

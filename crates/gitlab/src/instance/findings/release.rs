@@ -1,4 +1,4 @@
-//! Checks the chart's repository, and the ServiceAccount that Flux installs with.
+//! Checks the chart's repository, and the `ServiceAccount` that Flux installs with.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use super::super::target::Wanted;
 use super::{Finding, Obstacle};
 use crate::account;
 
-/// How often the obstacles of the ServiceAccount are checked.
+/// How often the obstacles of the `ServiceAccount` are checked.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The ServiceAccount that Flux installs with.
+/// The `ServiceAccount` that Flux installs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
-    /// The ServiceAccount that the operator creates for the instance.
+    /// The `ServiceAccount` that the operator creates for the instance.
     Own(String),
-    /// A ServiceAccount that an administrator created in the instance's namespace, and named in the profile.
+    /// A `ServiceAccount` that an administrator created in the instance's namespace, and named in the profile.
     Given(String),
     /// Flux's own: the administrator trusts everybody who may write an instance.
     Flux,
 }
 
 impl Account {
-    /// The ServiceAccount's name; `None` for Flux's own.
+    /// The `ServiceAccount`'s name; `None` for Flux's own.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Own(name) | Self::Given(name) => Some(name),
@@ -77,7 +77,7 @@ pub(super) fn repository(
         .map_err(|refused| Obstacle::failed("ChartRepositoryNotAllowed", refused.0))
 }
 
-/// The ServiceAccount that Flux installs with.
+/// The `ServiceAccount` that Flux installs with.
 pub(super) fn account(wanted: &Wanted, seen: &Seen, profile: Option<&GitlabProfileSpec>) -> Finding<Account> {
     let given = profile.and_then(|profile| profile.release.service_account_name.clone());
     if let Some(name) = given {
