@@ -1,4 +1,4 @@
-//! The cluster, the server, the objects, and what an operator does to them.
+//! The cluster, the server, the objects, and the counters of an operator's work.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,9 +17,9 @@ use tokio::time::sleep;
 
 use crate::connections;
 
-/// Long enough without a write that the work is done, and not only between two passes.
+/// After this time without a write the work is done, and not only between two passes.
 const QUIET: Duration = Duration::from_secs(5);
-/// The administrators tell operators apart in the server's log.
+/// The administrators distinguish the operators in the server's log.
 pub const OURS: &str = "ours";
 /// Another operator's administrator.
 pub const RIVAL: &str = "rival";
@@ -29,7 +29,7 @@ pub const PASSWORD: &str = "password";
 /// The database of the users.
 pub const DATABASE: &str = "app";
 
-/// Everything that an operator stands on.
+/// The environment of an operator.
 pub struct Bed {
     cluster: Cluster,
     server: Postgres,
@@ -38,24 +38,24 @@ pub struct Bed {
     scratch: Scratch,
 }
 
-/// A moment to count from.
+/// A point in time to count from.
 pub struct Mark<'a> {
     audit: Audit<'a>,
     entries: usize,
 }
 
-/// What an operator did.
+/// The counted work of an operator.
 #[derive(Default)]
 pub struct Counted {
-    /// Requests that change something.
+    /// Requests that write.
     pub writes: usize,
-    /// The others.
+    /// All other requests.
     pub reads: usize,
-    /// SQL; what holds a password is not logged, and not counted.
+    /// SQL statements. Those with a password are not logged, and not counted.
     pub statements: usize,
-    /// Connections to the server that were open at once.
+    /// Maximum number of concurrent connections to the server.
     pub connections: usize,
-    /// Some of what should not be there.
+    /// Examples of unexpected work.
     pub examples: Vec<String>,
 }
 
@@ -66,18 +66,18 @@ impl Counted {
     }
 }
 
-/// After how long without progress an operator is given up: it may have ended.
+/// An operator without progress for this long is given up: it may have ended.
 const STANDSTILL: Duration = Duration::from_mins(5);
 
 impl Bed {
-    /// A cluster with our kinds and a server of their own.
+    /// A cluster with our CRDs and a separate server.
     pub async fn new(purpose: &str) -> Self {
         let bed = Self::bare(purpose).await;
         bed.cluster.install_crds(stanchion_api::crds()).await;
         bed
     }
 
-    /// The same without any kind of ours.
+    /// The same without our CRDs.
     pub async fn bare(purpose: &str) -> Self {
         let server = Postgres::builder(Version::V15)
             .setting("log_disconnections", "on")
@@ -114,7 +114,7 @@ impl Bed {
         &self.namespace
     }
 
-    /// Makes users with these numbers, and a Secret for all of them.
+    /// Creates users with these numbers, and a Secret for all of them.
     pub async fn create_users(&self, numbers: impl IntoIterator<Item = usize>) {
         let secret = json!({ "metadata": { "name": PASSWORD }, "stringData": { PASSWORD: "correct horse" } });
         let secret: Secret = serde_json::from_value(secret).expect("a Secret");
@@ -126,7 +126,7 @@ impl Bed {
         self.create(numbers.into_iter().map(user)).await;
     }
 
-    /// Makes objects.
+    /// Creates objects.
     pub async fn create(&self, objects: impl IntoIterator<Item = Value>) {
         let create = |object: Value| async move {
             let api = self.api(&object);
@@ -161,12 +161,12 @@ impl Bed {
             .expect("the operator starts")
     }
 
-    /// A program that finds the cluster, and writes a log of this name.
+    /// A program with access to the cluster, and a log of this name.
     pub fn launch(&self, binary: &Path, name: &str) -> Launch {
         Launch::new(binary, self.scratch.path().join(name)).env("KUBECONFIG", self.cluster.kubeconfig_path())
     }
 
-    /// Waits until so many objects of the kind of `example` are ready.
+    /// Waits until this many objects of the kind of `example` are ready.
     pub async fn converge(&self, example: &Value, objects: usize, is_ready: impl Fn(&Value) -> bool) {
         let api = self.api(example);
         let (mut most, mut since) = (0, Instant::now());
@@ -188,7 +188,7 @@ impl Bed {
         }
     }
 
-    /// Waits until so many objects of the kind of `example` have the condition Ready.
+    /// Waits until this many objects of the kind of `example` have the condition Ready.
     pub async fn ready(&self, example: &Value, objects: usize) {
         let is_ready = |object: &Value| {
             let conditions = object["status"]["conditions"].as_array();
@@ -198,18 +198,18 @@ impl Bed {
         self.converge(example, objects, is_ready).await;
     }
 
-    /// Waits until so many users are ready.
+    /// Waits until this many users are ready.
     pub async fn users_ready(&self, objects: usize) {
         self.ready(&user(0), objects).await;
     }
 
-    /// Waits until the operator has done everything that follows, in the cluster and in the database.
+    /// Waits until the operator is idle, in the cluster and in the database.
     pub async fn quiet(&self) {
         self.until_none(|counted| counted.writes + counted.statements)
             .await;
     }
 
-    /// The same of the cluster alone, for an operator that asks its databases at all times.
+    /// The same for the cluster alone, for an operator that queries its databases all the time.
     pub async fn unwritten(&self) {
         self.until_none(|counted| counted.writes).await;
     }
@@ -224,7 +224,7 @@ impl Bed {
         }
     }
 
-    /// Now.
+    /// The current time.
     pub fn mark(&self) -> Mark<'_> {
         Mark {
             audit: self.cluster.audit(),
@@ -232,18 +232,18 @@ impl Bed {
         }
     }
 
-    /// What the operator did since.
+    /// The operator's work since then.
     pub async fn count(&self, mark: &Mark<'_>) -> Counted {
         self.count_of(mark, "stanchion/", OURS).await
     }
 
-    /// What an operator with this user agent and this administrator did since.
+    /// The work of an operator with this user agent and this administrator since then.
     pub async fn count_of(&self, mark: &Mark<'_>, agent: &str, login: &str) -> Counted {
         self.count_where(mark, |request| request.user_agent.starts_with(agent), login)
             .await
     }
 
-    /// What an operator that sends these requests, and has this administrator, did since.
+    /// The work of an operator with these requests and this administrator since then.
     pub async fn count_where(
         &self,
         mark: &Mark<'_>,
@@ -283,7 +283,7 @@ impl Bed {
     }
 }
 
-/// A list of many objects is work for the API server, which is being measured, too.
+/// A list of many objects is work for the API server, which is measured, too.
 fn between_lists(objects: usize) -> Duration {
     Duration::from_millis(u64::try_from(objects.clamp(100, 1000)).unwrap_or(1000))
 }

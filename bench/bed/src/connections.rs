@@ -1,10 +1,10 @@
-//! How many connections there were at once, by the server's log.
+//! Number of concurrent connections, from the server's log.
 
 use std::collections::HashSet;
 
 use stanchion_testkit::postgres::LogEntry;
 
-/// The most that sessions of this user had open at the same time.
+/// The maximum number of concurrent sessions of this user.
 pub(crate) fn most(entries: &[LogEntry], login: &str) -> usize {
     let (mut open, mut most) = (HashSet::new(), 0);
     for entry in entries.iter().filter(|entry| entry.user == login) {

@@ -1,5 +1,5 @@
-//! What the benches stand on: a real control plane, a real PostgreSQL server, the operator as a user starts it, and
-//! counts that do not depend on what the operator says of itself.
+//! The environment of the benchmarks: a real control plane, a real PostgreSQL server, the operator as a user starts it,
+//! and counters that do not depend on the operator's own metrics.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,13 +1,13 @@
-//! What a process has used, as the kernel counts it.
+//! CPU time and memory of a process, from the kernel.
 
 use std::fs;
 use std::time::Duration;
 
-/// The kernel's unit of CPU time (`USER_HZ`), the same on every Linux that there is.
+/// The kernel's unit of CPU time (`USER_HZ`), the same on every Linux.
 const TICKS_A_SECOND: u64 = 100;
 const KIB_A_MIB: f64 = 1024.0;
 
-/// Time and memory of a process.
+/// CPU time and memory of a process.
 pub struct Usage {
     /// In user and kernel mode, all threads.
     pub cpu: Duration,
@@ -16,11 +16,11 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// So far.
+    /// The usage so far.
     pub fn of(pid: u32) -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the operator runs");
         let (stat, status) = (read("stat"), read("status"));
-        // The name of the program, in parentheses, may contain anything; what follows it is fields.
+        // The name of the program, in parentheses, may contain anything; the fields follow it.
         let fields = stat.rsplit_once(')').expect("a name in parentheses").1;
         let ticks: u64 = fields
             .split_whitespace()
@@ -42,12 +42,12 @@ impl Usage {
         }
     }
 
-    /// Memory that it has now.
+    /// Current memory.
     pub fn resident_mib(&self) -> f64 {
         f64::from(self.resident_kib) / KIB_A_MIB
     }
 
-    /// Memory that it had at most.
+    /// Maximum memory.
     pub fn peak_mib(&self) -> f64 {
         f64::from(self.peak_kib) / KIB_A_MIB
     }

@@ -1,11 +1,11 @@
-//! What many objects cost when nothing happens: the operator as a user starts it, on a real control plane and a
-//! real PostgreSQL server, with N `PostgresUser`s that are as they should be.
+//! Measures the cost of many idle objects: the operator as a user starts it, on a real control plane and a real
+//! PostgreSQL server, with N converged `PostgresUser`s.
 //!
 //!     cargo run -p stanchion-bench-idle -- --binary target/release/stanchion [--objects 1000] [--seconds 60]
 //!
-//! Counted are the operator's requests in the API server's audit log and its statements in PostgreSQL's log, so
-//! that nothing depends on what the operator says of itself. A write, or a statement, is a broken promise: the
-//! program then ends with 1. How long anything took is a figure and never a failure.
+//! The benchmark counts the operator's requests in the API server's audit log and its statements in PostgreSQL's log,
+//! so that nothing depends on the operator's own metrics. A write or a statement is a failure: the program then exits
+//! with 1. Times are never a failure.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,13 +26,13 @@ use tokio::time::sleep;
 /// What to measure.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The operator
+    /// Path of the operator
     #[arg(long, value_name = "FILE")]
     binary: PathBuf,
-    /// How many objects
+    /// Number of objects
     #[arg(long, default_value_t = 1000)]
     objects: usize,
-    /// For how long nothing happens
+    /// Duration of the idle phase in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }

@@ -1,14 +1,14 @@
-//! What policies cost: until all are Ready, and then at rest with an interval of a minute.
+//! Measures the cost of policies: until all are Ready, and then idle with an interval of a minute.
 //!
 //!     cargo run -p stanchion-bench-policy -- --binary target/release/stanchion
 //!
-//! measures 20 and 100 policies on 1 and on 10 databases, each policy with two schemas and four generated roles. The
-//! operator runs as a process with a user of its own on a real control plane; its requests are counted in the API server's
-//! audit log and its statements in PostgreSQL's log, so that nothing depends on what an operator says of itself. A request
-//! at rest, or more than four statements a policy and minute, is a broken promise: the program then ends with 1. How
-//! long anything took is a figure and never a failure.
+//! The benchmark measures 20 and 100 policies on 1 and on 10 databases, each policy with two schemas and four generated
+//! roles. The operator runs as a process with its own user on a real control plane; its requests are counted in the API
+//! server's audit log and its statements in PostgreSQL's log, so that nothing depends on an operator's own metrics. A
+//! request of an idle operator, or more than four statements per policy and minute, is a failure: the program then
+//! exits with 1. Times are never a failure.
 //!
-//! With `--rival` the original does the same work, and the ratio is printed: see [`operator`].
+//! With `--rival` the original operator does the same work, and the ratio is printed: see [`operator`].
 
 #![allow(
     clippy::unwrap_used,
@@ -33,22 +33,22 @@ use operator::Operator;
 /// What to measure.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Our operator
+    /// Path of our operator
     #[arg(long, value_name = "FILE")]
     binary: PathBuf,
-    /// The original's operator, to measure beside ours
+    /// Path of the original operator, to compare with ours
     #[arg(long, value_name = "FILE", requires = "rival_crds")]
     rival: Option<PathBuf>,
-    /// The original's definitions, which its `crdgen` prints
+    /// CRDs of the original operator, which its `crdgen` prints
     #[arg(long, value_name = "FILE", requires = "rival")]
     rival_crds: Option<PathBuf>,
-    /// How many policies; several numbers are several runs
+    /// Number of policies; several numbers are several runs
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [20, 100])]
     policies: Vec<usize>,
-    /// On how many databases; several numbers are several runs
+    /// Number of databases; several numbers are several runs
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 10])]
     databases: Vec<usize>,
-    /// For how long nothing happens
+    /// Duration of the idle phase in seconds
     #[arg(long, default_value_t = 120)]
     seconds: u64,
 }

@@ -1,4 +1,4 @@
-//! One operator, one load, from nothing to rest.
+//! One operator with one load, from the start until it is idle.
 
 use std::time::{Duration, Instant};
 
@@ -9,43 +9,43 @@ use tokio::time::sleep;
 
 use crate::operator::Operator;
 
-/// What follows from the last status is over by then.
+/// The effects of the last status are over by then.
 const AFTERMATH: Duration = Duration::from_secs(15);
-/// At rest, for each policy and minute.
+/// Maximum number of statements per policy and minute when idle.
 const MOST_STATEMENTS: f64 = 4.0;
 
-/// How much there is to do.
+/// The size of the load.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) policies: usize,
     pub(crate) databases: usize,
 }
 
-/// What it cost.
+/// The measured cost.
 pub(crate) struct Figures {
     /// From the start of the operator until all are Ready.
     pub(crate) ready: Duration,
-    /// Until then.
+    /// The work until then.
     pub(crate) made: Counted,
-    /// Until then.
+    /// The CPU time until then.
     pub(crate) made_cpu: Duration,
-    /// At rest.
+    /// The work when idle.
     pub(crate) rest: Counted,
-    /// So long.
+    /// The duration of the idle phase.
     pub(crate) minutes: f64,
-    /// At rest.
+    /// The CPU time when idle.
     pub(crate) rest_cpu: Duration,
     pub(crate) resident_mib: f64,
     pub(crate) peak_mib: f64,
 }
 
 impl Figures {
-    /// A number of the rest, by the minute.
+    /// A number of the idle phase, per minute.
     pub(crate) fn a_minute(&self, total: usize) -> f64 {
         number(total) / self.minutes
     }
 
-    /// Whether the promise is kept that an operator at rest makes no request and few statements.
+    /// Whether the idle operator sends no requests and few statements.
     pub(crate) fn keeps_quiet(&self, load: Load) -> bool {
         let allowed = MOST_STATEMENTS * number(load.policies);
         self.rest.calls() == 0 && self.a_minute(self.rest.statements) <= allowed
@@ -88,7 +88,7 @@ pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> 
     }
 }
 
-/// Makes the databases, a Secret for each, and the policies.
+/// Creates the databases, a Secret for each, and the policies.
 async fn create(bed: &Bed, load: Load, login: &str) {
     let mut secrets = Vec::new();
     for number in 0..load.databases {

@@ -1,14 +1,13 @@
-//! Who is measured: our operator, or the original's.
+//! The measured operator: ours, or the original.
 //!
-//! Nothing of the original is in this repository. Its package is `pgroles-operator`; whoever runs this installs it, outside
-//! of the project:
+//! Nothing of the original is in this repository. Its package is `pgroles-operator`; install it outside of the project:
 //!
 //!     cargo install --locked pgroles-operator@0.15.0 --root ~/.cache/stanchion/rival/0.15.0
 //!     ~/.cache/stanchion/rival/0.15.0/bin/crdgen > crds.yaml
 //!     cargo run -p stanchion-bench-policy -- --binary target/release/stanchion \
 //!         --rival ~/.cache/stanchion/rival/0.15.0/bin/pgroles-operator --rival-crds crds.yaml
 //!
-//! Both get the same policies, and each a cluster and a server of its own, one after the other: both serve the same kinds.
+//! Both get the same policies, and each its own cluster and server, one after the other: both serve the same kinds.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,18 +20,18 @@ use stanchion_testkit::process::Process;
 
 const ANYWHERE: &str = "127.0.0.1:0";
 
-/// Who is measured.
+/// The measured operator.
 pub(crate) enum Operator {
     Ours(PathBuf),
     Rival {
         binary: PathBuf,
-        /// A file with all its definitions.
+        /// A file with all its CRDs.
         crds: PathBuf,
     },
 }
 
 impl Operator {
-    /// The administrator in the Secrets, by whom its statements are known.
+    /// The administrator in the Secrets, which identifies its statements.
     pub(crate) fn login(&self) -> &'static str {
         match self {
             Self::Ours(_) => OURS,
@@ -52,7 +51,7 @@ impl Operator {
         bed
     }
 
-    /// Starts it, as this user.
+    /// Starts the operator as this user.
     pub(crate) fn start(&self, bed: &Bed, user: &User) -> Process {
         let launch = match self {
             Self::Ours(binary) => bed

@@ -1,8 +1,8 @@
-//! The figures as a table, with the original's beside them where they were measured.
+//! The figures as a table, with the original's beside them if they were measured.
 
 use crate::measure::{Figures, Load, number};
 
-/// A figure by name, with so many decimals.
+/// A figure by name, with its number of decimals.
 type Row = (&'static str, usize, fn(&Figures) -> f64);
 
 const ROWS: [Row; 12] = [
@@ -44,7 +44,7 @@ pub(crate) fn print(load: Load, ours: &Figures, rival: Option<&Figures>) {
     }
 }
 
-/// How many times as much the other needs.
+/// The ratio of both figures.
 fn ratio(first: f64, second: f64) -> String {
     if first > 0.0 {
         format!("{:.1}", second / first)

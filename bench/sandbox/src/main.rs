@@ -1,10 +1,10 @@
-//! The sandbox beside a real control plane, in one run: how soon it answers, how much it takes, how late a watch
-//! is, what an object costs, and whether a hundred watchers see every one of many writes.
+//! Compares the sandbox with a real control plane in one run: time to the first answer, throughput, delay of watches,
+//! memory per object, and whether a hundred watchers see every one of many writes.
 //!
 //!     STANCHION_TEST_CLUSTER=real cargo run --release -p stanchion-bench-sandbox -- --binary target/release/stanchion
 //!
-//! Both are spoken to by the same client over TLS. The figures are no failures; a missed or reordered event is:
-//! the program then panics.
+//! The same client uses both over TLS. Figures are never a failure; a missed or reordered event is: the program then
+//! panics.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,27 +27,27 @@ use server::Server;
 /// What to measure.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The program whose sandbox is measured
+    /// Path of the program whose sandbox is measured
     #[arg(long, value_name = "FILE")]
     binary: PathBuf,
-    /// How many objects
+    /// Number of objects
     #[arg(long, default_value_t = 10_000)]
     objects: u32,
-    /// How many watchers follow them
+    /// Number of watchers
     #[arg(long, default_value_t = 100)]
     watchers: u32,
-    /// How many writes they follow
+    /// Number of writes
     #[arg(long, default_value_t = 10_000)]
     writes: u32,
-    /// How many writes are made in a second, at most
+    /// Maximum number of writes per second
     #[arg(long, default_value_t = 1_000)]
     rate: u32,
 }
 
-/// What was measured of one server; the units are those of [`ROWS`].
+/// The figures of one server; the units are those in [`ROWS`].
 struct Figures([f64; ROWS.len()]);
 
-/// What a row is called, in which unit, and whether more of it is better.
+/// The name of a row, its unit, and whether more is better.
 const ROWS: [(&str, &str, bool); 7] = [
     ("start to first answer", "ms", false),
     ("creates", "a second", true),

@@ -1,9 +1,9 @@
-//! What the processes of a server hold, as the kernel counts it.
+//! The memory of a server's processes, from the kernel.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Kibibytes of all processes that this one has started, and of those that they have.
+/// Kibibytes of all descendant processes.
 pub(crate) fn of_descendants() -> u64 {
     let all: Vec<(u32, u32)> = fs::read_dir("/proc")
         .expect("Linux")

@@ -9,7 +9,7 @@ use stanchion_testkit::cluster::{Cluster, Kind};
 use stanchion_testkit::process::{Launch, Process};
 use stanchion_testkit::scratch::Scratch;
 
-/// A server that answers. It ends with the value.
+/// A running server. Dropping the value ends it.
 pub(crate) struct Server {
     kubeconfig: PathBuf,
     _running: Running,
@@ -22,7 +22,7 @@ enum Running {
 }
 
 impl Server {
-    /// The sandbox as a user starts it, without anything on it.
+    /// The sandbox as a user starts it, without any objects.
     pub(crate) async fn sandbox(binary: &Path) -> Self {
         let scratch = Scratch::new("stanchion-bench-").expect("a directory");
         let kubeconfig = scratch.path().join("kubeconfig");
@@ -37,7 +37,7 @@ impl Server {
         Self::answering(kubeconfig, Running::Sandbox(process, scratch)).await
     }
 
-    /// A real control plane, all of it.
+    /// A complete real control plane.
     pub(crate) async fn real() -> Self {
         assert_eq!(Kind::chosen(), Kind::Real, "STANCHION_TEST_CLUSTER must be real");
         let cluster = Cluster::start().await;

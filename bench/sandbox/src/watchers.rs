@@ -1,4 +1,4 @@
-//! Many watchers over many objects, and writes at a steady rate: no event is missed, doubled or reordered.
+//! Many watchers over many objects, and writes at a steady rate: no event is missed, duplicated or reordered.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -14,12 +14,12 @@ use tokio::task::JoinSet;
 use crate::Arguments;
 use crate::work::{api, name};
 
-/// Writers, each with objects of its own, so that the order of an object's values is known.
+/// Writers, each with its own objects, so that the order of an object's values is known.
 const WRITERS: u32 = 8;
-/// Objects of a writer that it writes in turn.
+/// Number of objects that a writer writes in turn.
 const IN_TURN: u32 = 100;
 
-/// Makes the writes while all watch; returns how many a second there were.
+/// Writes while all watch; returns the number of writes per second.
 pub(crate) async fn follow(client: &Client, arguments: &Arguments) -> f64 {
     let api = api(client);
     let start = api

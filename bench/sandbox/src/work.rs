@@ -1,4 +1,4 @@
-//! Writes as fast as they go, and how late a watch hears of one.
+//! Writes as fast as possible, and the delay of a watch.
 
 use std::pin::pin;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// Requests under way at a time.
+/// Number of concurrent requests.
 const AT_A_TIME: usize = 16;
 const SAMPLES: u32 = 500;
 
@@ -36,7 +36,7 @@ async fn rate<F: Future<Output = ()>>(count: u32, request: impl FnMut(u32) -> F)
     f64::from(count) / begin.elapsed().as_secs_f64()
 }
 
-/// Creates so many objects; returns how many a second.
+/// Creates this many objects; returns the number per second.
 pub(crate) async fn creates(client: &Client, count: u32) -> f64 {
     let api = api(client);
     rate(count, async |number| {
@@ -48,7 +48,7 @@ pub(crate) async fn creates(client: &Client, count: u32) -> f64 {
     .await
 }
 
-/// Applies a change to so many objects; returns how many a second.
+/// Applies a change to this many objects; returns the number per second.
 pub(crate) async fn applies(client: &Client, count: u32) -> f64 {
     let (api, manager) = (api(client), PatchParams::apply("bench").force());
     rate(count, async |number| {
@@ -58,7 +58,7 @@ pub(crate) async fn applies(client: &Client, count: u32) -> f64 {
     .await
 }
 
-/// From sending a write to hearing of it, in milliseconds: the median, and what 99 of 100 stay under.
+/// The time from sending a write to its watch event, in milliseconds: p50 and p99.
 pub(crate) async fn latency(client: &Client) -> (f64, f64) {
     let api = api(client);
     let last = api.get(&name(0)).await.expect("the first object");

@@ -1,4 +1,4 @@
-//! How soon a change of a project is a change of its children.
+//! Measures how soon a change of a project changes its children.
 
 use std::path::Path;
 use std::pin::pin;
@@ -13,13 +13,13 @@ use tokio::time::sleep;
 
 use crate::stage::{Stage, name};
 
-/// How many changes are timed, one after the other.
+/// Number of changes that are timed, one after the other.
 const CHANGES: usize = 20;
-/// How often it is looked whether something is gone.
+/// How often the deletion is checked.
 const GLANCE: Duration = Duration::from_millis(4);
 
-/// From the answer to a change of the spec until a watch tells of the Deployment that has it. Each change finds a cluster
-/// at rest: the rollout that the one before has caused is over.
+/// From the response to a change of the spec until a watch reports the changed Deployment. Each change finds an idle
+/// cluster: the rollout of the previous change is over.
 pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
     let mut took = Vec::with_capacity(CHANGES);
     for change in 0..CHANGES {
@@ -47,10 +47,10 @@ pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
     true
 }
 
-/// What becomes of a Deployment from now on.
+/// The changes of a Deployment from now on.
 async fn watch(stage: &Stage, deployment: &str) -> impl Stream<Item = Deployment> {
     let named = format!("metadata.name={deployment}");
-    // From now on, and not from its last change: that can be longer ago than the server remembers.
+    // From now on, and not from its last change: that can be too old for the server's history.
     let found = stage
         .deployments
         .list(&ListParams::default().fields(&named))

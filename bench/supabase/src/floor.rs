@@ -1,4 +1,4 @@
-//! What the cluster itself needs for the same children: no operator whose projects are ready can be faster.
+//! Measures the cluster's own time for the same children: no operator that waits for ready projects can be faster.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -15,11 +15,11 @@ use stanchion_bench_bed::row;
 use crate::seconds;
 use crate::stage::{Stage, name};
 
-/// How often it is looked whether all are ready: seldom, because to list all of them is work for the server that is measured.
+/// How often the readiness is checked: seldom, because listing all objects is work for the measured server.
 const GLANCE: Duration = Duration::from_secs(2);
 
-/// Lets the operator make one project on a cluster of its own, and goes; then makes that project's Services and
-/// Deployments again and again, under other names, and waits for their pods.
+/// Lets the operator create one project on a separate cluster, and stops it; then creates that project's Services and
+/// Deployments repeatedly, under other names, and waits for their pods.
 pub(crate) async fn measure(binary: &Path, projects: usize) {
     let stage = Stage::new(1).await;
     let operator = stage.operator(binary);
@@ -44,7 +44,7 @@ pub(crate) async fn measure(binary: &Path, projects: usize) {
     row("the cluster alone needs", &seconds(start.elapsed()));
 }
 
-/// The objects of a kind as text, without what the server and the operator say about them.
+/// The objects of a kind as text, without the fields that the server and the operator set.
 async fn patterns<K>(api: &Api<K>) -> Vec<String>
 where
     K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -62,7 +62,7 @@ where
             "metadata": { "name": metadata["name"], "labels": metadata["labels"] },
         });
         if let Value::Object(spec) = &mut pattern["spec"] {
-            // Each Service is given an address of its own.
+            // Each Service gets its own address.
             spec.retain(|field, _| !field.starts_with("clusterIP"));
         }
         pattern.to_string()

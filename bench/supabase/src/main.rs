@@ -1,11 +1,11 @@
-//! What many Supabase projects cost: to make, to keep, to change, after a restart, and to delete.
+//! Measures the cost of many Supabase projects: create, idle, change, restart, delete.
 //!
 //!     cargo run -p stanchion-bench-supabase -- --binary target/release/stanchion [--projects 100] [--seconds 60]
 //!
-//! The operator runs as a user starts it, on a real control plane, with a real S3 server and a database of its own for
+//! The operator runs as a user starts it, on a real control plane, with a real S3 server and a separate database for
 //! each project, which it initialises. Requests are counted in the API server's audit log. A write of an idle operator,
-//! or of one that was restarted and found everything in order, is a broken promise: the program then ends with 1. How
-//! long anything took is a figure and never a failure.
+//! or of one that was restarted and found everything converged, is a failure: the program then exits with 1. Times are
+//! never a failure.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,13 +33,13 @@ use tokio::time::sleep;
 /// What to measure.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The operator
+    /// Path of the operator
     #[arg(long, value_name = "FILE")]
     binary: PathBuf,
-    /// How many projects
+    /// Number of projects
     #[arg(long, default_value_t = 100)]
     projects: usize,
-    /// For how long nothing happens
+    /// Duration of the idle phase in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
     } = Arguments::parse();
     let stage = Stage::new(projects).await;
     let operator = stage.operator(&binary);
-    // What it takes to start is no project's.
+    // The cost of the start does not belong to a project.
     stage.bed.unwritten().await;
     let kept = [
         made(&stage, projects, operator.pid()).await,
@@ -66,7 +66,7 @@ async fn main() -> ExitCode {
         restarts::with_drift(&stage, &binary, projects).await,
         changes::deletion(&stage, &binary).await,
     ];
-    // Its cluster would be in the way of the next.
+    // Its cluster would disturb the next one.
     drop(stage);
     floor::measure(&binary, projects).await;
     if kept.into_iter().chain(restarted).all(|kept| kept) {
@@ -76,7 +76,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Projects from nothing.
+/// Creates the projects.
 async fn made(stage: &Stage, projects: usize, pid: u32) -> bool {
     let (mark, start) = (stage.bed.mark(), Instant::now());
     stage.create(projects).await;
@@ -100,7 +100,7 @@ async fn made(stage: &Stage, projects: usize, pid: u32) -> bool {
     true
 }
 
-/// A while in which nothing happens.
+/// The idle phase.
 async fn idle(stage: &Stage, during: u64, pid: u32) -> bool {
     let (mark, before) = (stage.bed.mark(), Usage::of(pid));
     sleep(Duration::from_secs(during)).await;

@@ -1,4 +1,4 @@
-//! What an operator does that was away.
+//! Measures the work of an operator after a restart.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use tokio::time::sleep;
 use crate::seconds;
 use crate::stage::{Stage, name};
 
-/// Long enough to look at everything.
+/// Enough to reconcile everything.
 const WINDOW: Duration = Duration::from_secs(20);
-/// How often it is looked whether something is mended.
+/// How often the repair is checked.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Every how many projects something was done to meanwhile.
+/// Every nth project was damaged while the operator was down.
 const EVERY: usize = 10;
 
-/// Nothing has happened meanwhile.
+/// Nothing has changed while the operator was down.
 pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
     stage.bed.unwritten().await;
     let mark = stage.bed.mark();
@@ -39,7 +39,7 @@ pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
     counted.writes == 0
 }
 
-/// Somebody has deleted Services and changed Deployments meanwhile.
+/// Services were deleted and Deployments changed while the operator was down.
 pub(crate) async fn with_drift(stage: &Stage, binary: &Path, projects: usize) -> bool {
     let harmed: Vec<usize> = (0..projects).step_by(EVERY).collect();
     let harm = json!({ "spec": { "replicas": 3 } });

@@ -1,4 +1,4 @@
-//! The cluster with its projects, and what each of them stands on.
+//! The cluster with its projects and their dependencies.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use stanchion_testkit::process::Process;
 use stanchion_testkit::s3::S3;
 use tokio::time::sleep;
 
-/// How often it is looked whether a project runs again.
+/// How often the state of a project is checked.
 const GLANCE: Duration = Duration::from_millis(100);
-/// The administrator whom the projects' Secrets name.
+/// The administrator in the projects' Secrets.
 const ADMINISTRATOR: &str = "ours";
 
-/// Everything that the projects stand on.
+/// The dependencies of the projects.
 pub(crate) struct Stage {
     pub(crate) bed: Bed,
     pub(crate) projects: Api<SupabaseProject>,
@@ -30,7 +30,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With a database, and its Secret, for each project.
+    /// With a database and a Secret for each project.
     pub(crate) async fn new(projects: usize) -> Self {
         let bed = Bed::new("supabase").await;
         let (client, namespace) = (bed.cluster().client().await, bed.namespace().to_owned());
@@ -61,18 +61,18 @@ impl Stage {
             .expect("the operator starts")
     }
 
-    /// Makes the projects, all at once.
+    /// Creates all projects at once.
     pub(crate) async fn create(&self, projects: usize) {
         self.bed.create((0..projects).map(project)).await;
     }
 
-    /// Waits until so many projects run.
+    /// Waits until this many projects are running.
     pub(crate) async fn running(&self, projects: usize) {
         let runs = |object: &Value| object["status"]["phase"] == "Running";
         self.bed.converge(&project(0), projects, runs).await;
     }
 
-    /// Waits until a project that was changed runs again.
+    /// Waits until a changed project is running again.
     pub(crate) async fn settled(&self, project: &str) {
         loop {
             let found = self.projects.get(project).await.expect("a project");
@@ -87,7 +87,7 @@ impl Stage {
         }
     }
 
-    /// Does something to some projects, a few at a time.
+    /// Calls a function for some projects, a few at a time.
     pub(crate) async fn each<F: Future>(
         &self,
         numbers: impl IntoIterator<Item = usize>,

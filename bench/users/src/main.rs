@@ -1,11 +1,10 @@
-//! What it costs to make many users of one database, and whether they lose each other's grants.
+//! Measures the cost of creating many users of one database, and whether they lose each other's grants.
 //!
 //!     cargo run -p stanchion-bench-users -- --binary target/release/stanchion [--objects 1000] [--seconds 60]
 //!
-//! A run has three parts: N `PostgresUser`s from nothing, then a while in which nothing may happen, then a burst of
-//! objects that all come at once. Requests are counted in the API server's audit log, statements and connections in
-//! PostgreSQL's, grants in its catalog. A lost grant, a write or a statement of an idle operator is a broken promise:
-//! the program then ends with 1. How long anything took is a figure and never a failure.
+//! A run has three parts: create N `PostgresUser`s, an idle phase, then a burst of new objects. Requests are counted in
+//! the API server's audit log, statements and connections in PostgreSQL's, grants in its catalog. A lost grant, or a
+//! write or a statement of an idle operator is a failure: the program then exits with 1. Times are never a failure.
 //!
 //! With `--rival DIR` another operator does the same work afterwards, on the same machine: see [`rival`].
 
@@ -28,22 +27,22 @@ use clap::Parser;
 use stanchion_bench_bed::{Bed, Counted, Usage, row};
 use tokio::time::sleep;
 
-/// Objects that come at once.
+/// Number of objects in the burst.
 const BURST: usize = 40;
 
 /// What to measure.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The operator
+    /// Path of the operator
     #[arg(long, value_name = "FILE")]
     binary: PathBuf,
-    /// How many objects
+    /// Number of objects
     #[arg(long, default_value_t = 1000)]
     objects: usize,
-    /// For how long nothing happens
+    /// Duration of the idle phase in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// A checkout of movetokube's operator with its program built as `manager`, to measure beside ours
+    /// Checkout of movetokube's operator with its program built as `manager`, to compare with ours
     #[arg(long, value_name = "DIR")]
     rival: Option<PathBuf>,
 }
@@ -63,7 +62,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Our figures; whether every promise was kept.
+/// Prints our figures; returns whether there was no failure.
 async fn measure(binary: &Path, objects: usize, seconds: u64) -> bool {
     let bed = Bed::new("users").await;
     bed.create_users(0..objects).await;
@@ -118,7 +117,7 @@ async fn measure(binary: &Path, objects: usize, seconds: u64) -> bool {
     idle.writes + idle.statements == 0 && all == objects + BURST
 }
 
-/// What it took to make them all.
+/// Prints the cost of creating all users.
 pub(crate) fn made(objects: usize, took: Duration, counted: &Counted) {
     let count = f64::from(u32::try_from(objects).expect("a count"));
     let each = |total: usize| f64::from(u32::try_from(total).expect("a count")) / count;
@@ -138,7 +137,7 @@ pub(crate) fn made(objects: usize, took: Duration, counted: &Counted) {
     );
 }
 
-/// How many of our users the database's ACL knows.
+/// The number of our users in the database's ACL.
 async fn granted(bed: &Bed) -> usize {
     let sql = "SELECT count(*) FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee \
                WHERE d.datname = 'app' AND a.privilege_type = 'CONNECT' AND r.rolname LIKE 'user\\_%'";

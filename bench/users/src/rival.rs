@@ -1,13 +1,13 @@
-//! The same work by another operator: movetokube's, which also makes roles on a server that is there already.
+//! The same work by another operator: movetokube's, which also creates roles on an existing server.
 //!
-//! Nothing of it is in this repository. To have it:
+//! Nothing of it is in this repository. To install it:
 //!
 //!     git clone https://github.com/movetokube/postgres-operator rival
 //!     (cd rival && go build -o manager ./cmd)
 //!     cargo run -p stanchion-bench-users -- --binary target/release/stanchion --objects 200 --rival rival
 //!
-//! Both get users with a generated password and a Secret for the application, on one database, and the right to
-//! connect. Each has a cluster and a server of its own, one after the other.
+//! Both get users with a generated password and a Secret for the application, on one database, and the privilege to
+//! connect. Each has its own cluster and server, one after the other.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ async fn movetokube(directory: &Path, objects: usize) -> Duration {
             .spawn()
             .expect("the rival starts")
     };
-    // Its users wait for the database with ever longer pauses: it gets that first, and for nothing.
+    // Its users wait for the database with increasing delays: the benchmark creates it first and does not count it.
     let database = object("Postgres", "app", json!({ "database": "app" }));
     bed.cluster().apply(&database.to_string(), bed.namespace()).await;
     let first = operator();
