@@ -40,13 +40,14 @@ impl Tenant {
     pub(crate) async fn create(&self, object: Value) {
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         let api = self.api(&object);
-        // A wall that refuses the object at once has held; the bench counts it and goes on to measure the other tenant.
+        // If the API server rejects the object, the attack has failed; the benchmark counts it and still measures the
+        // other tenant.
         if api.create(&PostParams::default(), &object).await.is_err() {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many of its objects the API server has refused.
+    /// Number of its objects that the API server has rejected.
     pub(crate) fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }

@@ -62,8 +62,8 @@ async fn attend(mut stream: TcpStream, malice: Malice) -> io::Result<()> {
         message(b'Z', b"I"),
     ];
     stream.write_all(&welcome.concat()).await?;
-    // A session begins with the question which server and database this is. A server that answers it like any other is
-    // asked for more.
+    // A session begins with a query for the identity of the server and the database. A server that answers it normally
+    // gets more queries.
     if stream.read(&mut scratch).await? == 0 {
         return Ok(());
     }
@@ -101,7 +101,7 @@ async fn attend(mut stream: TcpStream, malice: Malice) -> io::Result<()> {
     }
 }
 
-/// The tags of the requests in what a client sent, and whether a Describe is about a statement.
+/// The tags of a client's requests, and whether a Describe is about a statement.
 fn requests(mut bytes: &[u8]) -> Vec<(u8, bool)> {
     let mut found = Vec::new();
     while let [tag, a, b, c, d, rest @ ..] = bytes {
@@ -112,7 +112,7 @@ fn requests(mut bytes: &[u8]) -> Vec<(u8, bool)> {
     found
 }
 
-/// What the server does instead of an answer, until the client leaves.
+/// The server's behaviour instead of an answer, until the client disconnects.
 async fn harm(stream: &mut TcpStream, malice: Malice) -> io::Result<()> {
     match malice {
         Malice::Silent => {}

@@ -34,8 +34,8 @@ const LISTING: &str = include_str!("handover/listing.sql");
 /// The prefix of the names of keepers.
 pub const PREFIX: &str = "stanchion_kept_";
 
-/// How many names a keeper may have. Another one is taken where a role that the operator did not make has the first: its
-/// seal cannot be checked, since the installation's key was lost, or somebody made a role of that name.
+/// Number of possible names of a keeper. The next one is used if an untrusted role has the first: its seal cannot be
+/// verified because the installation's key was lost, or another user created a role with that name.
 const NAMES: usize = 4;
 
 const KEEPER: &str = "\
@@ -50,7 +50,7 @@ pub struct Keeper {
     name: String,
 }
 
-/// A role with the name of a keeper, as it is on the server.
+/// A role with the name of a keeper, as found on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeeperFacts {
     /// Its name.
@@ -79,7 +79,7 @@ impl Keeper {
         &self.name
     }
 
-    /// This one, and those that take its place where a role has its name that was not made for this.
+    /// This keeper, and its replacements if an untrusted role has its name.
     fn candidates(&self) -> impl Iterator<Item = Self> {
         (1..=NAMES).map(|number| Self {
             name: match number {
@@ -89,12 +89,12 @@ impl Keeper {
         })
     }
 
-    /// The question which roles have its names. Give the answer's rows to [`Self::facts`].
+    /// The query for the roles with its names. Pass the rows of the result to [`Self::facts`].
     pub fn query(&self) -> Query {
         Query::new(KEEPER).texts(self.candidates().map(|keeper| keeper.name).collect())
     }
 
-    /// The answer to [`Self::query`].
+    /// The result of [`Self::query`].
     pub fn facts(rows: &[Row]) -> Result<Vec<KeeperFacts>, tokio_postgres::Error> {
         let facts = |row: &Row| {
             Ok(KeeperFacts {
@@ -106,8 +106,8 @@ impl Keeper {
         rows.iter().map(facts).collect()
     }
 
-    /// The first name that is a trusted keeper's, else the first that no role has, and whether the role is there. `None`
-    /// when roles that are not trusted have all the names.
+    /// The first name of a trusted keeper, else the first unused name, and whether the role exists. `None` if untrusted
+    /// roles have all the names.
     pub fn choose(
         &self,
         found: &[KeeperFacts],
@@ -196,8 +196,8 @@ pub fn keep(leaving: &str, keeper: &Keeper, server: &Server) -> Vec<Statement> {
     vec![lend, reassign, back]
 }
 
-/// Makes the administrator a member of a role. An administrator without superuser gives things to a role, and takes
-/// them from it, only as its member.
+/// Makes the administrator a member of a role. Without superuser, an administrator can reassign objects to and from a
+/// role only as its member.
 pub fn join(role: &str, server: &Server) -> Option<Statement> {
     (!server.attributes.superuser).then(|| {
         let options = if server.version >= BOUND_CREATEROLE {

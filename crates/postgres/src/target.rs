@@ -146,7 +146,7 @@ impl Target {
         self
     }
 
-    /// An object of this namespace names the server: what the servers of one namespace answer is bounded together.
+    /// An object in this namespace names the server: the answers of all servers of one namespace have a common limit.
     #[must_use]
     pub fn named_in(mut self, namespace: &str) -> Self {
         self.named_in = Some(namespace.to_owned());

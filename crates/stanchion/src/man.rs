@@ -11,7 +11,7 @@ use crate::output::OutputError;
 /// Arguments of `stanchion man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder that receives stanchion.1, stanchion-run.1 and the others
+    /// Folder for stanchion.1, stanchion-run.1 and the others
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

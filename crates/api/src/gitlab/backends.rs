@@ -37,7 +37,7 @@ pub struct Postgres {
     /// Whether the operator creates a `PerconaPGCluster`. Without it, `credentialsSecret` names an existing database.
     #[serde(default)]
     pub managed: bool,
-    /// `standalone` or `ha`. Defaults to the profile's value, then to `single`.
+    /// `standalone` or `ha`. Defaults to the profile's value, then to `standalone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
     /// Whether connections go through `PgBouncer`. Defaults to the profile's value, then to false.
@@ -70,7 +70,7 @@ pub struct Redis {
     /// Without it, `credentialsSecret` names an existing Redis.
     #[serde(default)]
     pub managed: bool,
-    /// `standalone` or `ha`. Defaults to the profile's value, then to `single`.
+    /// `standalone` or `ha`. Defaults to the profile's value, then to `standalone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
     /// Number of servers with `topology: ha`. Defaults to the profile's value, then to 3.

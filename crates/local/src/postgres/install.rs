@@ -83,7 +83,7 @@ fn download(version: Version, place: &Path) -> Result<(), Error> {
     restore_links(place)
 }
 
-/// Refuses an archive that is not the one that was looked at when its release was chosen: what is in it is run.
+/// Rejects an archive with another checksum than the reviewed release, because its content is executed.
 fn check(archive: &Path, package: &str, wanted: Option<&str>) -> Result<(), Error> {
     let output = Command::new("sha512sum")
         .arg(archive)
@@ -124,7 +124,7 @@ fn restore_links(package: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// F25: a package that somebody has replaced is not run.
+    /// F25: a replaced package is not executed.
     #[test]
     fn a_package_that_was_replaced_is_refused() {
         let folder = tempfile::tempdir().unwrap();

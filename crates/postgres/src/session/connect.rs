@@ -43,7 +43,7 @@ pub struct Terms {
     pub timeouts: Timeouts,
     /// The limits of answers.
     pub limits: Limits,
-    /// What all servers may answer together, and those of one namespace.
+    /// The memory budget of all servers, and of those of one namespace.
     pub budget: Budget,
     /// The allowed addresses.
     pub networks: AllowedNetworks,

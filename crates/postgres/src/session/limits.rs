@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-/// What all answers under way may need together, and those of one namespace at most half of it. Clones share it.
+/// The memory budget of all current answers together; those of one namespace have at most half of it. Clones share it.
 ///
 /// Small answers do not need it, so a flood from one server does not delay queries to others. A larger answer that
 /// exceeds the rest of the budget waits for a moment, and is then given up: the query is retried later.
@@ -72,7 +72,7 @@ impl Budget {
         }))
     }
 
-    /// What a connection may take from it. A server that the administrator named has no namespace, and no half.
+    /// The share of a connection. A server that the administrator named has no namespace, and is not limited to half.
     pub(super) fn share(&self, namespace: Option<&str>) -> Share {
         let Shared {
             all,
@@ -110,7 +110,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Waits for so many steps: of the namespace first, so that one that has used up its half takes nothing of the rest.
+    /// Waits for this many steps: of the namespace first, so that a namespace that has used up its half takes nothing
+    /// from the rest.
     pub(super) async fn take(self, steps: u32) -> Result<Portion, AcquireError> {
         let own = match self.own {
             Some(own) => Some(own.acquire_many_owned(steps).await?),
@@ -121,7 +122,7 @@ impl Share {
     }
 }
 
-/// What an answer has taken of a [`Budget`].
+/// The part of a [`Budget`] that an answer has taken.
 #[derive(Debug)]
 pub(super) struct Portion {
     own: Option<OwnedSemaphorePermit>,
@@ -167,7 +168,7 @@ mod tests {
         let first = take(&budget, Some("evil"), 3).await.unwrap();
         assert!(take(&budget, Some("evil"), 2).await.is_none());
         let second = take(&budget, Some("evil"), 1).await.unwrap();
-        // Another namespace has its own half, and the administrator's server what is left.
+        // Another namespace has its own half, and the administrator's server gets the rest.
         let bank = take(&budget, Some("bank"), 3).await.unwrap();
         assert!(take(&budget, None, 2).await.is_none());
         let default = take(&budget, None, 1).await.unwrap();

@@ -57,7 +57,7 @@ impl Target {
             channel_binding,
             set_role,
             of_administrator,
-            // Those who have the same credentials for the same server share its connections.
+            // Targets with the same credentials for the same server share its connections.
             named_in: _,
         } = self;
         let mut context = hmac::Context::with_key(&KEY);

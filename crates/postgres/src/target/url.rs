@@ -143,7 +143,7 @@ mod tests {
         for (url, expected) in cases {
             assert_eq!(read(url).unwrap_err(), expected, "{url}");
         }
-        // Files of the operator's pod, and what would make a session something else.
+        // Parameters that name files of the operator's pod, or that change the kind of session.
         for parameter in [
             "passfile",
             "service",

@@ -1,4 +1,4 @@
-//! Somebody on the same machine without the kubeconfig, and a page in the browser of the person who has it.
+//! Attacks by another user of the same machine without the kubeconfig, and by a page in the owner's browser.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -52,8 +52,8 @@ async fn without_a_token_nothing_is_readable() {
     assert_eq!(answer.code, 403, "{answer:?}");
 }
 
-/// A page of another origin can send requests and must not read the answers; a name that leads to this machine is no
-/// way around that, since the page has no token.
+/// A page of another origin can send requests but must not read the responses; a name that resolves to this machine
+/// does not help, because the page has no token.
 #[tokio::test]
 async fn a_page_of_another_origin_reads_nothing() {
     let mut sandbox = Sandbox::builder().start().unwrap();

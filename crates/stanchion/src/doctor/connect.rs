@@ -1,5 +1,5 @@
-//! `doctor --connect`: dials the databases and buckets that the objects name, from the machine of the person who asks, with
-//! the Secrets that this person may read. Nothing of a Secret is printed: messages name hosts, databases and buckets only.
+//! `doctor --connect`: connects to the databases and buckets that the objects name, from the user's machine, with the
+//! Secrets that the user may read. No value of a Secret is printed: messages contain only hosts, databases and buckets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use stanchion_supabase::dependencies::{postgres, s3};
 
 use crate::cluster::{Cluster, Unreadable, printable};
 
-/// How many are dialled at once.
+/// Number of concurrent connections.
 const AT_ONCE: usize = 8;
-/// The key of a policy's URL where the spec names none.
+/// The default key of a policy's URL.
 const URL_KEY: &str = "DATABASE_URL";
 
-/// What was dialled for an object, and what came of it.
+/// A connection for an object, and its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     /// `SupabaseProject shop/demo`
@@ -31,19 +31,19 @@ pub(crate) struct Contact {
     pub(crate) result: Result<(), Obstacle>,
 }
 
-/// What is dialled.
+/// The kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Database,
     Bucket,
 }
 
-/// Why there was no answer.
+/// Why the connection failed.
 #[derive(Clone, Debug)]
 pub(crate) enum Obstacle {
-    /// The Secret, or what the object says, cannot be used.
+    /// The Secret or the spec cannot be used.
     Unread(String),
-    /// It was dialled in vain.
+    /// The server did not answer, or rejected the login.
     Failed(String),
 }
 
@@ -54,7 +54,7 @@ struct Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    /// The value of a key, without the end of the line that an editor left.
+    /// The value of a key, without a trailing line break.
     async fn value(&mut self, namespace: &str, name: &str, key: &str) -> Result<SecretString, Obstacle> {
         let place = (namespace.to_owned(), name.to_owned());
         if !self.read.contains_key(&place) {
@@ -79,7 +79,7 @@ impl Secrets<'_> {
         Ok(text.trim_end_matches(['\n', '\r']).into())
     }
 
-    /// A part of a policy's connection: written in the spec, or kept in a Secret.
+    /// A parameter of a policy's connection, from the spec or from a Secret.
     async fn part(
         &mut self,
         namespace: &str,
@@ -107,13 +107,13 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Something to dial.
+/// An address to connect to.
 enum Address {
     Database(Target),
     Bucket(s3::Store),
 }
 
-/// Dials everything that these objects name.
+/// Connects to everything that these objects name.
 pub(super) async fn contacts(cluster: &Cluster, objects: &[Value]) -> Vec<Contact> {
     let mut secrets = Secrets {
         cluster,
@@ -173,7 +173,7 @@ fn unusable(error: impl std::fmt::Display) -> Obstacle {
     Obstacle::Unread(printable(&error.to_string()))
 }
 
-/// How TLS is used; what the schema's default is where the object says nothing.
+/// The TLS mode; the schema's default if the object does not set it.
 fn mode(text: &str) -> Result<TlsMode, Obstacle> {
     match text {
         "" => Ok(TlsMode::Prefer),
@@ -217,7 +217,7 @@ async fn instance(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) ->
     ))
 }
 
-/// The PEM that a reference to a Secret's key names.
+/// The PEM certificate in a key of a Secret.
 async fn certificate(
     object: &Value,
     pointer: &str,

@@ -11,8 +11,8 @@ use crate::cluster::{Cluster, ClusterError, Unreadable};
 use crate::run;
 use crate::status::with_status;
 
-/// What marks the objects of an installation. The chart sets the second on all of them, whatever `nameOverride` and
-/// `fullnameOverride` call them; the plain manifest and older releases have the first.
+/// The labels of an installation's objects. The chart sets the second on all of them, with any `nameOverride` and
+/// `fullnameOverride`; the plain manifest and older releases have the first.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name=stanchion", PART];
 /// The label that every installation of the chart has.
 pub(super) const PART: &str = "app.kubernetes.io/part-of=stanchion";

@@ -42,8 +42,8 @@ pub(crate) struct Arguments {
     /// The operator's metrics, in the format of /metrics: a file, or - for standard input
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Also dial the databases and buckets that the objects name, from here, with the Secrets that you may read. No value
-    /// of a Secret is printed
+    /// Also connect to the databases and buckets that the objects name, from your machine, with the Secrets that you may
+    /// read. No value of a Secret is printed
     #[arg(long)]
     connect: bool,
     /// Output format

@@ -46,7 +46,7 @@ pub(crate) struct Snapshot {
     pub(crate) flux: Read<Vec<Value>>,
     /// The metrics of the leader.
     pub(crate) metrics: Read<String>,
-    /// What was dialled from here; nothing without `--connect`.
+    /// The connections of `--connect`; empty without it.
     pub(crate) contacts: Vec<Contact>,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Installation<'a> {
             .unwrap_or_default()
     }
 
-    /// The labels by which the Deployment finds its pods, as `kubectl -l` takes them.
+    /// The Deployment's pod selector, in the format of `kubectl -l`.
     pub(crate) fn selector(&self) -> String {
         let labels = self.deployment.pointer("/spec/selector/matchLabels");
         let pairs = labels.and_then(Value::as_object).into_iter().flatten();

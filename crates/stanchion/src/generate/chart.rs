@@ -136,7 +136,7 @@ mod tests {
 
     use crate::cli::Cli;
 
-    /// Options of `stanchion run` that the chart does not give, each with the reason.
+    /// Options of `stanchion run` that the chart does not set, each with the reason.
     const NOT_OF_THE_CHART: [(&str, &str); 2] = [
         ("webhook-url", "for an operator outside of the cluster"),
         (
@@ -145,7 +145,7 @@ mod tests {
         ),
     ];
 
-    /// An option that is added to the program and forgotten in the chart is found here, without helm.
+    /// Finds an option of the program that the chart lacks, without helm.
     #[test]
     fn the_chart_gives_every_option_of_run() {
         let template = include_str!("../../../../charts/stanchion/templates/deployment.yaml");

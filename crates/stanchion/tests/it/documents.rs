@@ -1,4 +1,4 @@
-//! The documents say what the code does: every reason that a condition or an event can have has its row.
+//! The documentation matches the code: every reason of a condition or an event has its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const PAGES: [&str; 5] = [
 ];
 /// The crates that write conditions and events.
 const CRATES: [&str; 5] = ["gitlab", "kernel", "policy", "supabase", "user"];
-/// Words in these places that are no reasons, each with what it is.
+/// Words in these places that are not reasons, each with its meaning.
 const OTHER_WORDS: &[(&str, &str)] = &[
     ("BadLuck", "of a table of test cases"),
     ("By", "a unit of OpenTelemetry"),
@@ -54,7 +54,7 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The places in the code where a reason stands.
+/// The patterns of reasons in the code.
 fn places() -> Vec<Regex> {
     const WORD: &str = r#""([A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*)""#;
     [
@@ -141,7 +141,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// The places of a page that a link can lead to.
+/// The anchors of a page.
 fn anchors(text: &str) -> BTreeSet<String> {
     let link = Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap();
     let mut found = BTreeSet::new();

@@ -38,7 +38,8 @@ impl<R: Reconciler> Shared<R> {
             if delay.is_some() {
                 self.metrics.retried();
             }
-            // A problem that nothing but a change of the object ends has no retry; what the report wants to see stays due.
+            // A problem that only a change of the object can end has no retry; the report's own requeue time still
+            // applies.
             (delay.or_else(|| again.map(due)), finish(problem))
         } else {
             self.memory.succeeded(object);

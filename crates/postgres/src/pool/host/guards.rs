@@ -1,4 +1,4 @@
-//! What an account keeps count of while something goes on: answers, connections that are being opened, tasks that wait.
+//! Guards that update the counters of an account: answers, connections that are being opened, waiting tasks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -27,7 +27,7 @@ impl StatementObserver for Witness {
     }
 }
 
-/// Room for a connection that is being opened; given back unless it is kept.
+/// The slot of a connection that is being opened; released unless it is kept.
 pub(super) struct Slot<'h>(&'h Host);
 
 impl<'h> Slot<'h> {
@@ -47,7 +47,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Counts a waiting task for as long as it waits.
+/// Counts a waiting task while it waits.
 pub(super) struct Waiting<'h>(&'h AtomicUsize);
 
 impl<'h> Waiting<'h> {

@@ -1,10 +1,10 @@
-//! What `--connect` dialled. Without it, nothing was, and there is nothing to find.
+//! Checks of the connections of `--connect`. Without it, there are none.
 
 use super::{Fault, Outcome};
 use crate::doctor::connect::{Contact, Obstacle, What};
 use crate::doctor::snapshot::Snapshot;
 
-/// Why a name of the cluster is unknown here, which is no fault of the server.
+/// The explanation for a cluster-internal name that cannot be resolved here.
 const INSIDE: &str = "a name that only the cluster knows cannot be dialled from here: run doctor in a pod, or dial it with kubectl port-forward";
 
 fn failed(snapshot: &Snapshot, what: What, words: &str, remedy: &str) -> Vec<Fault> {

@@ -102,7 +102,7 @@ pub(super) fn not_ready(snapshot: &Snapshot) -> Outcome {
     })
 }
 
-/// The installation that looks after this object.
+/// The installation that watches this object.
 fn watcher<'a, 'b>(installations: &'a [Installation<'b>], object: &Value) -> Option<&'a Installation<'b>> {
     let controller = controllers::ALL.iter().find(|row| {
         (row.kinds)()

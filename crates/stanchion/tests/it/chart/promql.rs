@@ -1,5 +1,5 @@
-//! A reader of the part of `PromQL` that the alerts and the dashboard use. It refuses what Prometheus refuses: brackets that do not
-//! match, functions that do not exist, a counter without a range, a range without a rate.
+//! A parser for the subset of `PromQL` that the alerts and the dashboard use. It rejects what Prometheus rejects:
+//! unmatched brackets, unknown functions, a counter without a range, a range without a rate.
 
 const AGGREGATIONS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 /// Functions that take a range, and functions that take an instant.
@@ -9,7 +9,7 @@ const OPERATORS: [&str; 15] = [
     "==", "!=", ">=", "<=", ">", "<", "+", "-", "*", "/", "%", "^", "and", "or", "unless",
 ];
 
-/// What an expression is.
+/// The type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Number,
@@ -17,7 +17,7 @@ pub(super) enum Value {
     Range,
 }
 
-/// Reads a whole expression. Variables of Grafana stand for what Grafana puts in their place.
+/// Parses a whole expression. Grafana's variables are replaced by example values.
 pub(super) fn read(expression: &str) -> Result<Value, String> {
     let text = expression.replace("$__rate_interval", "5m");
     let mut reader = Reader { rest: &text };

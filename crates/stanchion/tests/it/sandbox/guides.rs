@@ -1,4 +1,4 @@
-//! Every block of commands in the README and the guides is run on the sandbox, or says why not.
+//! Runs every block of commands in the README and the guides on the sandbox, unless the block says why not.
 //!
 //! A block of `sh` or `console` that cannot run here has a comment on the line before it: `<!-- not run: the reason -->`. A line
 //! that ends with `until Ctrl-C` is ended after a moment.
@@ -26,8 +26,8 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// README and every page for users. Decisions, runbooks and security are about what one does not do on a healthy cluster, and the
-/// reference has no commands.
+/// The README and every page for users. Decisions, runbooks and security contain commands that are not for a healthy
+/// cluster, and the reference has no commands.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md")];
     for folder in [
@@ -49,7 +49,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What a person types of a block: all of `sh`, and what follows a prompt in `console`.
+/// The commands of a block: all of `sh`, and the text after a prompt in `console`.
 fn typed(language: &str, lines: &[&str]) -> String {
     let lines = lines.iter().filter_map(|line| match language {
         "console" => line.trim_start().strip_prefix("$ "),
