@@ -128,6 +128,9 @@ impl Reconciler for Toy {
         }
         assert_ne!(target.boom(), Some(Boom::Observe), "boom in observe");
         self.world.check(&target.name)?;
+        if target.spec.is_none() {
+            self.world.check_removal(&target.name)?;
+        }
         let child = read.get(&target.name).await?;
         let password = match target.spec.as_ref().and_then(|spec| spec.secret_ref.as_ref()) {
             Some(name) => Some(password(read, name).await?),

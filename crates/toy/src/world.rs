@@ -1,6 +1,6 @@
 //! The state outside of the cluster, and the observations of passes for tests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use stanchion_kernel::problem::{Class, Problem};
@@ -37,6 +37,7 @@ struct State {
     things: BTreeMap<String, Thing>,
     changes: usize,
     outages: HashMap<String, Class>,
+    stuck: HashSet<String>,
     passes: HashMap<String, usize>,
     running: HashMap<String, usize>,
     most_running: usize,
@@ -89,6 +90,26 @@ impl World {
             Some(class) => outages.insert(name.into(), class),
             None => outages.remove(name),
         };
+    }
+
+    /// From now on the thing of this widget cannot be removed, and the world says that it never will; or it can again.
+    pub fn sticks(&self, name: &str, stuck: bool) {
+        let things = &mut self.state().stuck;
+        if stuck {
+            things.insert(name.into());
+        } else {
+            things.remove(name);
+        }
+    }
+
+    pub(crate) fn check_removal(&self, name: &str) -> Result<(), Problem> {
+        if self.state().stuck.contains(name) {
+            return Err(Problem::permanent(
+                "Stuck",
+                format!("the world does not let go of {name}"),
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn check(&self, name: &str) -> Result<(), Problem> {

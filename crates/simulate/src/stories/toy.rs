@@ -29,7 +29,7 @@ const CONFIG_MAP: Kind = Kind {
 };
 
 const SECRETS: [&str; 2] = ["one", "two"];
-/// What is permanent does not come and go: only another spec would help.
+/// How the world fails a widget that lives. What is permanent does not come and go then: only another spec would help.
 const CLASSES: [Class; 3] = [Class::Transient, Class::Dependency, Class::Human];
 
 /// The story of the kernel.
@@ -95,20 +95,24 @@ impl Story for Kernel {
         if self.healed.load(Ordering::Relaxed) {
             return;
         }
+        let name = what["name"].as_str().unwrap_or_default();
+        // A cleanup is never given up, whatever stands in its way.
+        self.world.sticks(name, what["stuck"] == true);
         let class = what["class"]
             .as_u64()
             .and_then(|index| CLASSES.get(usize::try_from(index).ok()?));
-        self.world
-            .fails(what["name"].as_str().unwrap_or_default(), class.copied());
+        self.world.fails(name, class.copied());
     }
 
     fn heal(&self) {
         self.healed.store(true, Ordering::Relaxed);
         for name in self.world.things().keys() {
             self.world.fails(name, None);
+            self.world.sticks(name, false);
         }
         for n in 0..5 {
             self.world.fails(&format!("w{n}"), None);
+            self.world.sticks(&format!("w{n}"), false);
         }
     }
 
@@ -177,7 +181,10 @@ fn anything(name: &str, random: &mut StdRng) -> Operation {
             name.to_owned(),
             json!({ "data": { "size": "by hand" } }),
         ),
-        _ => Operation::Outside(json!({ "name": name, "class": random.random_range(0..5) })),
+        _ => {
+            let (class, stuck) = (random.random_range(0..5), random.random_bool(0.3));
+            Operation::Outside(json!({ "name": name, "class": class, "stuck": stuck }))
+        }
     }
 }
 

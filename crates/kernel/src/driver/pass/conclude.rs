@@ -15,7 +15,7 @@ use crate::ambient;
 use crate::condition::Conditions;
 use crate::driver::controller::{Read, Shared};
 use crate::events::transitions;
-use crate::problem::{Problem, Retry};
+use crate::problem::{Class, Problem, Retry};
 use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
 use crate::status::{self, Status};
 use crate::telemetry::metrics::Finish;
@@ -23,7 +23,8 @@ use crate::telemetry::metrics::Finish;
 impl<R: Reconciler> Pass<'_, R> {
     /// Reports, writes the changes, and decides when to requeue.
     pub(super) async fn conclude(self, problem: Option<Problem>) -> (Option<Duration>, Finish) {
-        let (mut problem, report) = self.report(problem);
+        let (problem, report) = self.report(problem);
+        let mut problem = problem.map(|problem| self.kept_at(problem));
         let again = report.again;
         match self.publish(report).await {
             Ok(()) => {}
@@ -39,6 +40,15 @@ impl<R: Reconciler> Pass<'_, R> {
             }
         }
         self.shared.end(&self.object, problem.as_ref(), again)
+    }
+
+    /// A cleanup is never given up. What stands in its way may go without a change of the object, and nobody else takes the
+    /// finalizer away: a problem that a living object would rest with is looked at again as one that waits for a person.
+    fn kept_at(&self, problem: Problem) -> Problem {
+        if self.is_deleting() && problem.reaction().retry == Retry::Never {
+            return problem.with_retry(Class::Human.reaction().retry);
+        }
+        problem
     }
 
     fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use http::Method;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use stanchion_kernel::Class;
 use stanchion_kernel::driver::Settings;
 use tokio::time::sleep;
@@ -87,6 +89,34 @@ async fn each_class_is_looked_at_again_when_its_row_says() {
     server.until("one", |widget| widget.fails_with("Outage")).await;
     sleep(LONG).await;
     assert_eq!(server.world.passes("one"), 1);
+}
+
+/// A cleanup that fails for good would hold its object for ever, because a user does not change an object that they have
+/// deleted.
+#[tokio::test(start_paused = true)]
+async fn a_cleanup_that_fails_for_good_is_tried_again() {
+    let server = Server::default();
+    server.widget("one", sized(1));
+    let _operator = start(&server, Settings::default());
+    server.until("one", Widget::is_ready).await;
+    server.world.fails("one", Some(Class::Permanent));
+    server.change("one", |widget| {
+        widget.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
+    });
+    server.until("one", |widget| widget.fails_with("Outage")).await;
+    let status = |widget: &Widget| widget.condition("Stalled").map(|stalled| stalled.status.clone());
+    assert_eq!(status(&server.get("one")), Some("True".to_owned()));
+    let before = server.world.passes("one");
+    let pause = server.until_passes("one", before + 1).await;
+    let row = Duration::from_mins(5);
+    assert!((row..row.mul_f64(1.21)).contains(&pause), "{pause:?}");
+    server.world.fails("one", None);
+    server
+        .until("one", |widget| {
+            widget.metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+        })
+        .await;
+    assert_eq!(server.world.thing("one"), None);
 }
 
 /// A problem that is never retried, and a status that could not be written: without a retry it would never be reported.
