@@ -29,6 +29,7 @@ use crate::problem::Problem;
 use crate::rbac::Rule;
 use crate::status::Status;
 use crate::watch::Watch;
+use crate::watch::references::Key;
 
 /// The traits of our custom resources; implemented for all of them at once.
 pub trait Object:
@@ -155,6 +156,12 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         plan: Self::Plan,
         applied: &mut Self::Applied,
     ) -> impl Future<Output = Result<(), Problem>> + Send;
+
+    /// Waits for something that no watch tells of, such as a server that is lost, and names the objects to look at. It is
+    /// asked again and again, and dropped when the controller ends.
+    fn signs(&self) -> impl Future<Output = Vec<Key>> + Send {
+        std::future::pending()
+    }
 
     /// Called at the end of a pass, with its problem if there is one: for a controller's own metrics.
     fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {

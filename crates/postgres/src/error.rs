@@ -16,6 +16,10 @@ pub(crate) use redact::Secrets;
 use crate::sqlstate::{Class, Doing, classify};
 use crate::target::Target;
 
+/// The state of a circuit breaker, in words that stay the same for as long as it is open.
+pub const LEFT_ALONE: &str =
+    "its circuit breaker is open: the operator tries one connection at a time, a few seconds apart";
+
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -135,6 +139,11 @@ impl Error {
     pub(crate) fn not_tried(mut self) -> Self {
         self.0.not_tried = true;
         self
+    }
+
+    /// Whether the server's circuit breaker is open because of this failure.
+    pub fn is_left_alone(&self) -> bool {
+        self.0.left_alone
     }
 
     /// Whether nothing was tried, because it failed a moment ago: the server's circuit breaker is open.
@@ -278,7 +287,7 @@ impl fmt::Display for Error {
             write!(f, "; statement: {text}")?;
         }
         if *left_alone {
-            f.write_str("; the server is left alone for a few seconds after each failure")?;
+            write!(f, "; {LEFT_ALONE}")?;
         }
         Ok(())
     }

@@ -38,13 +38,13 @@ pub mod tls;
 pub mod transaction;
 
 pub use batch::{Batch, Begin, Isolation};
-pub use error::{Error, Kind};
+pub use error::{Error, Kind, LEFT_ALONE};
 pub use fence::Fence;
 pub use identity::{Identity, Place};
 pub use lock::{AdvisoryKey, Locks};
 pub use network::AllowedNetworks;
 pub use observe::{StatementObserver, Statements};
-pub use pool::{PoolSettings, Pooled, Pools};
+pub use pool::{Listener, PoolSettings, Pooled, Pools};
 pub use read::Query;
 pub use server::{Level, Powers, Server};
 pub use session::{Answered, Budget, Limits, Security, Session, Terms, Timeouts};

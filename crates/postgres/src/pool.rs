@@ -14,12 +14,14 @@
 
 mod breaker;
 mod host;
+mod losses;
 mod pooled;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use losses::Listener;
 pub use pooled::Pooled;
 
 use crate::error::Error;
@@ -31,6 +33,7 @@ use crate::session::{Budget, Limits, Terms, Timeouts};
 use crate::target::{Fingerprint, Target};
 use breaker::Breaker;
 use host::Host;
+use losses::Losses;
 
 /// Settings of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +92,7 @@ struct Inner {
     terms: Terms,
     observer: Arc<dyn StatementObserver>,
     locks: Locks,
+    losses: Losses,
     known: Mutex<Known>,
 }
 
@@ -114,6 +118,7 @@ impl Pools {
             terms,
             observer,
             locks: Locks::default(),
+            losses: Losses::default(),
             known: Mutex::default(),
         }))
     }
@@ -187,6 +192,11 @@ impl Pools {
         servers.into_iter().collect()
     }
 
+    /// Hears of every server that answered until now and does not answer any more, whoever noticed it.
+    pub fn losses(&self) -> Listener {
+        self.0.losses.listen()
+    }
+
     /// The addresses that this process may connect to.
     pub fn networks(&self) -> &AllowedNetworks {
         &self.0.settings.networks
@@ -212,7 +222,14 @@ impl Pools {
         let address = target.to_string().to_ascii_lowercase();
         let breaker = Arc::clone(known.addresses.entry(address).or_default());
         let inner = &self.0;
-        let host = Host::new(target, &inner.settings, &inner.terms, &inner.observer, breaker);
+        let host = Host::new(
+            target,
+            &inner.settings,
+            &inner.terms,
+            &inner.observer,
+            breaker,
+            &inner.losses,
+        );
         known.hosts.insert(account, Arc::clone(&host));
         host
     }

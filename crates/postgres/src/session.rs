@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -91,6 +92,8 @@ pub struct Session {
     version: u32,
     /// Number of requests whose answer was not read completely. Not zero after a request was abandoned.
     unanswered: AtomicUsize,
+    /// How the connection ended, once it has: whether it broke.
+    lost: watch::Receiver<Option<bool>>,
     /// Drives the connection; ends once `client` is dropped and everything is answered.
     driver: Option<JoinHandle<()>>,
 }
@@ -172,6 +175,15 @@ impl Session {
     /// The last answer is not needed any more.
     pub(crate) fn rest(&self) {
         self.meter.rest();
+    }
+
+    /// Waits for the end of the connection. Says whether it broke; otherwise this side has closed it.
+    pub(crate) fn lost(&self) -> impl Future<Output = bool> + Send + use<> {
+        let mut lost = self.lost.clone();
+        async move {
+            let ended = lost.wait_for(Option::is_some).await;
+            ended.is_ok_and(|lost| *lost == Some(true))
+        }
     }
 
     /// Marks the session as unusable, for a reason that it cannot detect itself.

@@ -259,6 +259,16 @@ async fn run<R: Reconciler>(
         biased;
         () = passes => {}
         () = listening => {}
+        () = heed(&shared) => {}
+    }
+}
+
+/// Wakes the objects that the controller names.
+async fn heed<R: Reconciler>(shared: &Shared<R>) {
+    loop {
+        for key in shared.reconciler.signs().await {
+            shared.queue.wake(key);
+        }
     }
 }
 

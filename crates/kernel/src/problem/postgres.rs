@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use stanchion_postgres::{Class as Reaction, Error, Kind};
+use stanchion_postgres::{Class as Reaction, Error, Kind, LEFT_ALONE};
 
 use super::{Class, Problem, Retry};
 
@@ -17,7 +17,12 @@ impl From<Error> for Problem {
         let reason = reason(&error);
         let message = if reason == CONNECTION_FAILED {
             // Only host and port: readers of the status may not be allowed to know the names of databases.
-            format!("Cannot reach postgres at {}", error.server())
+            let breaker = if error.is_left_alone() {
+                format!("; {LEFT_ALONE}")
+            } else {
+                String::new()
+            };
+            format!("Cannot reach postgres at {}{breaker}", error.server())
         } else {
             error.to_string()
         };

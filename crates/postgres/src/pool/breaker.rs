@@ -94,9 +94,15 @@ impl Breaker {
         self.lock().failures > 0
     }
 
-    /// An open session has shown that the server does not answer any more.
-    pub(super) fn trip(&self, error: &Error) {
-        self.lock().fail(error);
+    /// The failure that it is open for.
+    pub(super) fn open_for(&self) -> Option<Error> {
+        let state = self.lock();
+        state.last.clone().filter(|_| state.failures > 0)
+    }
+
+    /// An open session has shown that the server does not answer any more. Returns whether that is news.
+    pub(super) fn trip(&self, error: &Error) -> bool {
+        self.lock().fail(error)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -111,13 +117,16 @@ enum Look {
 }
 
 impl State {
-    fn fail(&mut self, error: &Error) {
+    /// Opens the breaker. Says whether the server is lost by that: it answered until now.
+    fn fail(&mut self, error: &Error) -> bool {
+        let lost = self.proven && self.failures == 0;
         let pause = FIRST_PAUSE
             .saturating_mul(1 << self.failures.min(8))
             .min(LONGEST_PAUSE);
         self.failures = self.failures.saturating_add(1);
         self.until = Some(Instant::now() + pause);
         self.last = Some(error.clone());
+        lost
     }
 }
 
@@ -130,9 +139,9 @@ impl Attempt<'_> {
         (state.until, state.last) = (None, None);
     }
 
-    /// The server did not answer.
-    pub(super) fn failed(self, error: &Error) {
-        self.breaker.lock().fail(error);
+    /// The server did not answer. Returns whether the server is lost by that.
+    pub(super) fn failed(self, error: &Error) -> bool {
+        self.breaker.lock().fail(error)
     }
 }
 
@@ -193,7 +202,8 @@ mod tests {
         let breaker = Breaker::default();
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            breaker.enter(&target()).await.unwrap().failed(&dead());
+            let lost = breaker.enter(&target()).await.unwrap().failed(&dead());
+            assert!(!lost, "nobody was ever connected to it");
             assert!(breaker.is_open());
             let begun = Instant::now();
             let error = breaker.enter(&target()).await.err().unwrap();
@@ -210,6 +220,8 @@ mod tests {
         );
         breaker.enter(&target()).await.unwrap().succeeded();
         assert!(!breaker.is_open() && breaker.enter(&target()).await.is_ok());
+        let lost = [breaker.trip(&dead()), breaker.trip(&dead())];
+        assert_eq!(lost, [true, false], "a server is lost once");
     }
 
     #[tokio::test(start_paused = true)]

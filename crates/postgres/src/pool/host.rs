@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use self::guards::{Slot, Waiting, Witness};
 use super::breaker::{Breaker, HURRY};
+use super::losses::Losses;
 use super::pooled::Pooled;
 use super::{Counts, PoolSettings};
 use crate::error::{Error, Kind};
@@ -39,6 +40,7 @@ pub(super) struct Host {
     /// Whether the address can be reached, which all accounts share, and whether this account can log in.
     network: Arc<Breaker>,
     login: Breaker,
+    losses: Losses,
     /// A permit for each connection in use. Tokio grants them in the order of the requests.
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -95,6 +97,7 @@ impl Host {
         terms: &Terms,
         observer: &Arc<dyn StatementObserver>,
         network: Arc<Breaker>,
+        losses: &Losses,
     ) -> Arc<Self> {
         let limit = settings.max_per_server.max(1);
         let now = Instant::now();
@@ -117,6 +120,7 @@ impl Host {
             address: target.to_string().to_ascii_lowercase(),
             network,
             login: Breaker::default(),
+            losses: losses.clone(),
             permits: Arc::new(Semaphore::new(limit)),
             waiting: AtomicUsize::new(0),
             state: Mutex::new(state),
@@ -152,6 +156,7 @@ impl Host {
                 join_all(replaced.into_iter().map(|idle| idle.session.close())).await;
                 let session = self.open(target).await?;
                 slot.keep();
+                self.mind(&session);
                 self.remember(target, fingerprint, Place::of(&session));
                 let now = Instant::now();
                 Idle {
@@ -166,7 +171,7 @@ impl Host {
     }
 
     /// Connects, unless a breaker is open.
-    async fn open(&self, target: &Target) -> Result<Session, Error> {
+    async fn open(self: &Arc<Self>, target: &Target) -> Result<Session, Error> {
         let network = self.network.enter(target).await?;
         let login = self.login.enter(target).await?;
         let opened = Session::connect_on(target, &self.terms, Arc::clone(&self.observer)).await;
@@ -182,17 +187,45 @@ impl Host {
             // Only transient failures: a wrong password is retried soon enough by its own objects.
             Err(error) => {
                 let is_down = error.class() == Class::Transient;
-                match error.reached() {
-                    Some(true) => network.succeeded(),
+                let mut lost = match error.reached() {
                     Some(false) if is_down => network.failed(error),
-                    Some(false) | None => drop(network),
-                }
+                    Some(true) => {
+                        network.succeeded();
+                        false
+                    }
+                    Some(false) | None => false,
+                };
                 if is_down {
-                    login.failed(error);
+                    lost |= login.failed(error);
+                }
+                if lost {
+                    self.losses.announce(&self.address);
                 }
             }
         }
         opened
+    }
+
+    /// A connection that the server ends may be the first sign that it is gone: another one shows whether it is, and the
+    /// breakers announce it.
+    fn mind(self: &Arc<Self>, session: &Session) {
+        let (ended, host) = (session.lost(), Arc::downgrade(self));
+        let target = session.target().clone();
+        tokio::spawn(async move {
+            if !ended.await {
+                return;
+            }
+            let Some(host) = host.upgrade() else { return };
+            // Without a free place others are asking already.
+            let Ok(permit) = host.permits.clone().try_acquire_owned() else {
+                return;
+            };
+            // It does not stay open: a server that ends what nobody uses would be asked again and again.
+            if let Ok(session) = host.open(&target).await {
+                session.close().await;
+            }
+            host.release(permit);
+        });
     }
 
     async fn permit(&self, target: &Target) -> Result<OwnedSemaphorePermit, Error> {
@@ -218,11 +251,14 @@ impl Host {
                 }
                 state.strained |= state.answered + HURRY <= now;
             }
-            let state = self.lock();
-            let in_use = state.open - state.idle.len();
+            // The words of the breaker, if it is open: those who wait in vain and those who are not let through say the same.
+            let known = self.network.open_for().or_else(|| self.login.open_for());
             let cause =
-                format!("{in_use} connections are in use, and the server has not answered for a while");
-            return Err(Error::new(Kind::Exhausted, Doing::Connecting, target, cause));
+                "all connections of this account are in use, and the server has not answered for a while";
+            return Err(known.map_or_else(
+                || Error::new(Kind::Exhausted, Doing::Connecting, target, cause),
+                Error::not_tried,
+            ));
         }
     }
 
@@ -231,7 +267,9 @@ impl Host {
         if !statements.succeeded && statements.elapsed > self.settings.timeouts.statement {
             let cause = "the server stopped answering";
             let error = Error::new(Kind::TimedOut, Doing::Reading, &self.target, cause);
-            self.login.trip(&error.left_alone());
+            if self.login.trip(&error.left_alone()) {
+                self.losses.announce(&self.address);
+            }
             return;
         }
         let mut state = self.lock();

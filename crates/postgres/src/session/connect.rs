@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use secrecy::ExposeSecret;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
@@ -107,6 +108,7 @@ async fn open(
     let LoggedIn {
         client,
         driver,
+        lost,
         road,
         security,
         meter,
@@ -123,6 +125,7 @@ async fn open(
         identity: Identity::unknown(target),
         version: 0,
         unanswered: AtomicUsize::new(0),
+        lost,
         driver: Some(driver),
     };
     set_up(&mut session).await?;
@@ -139,6 +142,7 @@ fn not_connected(error: ConnectError, target: &Target) -> Error {
 struct LoggedIn {
     client: Client,
     driver: JoinHandle<()>,
+    lost: watch::Receiver<Option<bool>>,
     road: Road,
     security: Security,
     meter: Arc<Meter>,
@@ -219,9 +223,11 @@ async fn try_log_in(
         Some(refusal) => Error::refused(refusal, Doing::Connecting, target),
         None => Error::from_driver(&error, Doing::Connecting, target, &Secrets::new(&target.password)),
     })?;
+    let (ended, lost) = watch::channel(None);
     Ok(LoggedIn {
         client,
-        driver: tokio::spawn(drive(connection, target.to_string())),
+        driver: tokio::spawn(drive(connection, target.to_string(), ended)),
+        lost,
         road,
         security,
         meter,
@@ -229,7 +235,12 @@ async fn try_log_in(
 }
 
 /// Moves data until the session is dropped or the connection breaks; pending requests then fail.
-async fn drive(mut connection: tokio_postgres::Connection<Channel, Channel>, server: String) {
+async fn drive(
+    mut connection: tokio_postgres::Connection<Channel, Channel>,
+    server: String,
+    ended: watch::Sender<Option<bool>>,
+) {
+    let mut lost = false;
     while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
         match message {
             // Only the code: a notice can repeat its statement.
@@ -237,9 +248,13 @@ async fn drive(mut connection: tokio_postgres::Connection<Channel, Channel>, ser
                 tracing::debug!(server, code = notice.code().code(), "notice");
             }
             Ok(_) => {}
-            Err(_) => break,
+            Err(_) => {
+                lost = true;
+                break;
+            }
         }
     }
+    ended.send_replace(Some(lost));
 }
 
 /// What is needed to cancel a statement: the request uses a separate connection.

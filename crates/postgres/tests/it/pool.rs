@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use stanchion_postgres::pool::Counts;
 use stanchion_postgres::{Batch, Error, Kind, PoolSettings, Pooled, Pools, Query, Statement, Target};
 use stanchion_testkit::postgres::{ADMIN, Database, Postgres, Version};
-use stanchion_testkit::proxy::Proxy;
+use stanchion_testkit::proxy::{Cut, Proxy};
 use stanchion_testkit::{unique, wait};
 
 use crate::support::{PATIENCE, target, through};
@@ -391,6 +392,44 @@ async fn a_frozen_server_does_not_collect_those_who_wait() {
     proxy.restore().await;
     wait::eventually(PATIENCE, "the server again", || async {
         pools.get(&frozen).await.ok()
+    })
+    .await;
+}
+
+/// A server that ends an idle connection and is there is not lost; one that is gone is, and everybody hears of it once.
+#[tokio::test]
+async fn a_lost_connection_is_announced_to_everybody() {
+    let database = Database::of(Version::V15).await;
+    let proxy = Proxy::postgres(database.server().address()).await;
+    let through = target(&through(&database, &proxy));
+    let pools = pools(|_| {});
+    let mut heard = [pools.losses(), pools.losses()];
+    let ended = pid(&pools.get(&through).await.unwrap()).await;
+    database
+        .server()
+        .execute("postgres", &format!("SELECT pg_terminate_backend({ended})"))
+        .await;
+    // The attempt that shows that the server is there.
+    wait::eventually(PATIENCE, "another connection", async || {
+        proxy.seen().attempts.len() == 2 && proxy.seen().open == 0
+    })
+    .await;
+    for listener in &mut heard {
+        assert!(listener.next().now_or_never().is_none(), "the server is there");
+    }
+    drop(pools.get(&through).await.unwrap());
+    proxy.cut(Cut::Refuse).await;
+    for listener in &mut heard {
+        let server = tokio::time::timeout(PATIENCE, listener.next()).await.unwrap();
+        assert_eq!(*server, *through.to_string());
+    }
+    assert!(pools.get(&through).await.is_err());
+    for listener in &mut heard {
+        assert!(listener.next().now_or_never().is_none(), "a server is lost once");
+    }
+    proxy.restore().await;
+    wait::eventually(PATIENCE, "the server again", || async {
+        pools.get(&through).await.ok()
     })
     .await;
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stanchion_kernel::{Class, Problem};
-use stanchion_postgres::{Class as Reaction, Error, Kind, Pools, Query, Target};
+use stanchion_postgres::{Class as Reaction, Error, Kind, LEFT_ALONE, Pools, Query, Target};
 
 use super::{PATIENCE, is_unknown};
 use crate::database::check_version;
@@ -14,11 +14,18 @@ pub async fn contact(pools: &Pools, target: &Target) -> Result<Duration, Problem
         let session = pools.get(target).await?;
         let begun = Instant::now();
         session.query(&Query::new("SELECT 1")).await?;
-        Ok((begun.elapsed(), session.version()))
+        Ok::<_, Error>((begun.elapsed(), session.version()))
     };
     match tokio::time::timeout(PATIENCE, question).await {
         Ok(Ok((latency, version))) => check_version(version).map(|()| latency),
-        Ok(Err(error)) => Err(explain(error, target).await),
+        Ok(Err(error)) => {
+            let breaker = error.is_left_alone();
+            let mut problem = explain(error, target).await;
+            if breaker && !problem.message.ends_with(LEFT_ALONE) {
+                problem.message = format!("{}; {LEFT_ALONE}", problem.message);
+            }
+            Err(problem)
+        }
         Err(_) => Err(timeout(target)),
     }
 }

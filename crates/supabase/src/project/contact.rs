@@ -136,7 +136,7 @@ pub async fn check(
             Err(problem) => postgres = Contact::of(Err(problem), postgres_before),
         }
     }
-    let server = read.target.to_string();
+    let server = read.target.to_string().to_ascii_lowercase();
     let was_there = before.is_some_and(|before| before.postgres.answered());
     if postgres.is_lost() && was_there {
         // If one project loses a server, all others on it have lost it, too.

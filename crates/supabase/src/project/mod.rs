@@ -25,7 +25,10 @@ use stanchion_kernel::events::Announcement;
 use stanchion_kernel::family::Kinds;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
 use stanchion_kernel::watch::Watch;
+use stanchion_kernel::watch::references::Key;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_postgres::Listener;
+use tokio::sync::Mutex;
 
 pub use validate::validate as check;
 
@@ -34,16 +37,19 @@ use memory::Memory;
 
 /// Reconciles `SupabaseProject` objects.
 pub struct ProjectController {
-    setup: Setup,
     memory: Memory,
+    /// The servers that somebody has lost, whichever controller it was.
+    losses: Mutex<Listener>,
+    setup: Setup,
 }
 
 impl ProjectController {
     /// A controller with these connections.
     pub fn new(setup: Setup) -> Self {
         Self {
-            setup,
             memory: Memory::default(),
+            losses: Mutex::new(setup.pools.losses()),
+            setup,
         }
     }
 }
@@ -113,6 +119,12 @@ impl Reconciler for ProjectController {
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
         observe::observe(&self.setup, &self.memory, read, target).await
+    }
+
+    /// A lost connection of any pool is a sign for every project on that server.
+    async fn signs(&self) -> Vec<Key> {
+        let server = self.losses.lock().await.next().await;
+        self.memory.doubt(&server)
     }
 
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {

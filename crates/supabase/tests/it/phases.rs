@@ -1,13 +1,18 @@
 //! The phases of a new project: each is held and checked.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use serde_json::json;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::Phase;
+use stanchion_postgres::LEFT_ALONE;
 use stanchion_testkit::faults::{Call, CutPoint, Fault, Rule};
 use stanchion_testkit::proxy::Cut;
+use stanchion_testkit::wait;
 
+use crate::bed::target;
 use crate::stage::{Running, Stage, condition};
 
 fn phase(project: &SupabaseProject) -> Option<Phase> {
@@ -94,4 +99,44 @@ async fn keys_that_are_completed_are_announced_where_the_database_has_everything
     let operator = stage.operator().await;
     let held = held_at_the_keys(&stage, &operator).await;
     assert_eq!(phase(&held), Some(Phase::DeployingSecrets));
+}
+
+/// Another controller loses its connection to the server: a project that has none of its own, and is not asked for half a
+/// minute, says so all the same.
+#[tokio::test]
+async fn a_connection_that_another_pool_loses_is_a_sign_for_the_project() {
+    let stage = Stage::new().await;
+    let proxy = stage.proxy().await;
+    let _operator = stage.operator().await;
+    stage.project("shop", json!({})).await;
+    stage.running("shop").await;
+    stage
+        .bed
+        .execute("CREATE ROLE another LOGIN PASSWORD 'another'")
+        .await;
+    let database = &stage.bed.database;
+    let url = format!(
+        "postgresql://another:another@{}/{database}?sslmode=disable",
+        proxy.address()
+    );
+    let other = stage.pools.get(&target(&url)).await.unwrap();
+    stage.pools.close_idle().await;
+    drop(other);
+    proxy.cut(Cut::Refuse).await;
+    // Shorter than the time after which the project would be asked by itself.
+    let projects = stage.api::<SupabaseProject>();
+    let soon = wait::within(Duration::from_secs(25));
+    let project = Box::pin(soon.until(&projects, "shop", |project| {
+        condition(project, "PostgreSQLConnected").is_some_and(|found| found.0 == "False")
+    }))
+    .await;
+    assert_eq!(condition(&project, "Ready").unwrap().0, "False");
+    let conditions = project.status.unwrap().conditions;
+    let connected = conditions
+        .iter()
+        .find(|one| one.type_ == "PostgreSQLConnected")
+        .unwrap();
+    assert!(connected.message.ends_with(LEFT_ALONE), "{}", connected.message);
+    proxy.restore().await;
+    stage.running("shop").await;
 }

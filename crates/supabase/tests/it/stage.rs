@@ -58,6 +58,8 @@ pub(crate) struct Stage {
     pub(crate) cluster: &'static Cluster,
     /// The images that the administrator allows.
     pub(crate) allowed_images: Vec<String>,
+    /// The connections of the operator's process.
+    pub(crate) pools: Pools,
     log: OperatorLog,
 }
 
@@ -80,6 +82,7 @@ impl Stage {
             s3: S3::start().await,
             cluster,
             allowed_images: Vec::new(),
+            pools: Pools::new(PoolSettings::default(), Arc::new(())),
             log: OperatorLog::in_memory(),
         };
         stage.secret("db", stage.database_secret()).await;
@@ -254,7 +257,7 @@ impl Stage {
         };
         let mut operator = Operator::new(environment);
         let setup = Setup {
-            pools: Pools::new(PoolSettings::default(), Arc::new(())),
+            pools: self.pools.clone(),
             fingerprints: Arc::clone(&KEY),
             allowed_images: self.allowed_images.clone(),
         };

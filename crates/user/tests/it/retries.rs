@@ -7,6 +7,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use stanchion_api::PostgresInstance;
 use stanchion_api::user::Phase;
+use stanchion_postgres::LEFT_ALONE;
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::proxy::Cut;
@@ -54,7 +55,7 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
         );
         assert_eq!(
             status.message.unwrap(),
-            format!("Cannot reach postgres at {}", proxy.address())
+            format!("Cannot reach postgres at {}; {LEFT_ALONE}", proxy.address())
         );
         assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
         let of_users = faults.writes();
@@ -87,7 +88,7 @@ async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
         .await;
     assert_eq!(
         message(&user, "DatabaseConnected"),
-        format!("Cannot reach postgres at {}", proxy.address())
+        format!("Cannot reach postgres at {}; {LEFT_ALONE}", proxy.address())
     );
     assert_eq!(
         user.status.as_ref().unwrap().phase,
