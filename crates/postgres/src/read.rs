@@ -2,11 +2,13 @@
 
 mod digest;
 
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
-use futures::future::{OptionFuture, join_all};
-use tokio_postgres::Row;
+use futures::future::{MaybeDone, OptionFuture, maybe_done};
+use futures::{TryStreamExt as _, poll};
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Row, RowStream};
 
 use crate::batch::{Begin, Isolation, Prologue};
 use crate::error::{Error, FailedStatement, Kind, Secrets};
@@ -46,6 +48,10 @@ impl Query {
     }
 }
 
+/// Receives the rows one by one, each with the index of its query, in the order of the queries. A large result is never in
+/// memory as a whole.
+pub type Sink<'a> = dyn FnMut(usize, Row) + Send + 'a;
+
 /// A query whose text was built, with names in it.
 impl From<Statement> for Query {
     fn from(statement: Statement) -> Self {
@@ -67,13 +73,20 @@ impl Session {
 
     /// All queries in one round trip and one snapshot.
     pub async fn snapshot(&self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
+        let mut answers: Vec<Vec<Row>> = queries.iter().map(|_| Vec::new()).collect();
+        self.stream_snapshot(queries, &mut collect(&mut answers)).await?;
+        Ok(answers)
+    }
+
+    /// The same, but passes each row to `sink`. On an error, rows may be missing.
+    pub async fn stream_snapshot(&self, queries: &[Query], sink: &mut Sink<'_>) -> Result<(), Error> {
         let begin = Begin {
             isolation: Isolation::RepeatableRead,
             read_only: true,
             ..Begin::default()
         };
-        self.pipeline(&begin.prologue(self.timeouts(), false), queries, Some("COMMIT"))
-            .await
+        let prologue = begin.prologue(self.timeouts(), false);
+        self.stream(&prologue, queries, Some("COMMIT"), sink).await
     }
 
     /// Sends everything before it waits for anything.
@@ -83,6 +96,20 @@ impl Session {
         queries: &[Query],
         epilogue: Option<&str>,
     ) -> Result<Vec<Vec<Row>>, Error> {
+        let mut answers: Vec<Vec<Row>> = queries.iter().map(|_| Vec::new()).collect();
+        self.stream(prologue, queries, epilogue, &mut collect(&mut answers))
+            .await?;
+        Ok(answers)
+    }
+
+    /// Sends everything before it waits for anything, and passes each row to `sink`.
+    pub(crate) async fn stream(
+        &self,
+        prologue: &Prologue,
+        queries: &[Query],
+        epilogue: Option<&str>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Error> {
         for Query { statement, .. } in queries {
             tracing::debug!(server = %self.target(), database = self.target().database(), %statement, "query");
         }
@@ -90,12 +117,34 @@ impl Session {
         let count = prologue.len() + queries.len() + usize::from(epilogue.is_some());
         let text = prologue.text();
         let asked = self.ask(queries.len() + 2);
-        // Each sends its message when it is first polled, and they are first polled in this order. There is one limit
-        // for all: the last answer waits for the others.
-        let before = OptionFuture::from((prologue.len() > 0).then(|| self.converse(&text, Duration::MAX)));
-        let during = join_all(queries.iter().map(|query| self.run(query)));
-        let after = OptionFuture::from(epilogue.map(|text| self.converse(text, Duration::MAX)));
-        let all = async { futures::join!(before, during, after) };
+        let all = async {
+            let before =
+                OptionFuture::from((prologue.len() > 0).then(|| self.converse(&text, Duration::MAX)));
+            let after = OptionFuture::from(epilogue.map(|text| self.converse(text, Duration::MAX)));
+            let mut before = pin!(maybe_done(before));
+            let mut after = pin!(maybe_done(after));
+            let mut started: Vec<_> = queries
+                .iter()
+                .map(|query| Box::pin(maybe_done(self.start(query))))
+                .collect();
+            // Each sends its message when it is first polled, and the server answers in the same order.
+            let _ = poll!(&mut before);
+            for query in &mut started {
+                let _ = poll!(query);
+            }
+            let _ = poll!(&mut after);
+            before.as_mut().await;
+            let mut failed = None;
+            for (index, mut query) in started.into_iter().enumerate() {
+                let answer = drain(query.as_mut(), |row| sink(index, row)).await;
+                // The first failure in their order: later ones only report that the transaction is aborted.
+                failed = failed.or(answer.err().map(|error| (index, error)));
+            }
+            after.as_mut().await;
+            let before = before.as_mut().take_output().flatten();
+            (before, failed, after.as_mut().take_output().flatten())
+        };
+        // There is one limit for all: the last answer waits for the others.
         let answers = tokio::time::timeout(self.patience(count), all).await;
         let outcome = match answers {
             Err(_) => {
@@ -111,30 +160,24 @@ impl Session {
                 }),
                 ..,
             )) => Err(self.not_begun(prologue, affected.len(), lost)),
-            // The first failure in their order: later ones only report that the transaction is aborted.
-            Ok((_, results, after)) => results
-                .into_iter()
-                .enumerate()
-                .map(|(index, result)| result.map_err(|error| self.blame(queries, index, &error)))
-                .collect::<Result<Vec<_>, _>>()
-                .and_then(|rows| match after.and_then(|answer| answer.lost) {
-                    Some(lost) => Err(lost.into_error(Doing::Reading, self.target(), &Secrets::default())),
-                    None => Ok(rows),
-                }),
+            Ok((_, Some((index, error)), _)) => Err(self.blame(queries, index, &error)),
+            Ok((_, None, after)) => match after.and_then(|answer| answer.lost) {
+                Some(lost) => Err(lost.into_error(Doing::Reading, self.target(), &Secrets::default())),
+                None => Ok(()),
+            },
         };
         asked.answered();
         self.observe(Doing::Reading, count, begun, outcome.is_ok());
         outcome
     }
 
-    async fn run(&self, query: &Query) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let values: Vec<(&(dyn ToSql + Sync), Type)> = query
+    async fn start(&self, query: &Query) -> Result<RowStream, tokio_postgres::Error> {
+        let values = query
             .values
             .iter()
-            .map(|(value, of_type)| (&**value as &(dyn ToSql + Sync), of_type.clone()))
-            .collect();
+            .map(|(value, of_type)| (&**value as &(dyn ToSql + Sync), of_type.clone()));
         self.client()
-            .query_typed(query.statement.expose_sql(), &values)
+            .query_typed_raw(query.statement.expose_sql(), values)
             .await
     }
 
@@ -149,4 +192,29 @@ impl Session {
                 text,
             })
     }
+}
+
+/// A sink that stores all rows.
+pub(crate) fn collect(answers: &mut [Vec<Row>]) -> impl FnMut(usize, Row) + Send {
+    move |index, row| {
+        if let Some(rows) = answers.get_mut(index) {
+            rows.push(row);
+        }
+    }
+}
+
+/// Waits for the start of an answer, and passes on its rows.
+async fn drain(
+    mut query: Pin<&mut MaybeDone<impl Future<Output = Result<RowStream, tokio_postgres::Error>>>>,
+    mut take: impl FnMut(Row),
+) -> Result<(), tokio_postgres::Error> {
+    query.as_mut().await;
+    let Some(stream) = query.take_output() else {
+        return Ok(());
+    };
+    let mut rows = pin!(stream?);
+    while let Some(row) = rows.try_next().await? {
+        take(row);
+    }
+    Ok(())
 }

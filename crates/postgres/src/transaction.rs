@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use crate::batch::{Begin, GUARDS, Prologue};
 use crate::error::{Error, Kind, Secrets};
-use crate::read::Query;
+use crate::read::{Query, Sink, collect};
 use crate::session::Session;
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
@@ -27,8 +27,22 @@ impl Session {
         begin: &Begin,
         queries: &[Query],
     ) -> Result<(Transaction<'_>, Vec<Vec<Row>>), Error> {
+        let mut answers: Vec<Vec<Row>> = queries.iter().map(|_| Vec::new()).collect();
+        let transaction = self
+            .begin_and_stream(begin, queries, &mut collect(&mut answers))
+            .await?;
+        Ok((transaction, answers))
+    }
+
+    /// The same, but passes each row to `sink`. On an error, rows may be missing.
+    pub async fn begin_and_stream(
+        &mut self,
+        begin: &Begin,
+        queries: &[Query],
+        sink: &mut Sink<'_>,
+    ) -> Result<Transaction<'_>, Error> {
         let prologue = begin.prologue(self.timeouts(), false);
-        let mut answer = self.pipeline(&prologue, queries, None).await;
+        let mut answer = self.stream(&prologue, queries, None, sink).await;
         if begin.lock.is_some()
             && answer
                 .as_ref()
@@ -36,17 +50,15 @@ impl Session {
         {
             self.roll_back().await;
             let prologue = self.disregard(begin).prologue(self.timeouts(), false);
-            answer = self.pipeline(&prologue, queries, None).await;
+            // Without the lock no query ran, so the sink gets no row twice.
+            answer = self.stream(&prologue, queries, None, sink).await;
         }
         match answer {
-            Ok(rows) => Ok((
-                Transaction {
-                    session: self,
-                    guarded: begin.guarded,
-                    open: true,
-                },
-                rows,
-            )),
+            Ok(()) => Ok(Transaction {
+                session: self,
+                guarded: begin.guarded,
+                open: true,
+            }),
             Err(error) => {
                 self.roll_back().await;
                 Err(error)

@@ -33,7 +33,11 @@ pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Erro
     if needs.passwords.is_empty() {
         let (subjects, queries): (Vec<Subject>, Vec<Query>) =
             queries(needs, session.version()).into_iter().unzip();
-        return Ok(decode(&subjects, &session.snapshot(&queries).await?)?.finish());
+        let mut decoding = Decoding::new(subjects);
+        session
+            .stream_snapshot(&queries, &mut |index, row| decoding.take(index, &row))
+            .await?;
+        return Ok(decoding.finish()?.finish());
     }
     let begin = Begin {
         isolation: Isolation::RepeatableRead,
@@ -53,9 +57,11 @@ pub async fn begin_and_inspect<'s>(
 ) -> Result<(Transaction<'s>, Facts), Error> {
     let (subjects, queries): (Vec<Subject>, Vec<Query>) =
         queries(needs, session.version()).into_iter().unzip();
-    let (transaction, answers) = session.begin(begin, &queries).await?;
-    let mut decoder = decode(&subjects, &answers)?;
-    drop(answers);
+    let mut decoding = Decoding::new(subjects);
+    let transaction = session
+        .begin_and_stream(begin, &queries, &mut |index, row| decoding.take(index, &row))
+        .await?;
+    let mut decoder = decoding.finish()?;
     if !needs.passwords.is_empty() && decoder.server_facts().reads_passwords {
         let rows = transaction.read(&[verifiers(needs)]).await?;
         decoder.verifiers(rows.first().map_or(&[], Vec::as_slice))?;
@@ -105,10 +111,30 @@ fn text_of(rows: &[Row]) -> Result<String, Unreadable> {
         .unwrap_or_default())
 }
 
-fn decode(subjects: &[Subject], answers: &[Vec<Row>]) -> Result<Decoder, Unreadable> {
-    let mut decoder = Decoder::default();
-    for (subject, rows) in subjects.iter().zip(answers) {
-        decoder.add(*subject, rows)?;
+/// Decodes each row when it arrives. A row is larger than its facts, and there can be some hundred thousand rows.
+struct Decoding {
+    subjects: Vec<Subject>,
+    decoder: Result<Decoder, Unreadable>,
+}
+
+impl Decoding {
+    fn new(subjects: Vec<Subject>) -> Self {
+        Self {
+            subjects,
+            decoder: Ok(Decoder::default()),
+        }
     }
-    Ok(decoder)
+
+    /// Decodes a row, unless an earlier row failed.
+    fn take(&mut self, index: usize, row: &Row) {
+        if let (Ok(decoder), Some(subject)) = (&mut self.decoder, self.subjects.get(index))
+            && let Err(unreadable) = decoder.add(*subject, row)
+        {
+            self.decoder = Err(unreadable);
+        }
+    }
+
+    fn finish(self) -> Result<Decoder, Unreadable> {
+        self.decoder
+    }
 }

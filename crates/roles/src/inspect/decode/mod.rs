@@ -30,7 +30,7 @@ impl Unreadable {
     }
 }
 
-/// Collects facts from the rows of one query after the other.
+/// Collects facts from rows, of one query after the other.
 #[derive(Default)]
 pub(super) struct Decoder {
     facts: Facts,
@@ -41,8 +41,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn add(&mut self, subject: Subject, rows: &[Row]) -> Result<(), Unreadable> {
-        rows.iter().try_for_each(|row| match subject {
+    pub(super) fn add(&mut self, subject: Subject, row: &Row) -> Result<(), Unreadable> {
+        match subject {
             Subject::Planner => Ok(()),
             Subject::Server => self.server(row),
             Subject::ActsAs => {
@@ -65,7 +65,7 @@ impl Decoder {
             Subject::Elsewhere => self.elsewhere(row),
             Subject::Dependencies => self.dependency(row),
             Subject::Sessions => self.sessions(row),
-        })
+        }
     }
 
     pub(super) fn server_facts(&self) -> &ServerFacts {
