@@ -3,6 +3,7 @@
 //! When the owner of a schema changes, its ACL changes to the new owner, and a new schema has no ACL. A comparison with
 //! the state before would grant what the transfer gives, or miss what it revokes.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::expand::{Desired, GrantKey, is_excepted};
@@ -10,21 +11,19 @@ use crate::facts::{AclEntry, Facts, Names, Object, RoleId};
 use crate::model::{ObjectType, Signature};
 use crate::plan::{Mode, Target};
 
-/// A schema, or none.
-type Schema = Option<Box<str>>;
-
 pub(super) struct View<'a> {
     /// Objects that change before grants are made, by their index in the facts, followed by new ones.
     changed: HashMap<usize, Object>,
     facts: &'a Facts,
     count: usize,
     pub(super) names: Names,
-    /// Objects by schema and kind.
-    by_kind: HashMap<(Schema, ObjectType), Vec<usize>>,
-    /// Objects by name; routines and relations can share one.
-    by_name: HashMap<(Schema, Box<str>), Vec<usize>>,
-    /// Columns with privileges, by the relation's name.
-    columns: HashMap<(Schema, Box<str>), Vec<usize>>,
+    /// Indexes of managed objects, sorted by schema and kind. Sorted lists need much less memory than maps with the names as
+    /// keys.
+    by_kind: Vec<usize>,
+    /// Indexes of objects, sorted by schema and name; routines and relations can share one.
+    by_name: Vec<usize>,
+    /// Indexes of columns with privileges, sorted by the relation's schema and name.
+    columns: Vec<usize>,
 }
 
 impl<'a> View<'a> {
@@ -34,9 +33,9 @@ impl<'a> View<'a> {
             facts,
             count: facts.objects.len(),
             names: facts.names.clone(),
-            by_kind: HashMap::new(),
-            by_name: HashMap::new(),
-            columns: HashMap::new(),
+            by_kind: Vec::new(),
+            by_name: Vec::new(),
+            columns: Vec::new(),
         };
         for (name, owner) in &desired.schemas {
             view.schema_to_be(name, owner.as_deref(), mode);
@@ -78,24 +77,44 @@ impl<'a> View<'a> {
     }
 
     fn index(&mut self) {
-        for place in 0..self.count {
-            let Some(object) = self.changed.get(&place).or_else(|| self.facts.objects.get(place)) else {
-                continue;
-            };
-            let schema: Schema = object.schema.as_deref().map(Into::into);
-            let name = object.name.clone();
-            if object.column.is_some() {
-                self.columns.entry((schema, name)).or_default().push(place);
-                continue;
-            }
-            if object.in_scope {
-                self.by_kind
-                    .entry((schema.clone(), object.kind))
-                    .or_default()
-                    .push(place);
-            }
-            self.by_name.entry((schema, name)).or_default().push(place);
-        }
+        let sorted = |is_meant: fn(&Object) -> bool, order: fn(&Object, &Object) -> Ordering| {
+            let mut found: Vec<(usize, &Object)> =
+                self.objects().filter(|(_, object)| is_meant(object)).collect();
+            found.sort_by(|(_, one), (_, other)| order(one, other));
+            found.into_iter().map(|(place, _)| place).collect::<Vec<_>>()
+        };
+        let by_name = |one: &Object, other: &Object| name_of(one).cmp(&name_of(other));
+        let by_kind = |one: &Object, other: &Object| kind_of(one).cmp(&kind_of(other));
+        (self.by_kind, self.by_name, self.columns) = (
+            sorted(|object| object.column.is_none() && object.in_scope, by_kind),
+            sorted(|object| object.column.is_none(), by_name),
+            sorted(|object| object.column.is_some(), by_name),
+        );
+    }
+
+    /// The part of a sorted list with this key.
+    fn range<'v, K: Ord>(
+        &'v self,
+        sorted: &'v [usize],
+        key: &K,
+        of: impl Fn(&'v Object) -> K,
+    ) -> &'v [usize] {
+        let compared = |place: &usize| {
+            self.object(*place)
+                .map_or(Ordering::Less, |object| of(object).cmp(key))
+        };
+        let start = sorted.partition_point(|place| compared(place) == Ordering::Less);
+        let rest = sorted.get(start..).unwrap_or_default();
+        let end = rest.partition_point(|place| compared(place) == Ordering::Equal);
+        rest.get(..end).unwrap_or_default()
+    }
+
+    fn named<'v>(&'v self, schema: Option<&'v str>, name: &'v str) -> &'v [usize] {
+        self.range(&self.by_name, &(schema, name), name_of)
+    }
+
+    fn of_kind<'v>(&'v self, schema: Option<&'v str>, kind: ObjectType) -> &'v [usize] {
+        self.range(&self.by_kind, &(schema, kind), kind_of)
     }
 
     /// The object at an index.
@@ -109,8 +128,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn schema(&self, name: &str) -> Option<&Object> {
-        let places = self.by_name.get(&(None, name.into()))?;
-        places
+        self.named(None, name)
             .iter()
             .filter_map(|place| self.object(*place))
             .find(|object| object.kind == ObjectType::Schema)
@@ -118,21 +136,13 @@ impl<'a> View<'a> {
 
     /// The existing objects that a rule matches.
     pub(super) fn meant_by(&self, key: &GrantKey) -> Vec<usize> {
-        let schema: Schema = key.schema.as_deref().map(Into::into);
+        let schema = key.schema.as_deref();
         let Some(name) = &key.name else {
-            return self
-                .by_kind
-                .get(&(None, ObjectType::Database))
-                .cloned()
-                .unwrap_or_default();
+            return self.of_kind(None, ObjectType::Database).to_vec();
         };
         if key.is_wildcard() {
-            let all = self
-                .by_kind
-                .get(&(schema, key.kind))
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            return all
+            return self
+                .of_kind(schema, key.kind)
                 .iter()
                 .copied()
                 .filter(|place| {
@@ -149,12 +159,7 @@ impl<'a> View<'a> {
             (None, ObjectType::Parameter) => name.to_ascii_lowercase(),
             _ => name.clone(),
         };
-        let named = self
-            .by_name
-            .get(&(schema, bare.into()))
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        named
+        self.named(schema, &bare)
             .iter()
             .copied()
             .filter(|place| {
@@ -170,9 +175,7 @@ impl<'a> View<'a> {
 
     /// The existing object of a statement.
     pub(super) fn find(&self, target: &Target, kind: ObjectType) -> Option<&Object> {
-        let schema: Schema = target.schema.as_deref().map(Into::into);
-        let places = self.by_name.get(&(schema, target.name.clone()))?;
-        places
+        self.named(target.schema.as_deref(), &target.name)
             .iter()
             .filter_map(|place| self.object(*place))
             .find(|object| {
@@ -183,13 +186,19 @@ impl<'a> View<'a> {
 
     /// A column of an object, if it has privileges.
     pub(super) fn column(&self, of: &Object, column: &str) -> Option<&Object> {
-        let schema: Schema = of.schema.as_deref().map(Into::into);
-        let places = self.columns.get(&(schema, of.name.clone()))?;
-        places
+        self.range(&self.columns, &name_of(of), name_of)
             .iter()
             .filter_map(|place| self.object(*place))
             .find(|object| object.column.as_deref() == Some(column))
     }
+}
+
+fn name_of(object: &Object) -> (Option<&str>, &str) {
+    (object.schema.as_deref(), &object.name)
+}
+
+fn kind_of(object: &Object) -> (Option<&str>, ObjectType) {
+    (object.schema.as_deref(), object.kind)
 }
 
 /// Whether the rule excludes the object; a routine matches any spelling of its signature.
