@@ -25,64 +25,128 @@ pub(super) fn of_live(live: &Value, manager: &str) -> Option<Digest> {
 /// The digest of the intent, which is equal if the object is as intended. If the server writes a value in another form,
 /// they differ although nothing is wrong, which only costs a read.
 pub(super) fn of_intent(body: &Value) -> Digest {
-    let mut body = body.clone();
-    if let Some(object) = body.as_object_mut() {
-        object.remove("apiVersion");
-        object.remove("kind");
-    }
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        for identity in ["name", "namespace", "uid", "resourceVersion"] {
-            metadata.remove(identity);
-        }
-    }
-    digest(&body)
+    const KIND: &[&str] = &["apiVersion", "kind"];
+    const IDENTITY: &[&str] = &["name", "namespace", "uid", "resourceVersion"];
+    digest(&without(body, KIND, |name, field| match name {
+        "metadata" => without(field, IDENTITY, |_, field| Part::Whole(field)),
+        _ => Part::Whole(field),
+    }))
+}
+
+/// A part of a value. It borrows, because only a digest is kept and there can be ten thousand children.
+enum Part<'a> {
+    Whole(&'a Value),
+    Fields(Vec<(&'a str, Part<'a>)>),
+    Items(Vec<Part<'a>>),
+}
+
+/// The fields of a value except these.
+fn without<'a>(value: &'a Value, names: &[&str], part: impl Fn(&str, &'a Value) -> Part<'a>) -> Part<'a> {
+    let Value::Object(fields) = value else {
+        return Part::Whole(value);
+    };
+    let others = fields.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+    Part::Fields(
+        others
+            .map(|(name, field)| (name.as_str(), part(name, field)))
+            .collect(),
+    )
 }
 
 /// The part of a value that a set of fields selects.
-fn extract(live: &Value, fields: &Value) -> Value {
+fn extract<'a>(live: &'a Value, fields: &'a Value) -> Part<'a> {
     let Some(fields) = fields
         .as_object()
         .filter(|fields| fields.keys().any(|key| key != "."))
     else {
-        return live.clone();
+        return Part::Whole(live);
     };
     match live {
         Value::Object(live) => {
-            let named = |(key, fields): (&String, &Value)| {
+            let named = |(key, fields): (&'a String, &'a Value)| {
                 let name = key.strip_prefix("f:")?;
-                Some((name.to_owned(), extract(live.get(name)?, fields)))
+                Some((name, extract(live.get(name)?, fields)))
             };
-            Value::Object(fields.iter().filter_map(named).collect::<Map<_, _>>())
+            Part::Fields(fields.iter().filter_map(named).collect())
         }
-        Value::Array(items) => items
-            .iter()
-            .filter_map(|item| extract_item(item, fields))
-            .collect(),
-        scalar => scalar.clone(),
+        Value::Array(items) => {
+            // Parsed once for the list, not once for each item: a container can have fifty variables.
+            let meant: Vec<_> = fields.iter().filter_map(Meant::read).collect();
+            let ours = |item| meant.iter().find_map(|meant| meant.part_of(item));
+            Part::Items(items.iter().filter_map(ours).collect())
+        }
+        _ => Part::Whole(live),
     }
 }
 
-/// The part of a list item that is ours, if one of the fields selects this item by its keys or its value.
-fn extract_item(item: &Value, fields: &Map<String, Value>) -> Option<Value> {
-    fields.iter().find_map(|(key, fields)| {
-        if let Some(keys) = key.strip_prefix("k:") {
-            let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
-            let same = keys.iter().all(|(name, value)| item.get(name) == Some(value));
-            same.then(|| extract(item, fields))
-        } else {
-            let value: Value = serde_json::from_str(key.strip_prefix("v:")?).ok()?;
-            (value == *item).then(|| item.clone())
-        }
-    })
+/// The list items that a field selects, by their keys or their value.
+enum Meant<'a> {
+    Keys(Map<String, Value>, &'a Value),
+    Value(Value),
 }
 
-fn digest(value: &Value) -> Digest {
+impl<'a> Meant<'a> {
+    fn read((key, fields): (&'a String, &'a Value)) -> Option<Self> {
+        if let Some(keys) = key.strip_prefix("k:") {
+            return Some(Self::Keys(serde_json::from_str(keys).ok()?, fields));
+        }
+        let value = serde_json::from_str(key.strip_prefix("v:")?).ok()?;
+        Some(Self::Value(value))
+    }
+
+    /// The part of the item that is ours, if this selects it.
+    fn part_of(&self, item: &'a Value) -> Option<Part<'a>> {
+        match self {
+            Self::Keys(keys, fields) => {
+                let same = keys.iter().all(|(name, value)| item.get(name) == Some(value));
+                same.then(|| extract(item, fields))
+            }
+            Self::Value(value) => (value == item).then_some(Part::Whole(item)),
+        }
+    }
+}
+
+fn digest(part: &Part<'_>) -> Digest {
     let mut hash = Sha256::new();
-    feed(&mut hash, value);
+    part.feed(&mut hash);
     let whole: [u8; 32] = hash.finalize().into();
     let mut half = Digest::default();
     half.copy_from_slice(whole.split_at(16).0);
     half
+}
+
+impl Part<'_> {
+    /// Hashes the part as [`feed`] hashes a value.
+    fn feed(&self, hash: &mut Sha256) {
+        match self {
+            Self::Whole(value) => feed(hash, value),
+            Self::Fields(fields) => {
+                let mut fields: Vec<_> = fields.iter().filter(|(_, field)| !field.is_empty()).collect();
+                fields.sort_by_key(|(name, _)| *name);
+                hash.update(b"{");
+                for (name, field) in fields {
+                    feed_text(hash, name);
+                    field.feed(hash);
+                }
+                hash.update(b"}");
+            }
+            Self::Items(items) => {
+                hash.update(b"[");
+                for item in items {
+                    item.feed(hash);
+                }
+                hash.update(b"]");
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Whole(value) => is_empty(value),
+            Self::Fields(fields) => fields.iter().all(|(_, field)| field.is_empty()),
+            Self::Items(items) => items.is_empty(),
+        }
+    }
 }
 
 /// Hashes a value in canonical form: keys in order, nothing that is empty, quantities as numbers.

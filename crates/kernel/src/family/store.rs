@@ -4,8 +4,8 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use kube::core::ObjectMeta;
-use serde_json::Value;
+use kube::core::{DynamicObject, ObjectMeta};
+use serde_json::{Map, Value};
 
 use super::Member;
 use super::owned::{self, Digest};
@@ -60,31 +60,20 @@ impl<Kept: Clone + PartialEq> Child<Kept> {
         self.owned.filter(|_| !self.leaving)
     }
 
-    /// Reads a live object. `None` if its controller is not an object of this kind.
-    fn of<K: Member<Kept = Kept>>(
-        live: &Value,
-        owner: &(String, String),
-        manager: &str,
-    ) -> Option<(Key, Self)> {
-        let meta: ObjectMeta = serde_json::from_value(live.get("metadata")?.clone()).ok()?;
-        let references = meta.owner_references.as_ref()?;
-        let controller = references.iter().find(|reference| is_ours(reference, owner))?;
-        let key = Key {
-            namespace: meta.namespace.clone().unwrap_or_default(),
-            name: controller.name.clone(),
-        };
-        let child = Self {
+    /// Reads a live child of the owner with this uid.
+    fn of<K: Member<Kept = Kept>>(live: &Live, owner: &str, manager: &str) -> Option<Self> {
+        let (meta, live) = (&live.meta, &live.value);
+        Some(Self {
             name: meta.name.clone()?,
             uid: meta.uid.clone()?,
-            owner: controller.uid.clone(),
+            owner: owner.to_owned(),
             leaving: meta.deletion_timestamp.is_some(),
             kept: K::keep(live),
-            version: version(&meta)?,
+            version: version(meta)?,
             intent: annotated(live).map(str::to_owned),
             owned: owned::of_live(live, manager),
             verified: None,
-        };
-        Some((key, child))
+        })
     }
 
     /// Whether the owner has nothing to do because of the change from `known`.
@@ -95,6 +84,37 @@ impl<Kept: Clone + PartialEq> Child<Kept> {
             ..self.clone()
         };
         unversioned == *known
+    }
+}
+
+/// A live object, from a watch event or from the response to a write.
+pub(super) struct Live {
+    meta: ObjectMeta,
+    /// The whole object, with its metadata.
+    value: Value,
+}
+
+impl Live {
+    /// From a watch event. The spec is moved, not copied, because it can be large.
+    pub(super) fn told(object: DynamicObject) -> Option<Self> {
+        let DynamicObject { metadata, data, .. } = object;
+        let mut fields = match data {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        fields.insert("metadata".to_owned(), serde_json::to_value(&metadata).ok()?);
+        Some(Self {
+            meta: metadata,
+            value: Value::Object(fields),
+        })
+    }
+
+    /// From the response to our write.
+    fn written<K: Member>(written: &K) -> Option<Self> {
+        Some(Self {
+            meta: written.meta().clone(),
+            value: serde_json::to_value(written).ok()?,
+        })
     }
 }
 
@@ -137,12 +157,39 @@ impl<K: Member> Family<K> {
         found
     }
 
+    /// The key and the uid of the owner. `None` if the controller is not an object of this kind.
+    fn owner_of(&self, meta: &ObjectMeta) -> Option<(Key, String)> {
+        let references = meta.owner_references.as_ref()?;
+        let controller = references
+            .iter()
+            .find(|reference| is_ours(reference, &self.owner))?;
+        let key = Key {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: controller.name.clone(),
+        };
+        Some((key, controller.uid.clone()))
+    }
+
+    /// Whether this version or a newer one is known. The watch also reports our own writes.
+    fn is_known(&self, owner: &Key, meta: &ObjectMeta) -> bool {
+        let all = self.read();
+        let known = || all.get(owner)?.get(meta.name.as_deref()?);
+        known().is_some_and(|child| {
+            meta.uid.as_ref() == Some(&child.uid) && version(meta).is_some_and(|now| child.version >= now)
+        })
+    }
+
     /// Records a live child. Returns its owner's key if the owner must be reconciled; stale events return `None`.
-    pub(super) fn see(&self, live: &Value) -> Option<Key> {
-        let (key, mut child) = Child::of::<K>(live, &self.owner, &self.manager)?;
+    pub(super) fn see(&self, live: &Live) -> Option<Key> {
+        let (key, owner) = self.owner_of(&live.meta)?;
+        if self.is_known(&key, &live.meta) {
+            return None;
+        }
+        let mut child = Child::of::<K>(live, &owner, &self.manager)?;
         let mut all = self.write();
         let known = all.entry(key.clone()).or_default();
         if let Some(before) = known.get(&child.name) {
+            // Another thread may have recorded it meanwhile.
             if before.version >= child.version && before.uid == child.uid {
                 return None;
             }
@@ -156,16 +203,14 @@ impl<K: Member> Family<K> {
     }
 
     /// Drops a deleted child, and returns its owner.
-    pub(super) fn lose(&self, live: &Value) -> Option<Key> {
-        let (key, gone) = Child::of::<K>(live, &self.owner, &self.manager)?;
+    pub(super) fn lose(&self, gone: &ObjectMeta) -> Option<Key> {
+        let (key, _) = self.owner_of(gone)?;
+        let (name, uid) = (gone.name.as_ref()?, gone.uid.as_ref()?);
         let mut all = self.write();
         let children = all.get_mut(&key)?;
-        // Another child with the same name may have been created after it.
-        if children
-            .get(&gone.name)
-            .is_some_and(|child| child.uid == gone.uid)
-        {
-            children.remove(&gone.name);
+        // One of the same name may have come after it.
+        if children.get(name).is_some_and(|child| child.uid == *uid) {
+            children.remove(name);
         }
         if children.is_empty() {
             all.remove(&key);
@@ -200,7 +245,7 @@ impl<K: Member> Family<K> {
 
     /// Records the result of our write, so that the next pass does not use the state before it.
     pub(crate) fn wrote(&self, written: &K) {
-        if let Ok(live) = serde_json::to_value(written) {
+        if let Some(live) = Live::written(written) {
             self.see(&live);
         }
     }

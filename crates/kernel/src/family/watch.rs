@@ -10,10 +10,9 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
-use serde_json::Value;
 
 use super::Member;
-use super::store::{Families, Family};
+use super::store::{Families, Family, Live};
 use crate::driver::Synced;
 use crate::scope::Scope;
 use crate::watch::references::Key;
@@ -120,7 +119,7 @@ fn hear<K: Member>(
     listing: &mut HashSet<String>,
     event: Event<DynamicObject>,
 ) -> Vec<Key> {
-    let value = |object: DynamicObject| serde_json::to_value(object).unwrap_or(Value::Null);
+    let see = |object| Live::told(object).and_then(|live| family.see(&live));
     match event {
         Event::Init => {
             listing.clear();
@@ -128,10 +127,10 @@ fn hear<K: Member>(
         }
         Event::InitApply(object) => {
             listing.extend(object.metadata.uid.clone());
-            family.see(&value(object)).into_iter().collect()
+            see(object).into_iter().collect()
         }
-        Event::Apply(object) => family.see(&value(object)).into_iter().collect(),
-        Event::Delete(object) => family.lose(&value(object)).into_iter().collect(),
+        Event::Apply(object) => see(object).into_iter().collect(),
+        Event::Delete(object) => family.lose(&object.metadata).into_iter().collect(),
         Event::InitDone => family.keep_only(&std::mem::take(listing)),
     }
 }
