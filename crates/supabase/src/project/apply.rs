@@ -1,7 +1,8 @@
 //! Applies the plan. Every step is idempotent; the process can be killed between any two.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Secret;
-use serde_json::Value;
 use stanchion_kernel::{Problem, Writer};
 use stanchion_postgres as pg;
 
@@ -74,19 +75,25 @@ pub async fn apply(
         applied.database = Some(database.clone());
     }
     let deeds = match work.then {
-        Then::Children(deeds) => *deeds,
-        Then::Database(how) => initialise(setup, memory, write, wanted, (present, &how), applied).await?,
+        Then::Children(deeds) => deeds,
+        Then::Database(how) => {
+            Arc::new(initialise(setup, memory, write, wanted, (present, &how), applied).await?)
+        }
     };
     applied.stage = Stage::Components;
     memory.settle(&present.subject.key, None);
-    let objects = components(write, deeds, applied).await?;
+    components(write, &deeds, applied).await?;
     applied.stage = Stage::Done;
-    // Routes are not watched, so a project with one is reconciled completely each time.
     let left = Children::left_by(write);
-    let fingerprint = left
-        .fingerprint()
+    let fingerprint = left.fingerprint();
+    // Somebody can change a child while others are written. The check is not needed if nothing was written and nothing
+    // has changed since.
+    let untouched = deeds.steps.is_empty() && present.look.children.fingerprint() == fingerprint;
+    let are_done = || untouched || left.are(&deeds.objects, &present.subject);
+    // Routes are not watched, so a project with one is reconciled completely each time.
+    let fingerprint = fingerprint
         .filter(|_| present.standing.keys.published_at.is_none())
-        .filter(|_| wanted.spec.gateway.is_none() && left.are(&objects, &present.subject));
+        .filter(|_| wanted.spec.gateway.is_none() && are_done());
     let settled = fingerprint.map(|children| Settled {
         generation: wanted.generation,
         rotate: wanted.rotate.clone(),
@@ -145,11 +152,11 @@ async fn initialise(
     Ok(deeds)
 }
 
-/// Writes the children, and returns their desired state.
-async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Result<Vec<Value>, Problem> {
-    for deed in deeds.steps {
+/// Writes the children.
+async fn components(write: &Writer, deeds: &Deeds, applied: &mut Applied) -> Result<(), Problem> {
+    for deed in &deeds.steps {
         let deployment = deed.deployment().map(str::to_owned);
-        if deed.carry_out(write).await? {
+        if deed.clone().carry_out(write).await? {
             applied.rolled.extend(deployment);
         }
     }
@@ -159,5 +166,5 @@ async fn components(write: &Writer, deeds: Deeds, applied: &mut Applied) -> Resu
     if let Some(stale) = &deeds.stale_route {
         write.delete::<HTTPRoute>(stale).await?;
     }
-    Ok(deeds.objects)
+    Ok(())
 }

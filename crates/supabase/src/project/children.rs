@@ -91,6 +91,7 @@ macro_rules! kinds {
         }
 
         /// A change of one child.
+        #[derive(Clone)]
         pub enum Deed {
             $(
                 #[allow(missing_docs)]

@@ -85,8 +85,8 @@ struct Known {
     /// The inputs of the children, and the digest of what they were read for.
     standing: Option<([u8; 32], Arc<Standing>)>,
     standstill: Option<Standstill>,
-    /// When this process first reconciled it.
-    looked: Option<Instant>,
+    /// When its dependencies are first checked, if this process has only reconciled its children yet.
+    due: Option<Instant>,
 }
 
 /// The cache of all projects.
@@ -116,7 +116,7 @@ impl Memory {
         let remembered = check_every(all.len()) * FORGOTTEN;
         let fresh = |known: &Known| {
             let checked = known.checked.as_ref().map(|checked| checked.at);
-            let last = checked.or(known.looked);
+            let last = checked.or(known.due);
             last.is_some_and(|at| at.elapsed() < remembered)
         };
         all.retain(|_, known| fresh(known));
@@ -129,12 +129,13 @@ impl Memory {
         let mut all = self.lock();
         let waiting = all.values().filter(|known| known.checked.is_none()).count();
         let known = all.entry(key.clone()).or_default();
-        if known.checked.is_some() || known.looked.is_some() {
+        if known.checked.is_some() || known.due.is_some() {
             return None;
         }
-        known.looked = Some(Instant::now());
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
-        Some(MENDED_BY + AFTER_EACH.saturating_mul(waiting))
+        let wait = MENDED_BY + AFTER_EACH.saturating_mul(waiting);
+        known.due = Instant::now().checked_add(wait);
+        Some(wait)
     }
 
     /// A server was lost: the projects whose last result from it is no longer valid. Each is returned once.
@@ -161,12 +162,16 @@ impl Memory {
         self.lock().entry(key.clone()).or_default().settled = settled;
     }
 
-    /// The converged state of a project, and how long its dependency checks stay valid.
+    /// The converged state of a project, and how long its dependency checks stay valid. After a start, pods of mended children
+    /// become ready; that does not make the first check earlier.
     pub fn settled(&self, key: &Key, within: Duration) -> Option<(Settled, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;
-        let checked = known.checked.as_ref().filter(|checked| !checked.doubted)?;
-        let left = within.checked_sub(checked.at.elapsed())?;
+        let left = match &known.checked {
+            Some(checked) if checked.doubted => return None,
+            Some(checked) => within.checked_sub(checked.at.elapsed())?,
+            None => known.due?.checked_duration_since(Instant::now())?,
+        };
         Some((known.settled.clone()?, left))
     }
 
@@ -247,6 +252,32 @@ mod tests {
         assert_eq!(memory.first_look(&key("a")), Some(MENDED_BY));
         assert_eq!(memory.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
         assert_eq!(memory.first_look(&key("a")), None);
+    }
+
+    #[test]
+    fn a_project_that_was_mended_is_left_alone_until_its_turn() {
+        let (memory, within) = (Memory::default(), CHECK_EVERY);
+        let key = Key {
+            namespace: "ns".into(),
+            name: "a".into(),
+        };
+        let settled = Settled {
+            generation: Some(1),
+            rotate: None,
+            secrets: Vec::new(),
+            config_maps: BTreeSet::new(),
+            children: [0; 32],
+        };
+        memory.settle(&key, Some(settled.clone()));
+        assert!(
+            memory.settled(&key, within).is_none(),
+            "its first check is not scheduled"
+        );
+        let wait = memory.first_look(&key).unwrap();
+        let (found, left) = memory.settled(&key, within).unwrap();
+        assert!(found == settled && left <= wait);
+        memory.lock().get_mut(&key).unwrap().due = Some(Instant::now());
+        assert!(memory.settled(&key, within).is_none(), "its first check is due");
     }
 
     #[test]

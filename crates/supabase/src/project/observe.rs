@@ -16,7 +16,7 @@ use super::children::{Children, Deed};
 use super::contact::{Contact, Initialised, check};
 use super::memory::{Memory, Resolved};
 use super::patience::{self, Standstill};
-use super::plan;
+use super::plan::{self, Deeds};
 use super::pods;
 use super::route::HTTPRoute;
 use super::secrets::{self, Read};
@@ -63,6 +63,8 @@ pub struct Present {
     pub look: Look,
     /// The `HTTPRoute`, if one is or was requested.
     pub route: Option<HTTPRoute>,
+    /// The changes of the children, if `observe` had to plan them.
+    pub deeds: Option<Arc<Deeds>>,
 }
 
 /// The keys of a project.
@@ -183,7 +185,7 @@ async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<O
         notes: Vec::new(),
         proof: database::Proof::default(),
     };
-    let present = Present {
+    let mut present = Present {
         subject: reader.subject().clone(),
         standing,
         keys: None,
@@ -192,10 +194,15 @@ async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<O
         database: Database::Complete(database.clone()),
         look: look(memory, reader, wanted, Children::known(reader), next).await?,
         route,
+        deeds: None,
     };
     // A Secret may have changed the intent in the meantime: nothing is rolled out before it is known to work.
     let deeds = plan::deeds(wanted, &present, &database)?;
-    Ok(deeds.steps.iter().all(Deed::is_repair).then_some(present))
+    if !deeds.steps.iter().all(Deed::is_repair) {
+        return Ok(None);
+    }
+    present.deeds = Some(Arc::new(deeds));
+    Ok(Some(present))
 }
 
 /// A project with unchanged Secrets, database and bucket.
@@ -215,6 +222,7 @@ async fn known(
         database: Database::Complete(resolved.database),
         look: look(memory, reader, wanted, children, resolved.left).await?,
         route: route(reader, wanted).await?,
+        deeds: None,
     })
 }
 
@@ -306,6 +314,7 @@ async fn present(
         database: checked.database.map_or_else(lacking, Database::Complete),
         look,
         route,
+        deeds: None,
     })
 }
 

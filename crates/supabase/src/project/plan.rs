@@ -1,5 +1,7 @@
 //! Plans the Secret with the keys, the database and the children, in this order, because each needs the one before.
 
+use std::sync::Arc;
+
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ObjectMeta;
@@ -40,7 +42,7 @@ pub struct Work {
 /// The changes after the keys.
 pub enum Then {
     /// The children.
-    Children(Box<Deeds>),
+    Children(Arc<Deeds>),
     /// The database first, because the names of its logins are not known yet.
     Database(Box<Initialisation>),
 }
@@ -77,7 +79,10 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
         None => None,
     };
     let then = match &present.database {
-        Database::Complete(database) => Then::Children(Box::new(deeds(wanted, present, database)?)),
+        Database::Complete(database) => Then::Children(match &present.deeds {
+            Some(decided) => Arc::clone(decided),
+            None => Arc::new(deeds(wanted, present, database)?),
+        }),
         Database::Lacking(initialisation) => Then::Database(initialisation.clone()),
     };
     Ok(Plan::Make(Box::new(Work { keys, then })))
