@@ -44,7 +44,7 @@ pub(crate) async fn measure(binary: &Path, projects: usize) {
     row("the cluster alone needs", &seconds(start.elapsed()));
 }
 
-/// The objects of a kind as text, without the fields that the server and the operator set.
+/// The objects of a kind as text.
 async fn patterns<K>(api: &Api<K>) -> Vec<String>
 where
     K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -54,20 +54,22 @@ where
         + Debug,
 {
     let found = api.list(&ListParams::default()).await.expect("a list").items;
-    let pattern = |object: K| {
-        let object = serde_json::to_value(&object).expect("an object is JSON");
-        let metadata = &object["metadata"];
-        let mut pattern = json!({
-            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "spec": object["spec"],
-            "metadata": { "name": metadata["name"], "labels": metadata["labels"] },
-        });
-        if let Value::Object(spec) = &mut pattern["spec"] {
-            // Each Service gets its own address.
-            spec.retain(|field, _| !field.starts_with("clusterIP"));
-        }
-        pattern.to_string()
-    };
-    found.into_iter().map(pattern).collect()
+    found.iter().map(|object| pattern(object).to_string()).collect()
+}
+
+/// An object without the fields that the server and the operator set.
+pub(crate) fn pattern<K: kube::Resource<DynamicType = ()> + Serialize>(object: &K) -> Value {
+    let object = serde_json::to_value(object).expect("an object is JSON");
+    let metadata = &object["metadata"];
+    let mut pattern = json!({
+        "apiVersion": K::api_version(&()), "kind": K::kind(&()), "spec": object["spec"],
+        "metadata": { "name": metadata["name"], "labels": metadata["labels"] },
+    });
+    if let Value::Object(spec) = &mut pattern["spec"] {
+        // Each Service gets its own address.
+        spec.retain(|field, _| !field.starts_with("clusterIP"));
+    }
+    pattern
 }
 
 async fn are_available(stage: &Stage) -> bool {

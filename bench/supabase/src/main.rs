@@ -18,6 +18,7 @@
 
 mod changes;
 mod floor;
+mod harm;
 mod restarts;
 mod stage;
 
@@ -63,9 +64,11 @@ async fn main() -> ExitCode {
     drop(operator);
     let restarted = [
         restarts::in_order(&stage, &binary).await,
-        restarts::with_drift(&stage, &binary, projects).await,
+        restarts::with_drift(&stage, &binary, projects, 10).await,
+        restarts::with_drift(&stage, &binary, projects, 1).await,
         changes::deletion(&stage, &binary).await,
     ];
+    restarts::floor(&stage, projects).await;
     // Its cluster would disturb the next one.
     drop(stage);
     floor::measure(&binary, projects).await;

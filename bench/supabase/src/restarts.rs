@@ -3,20 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::json;
 use stanchion_bench_bed::row;
 use tokio::time::sleep;
 
-use crate::seconds;
-use crate::stage::{Stage, name};
+use crate::stage::Stage;
+use crate::{harm, seconds};
 
 /// Enough to reconcile everything.
 const WINDOW: Duration = Duration::from_secs(20);
-/// How often the repair is checked.
-const GLANCE: Duration = Duration::from_millis(50);
-/// Every nth project was damaged while the operator was down.
-const EVERY: usize = 10;
 
 /// Nothing has changed while the operator was down.
 pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
@@ -39,44 +33,30 @@ pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
     counted.writes == 0
 }
 
-/// Services were deleted and Deployments changed while the operator was down.
-pub(crate) async fn with_drift(stage: &Stage, binary: &Path, projects: usize) -> bool {
-    let harmed: Vec<usize> = (0..projects).step_by(EVERY).collect();
-    let harm = json!({ "spec": { "replicas": 3 } });
-    stage
-        .each(harmed.clone(), async |project| {
-            let service = format!("{project}-meta");
-            let deleted = stage.services.delete(&service, &DeleteParams::default()).await;
-            deleted.expect("a Service");
-            let deployment = format!("{project}-auth");
-            let (params, patch) = (PatchParams::default(), Patch::Merge(&harm));
-            let changed = stage.deployments.patch(&deployment, &params, &patch).await;
-            changed.expect("a Deployment");
-        })
-        .await;
+/// Services were deleted and Deployments changed while the operator was down, in every nth project.
+pub(crate) async fn with_drift(stage: &Stage, binary: &Path, projects: usize, every: usize) -> bool {
+    let harmed: Vec<usize> = (0..projects).step_by(every).collect();
+    harm::harm(stage, &harmed).await;
     let start = Instant::now();
-    let _operator = stage.operator(binary);
-    let mut first = None;
-    for number in &harmed {
-        while !is_mended(stage, &name(*number)).await {
-            sleep(GLANCE).await;
-        }
-        first.get_or_insert_with(|| start.elapsed());
-    }
-    let first = first.map_or_else(String::new, seconds);
+    let operator = stage.operator(binary);
+    let mended = harm::mended(stage, &harmed, start).await;
     row(
         &format!("restart, {} harmed: first, all", harmed.len()),
-        &format!("{first}, {}", seconds(start.elapsed())),
+        &format!("{}, {}", seconds(mended.first), seconds(mended.last)),
     );
+    // The next measurement starts with running projects.
+    stage.running(projects).await;
+    stage.bed.unwritten().await;
+    drop(operator);
     true
 }
 
-async fn is_mended(stage: &Stage, project: &str) -> bool {
-    let service = stage.services.get_opt(&format!("{project}-meta")).await;
-    let deployment = stage.deployments.get(&format!("{project}-auth")).await;
-    let replicas = deployment
-        .expect("a Deployment")
-        .spec
-        .and_then(|spec| spec.replicas);
-    service.expect("an answer").is_some() && replicas == Some(1)
+/// The time of the writes alone. The first project was deleted before.
+pub(crate) async fn floor(stage: &Stage, projects: usize) {
+    let harmed: Vec<usize> = (1..projects).collect();
+    let took = harm::floor(stage, &harmed).await;
+    row(
+        &format!("the writes alone, {} harmed", harmed.len()),
+        &seconds(took),
+    );
 }

@@ -1,22 +1,26 @@
 //! The cluster with its projects and their dependencies.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::Api;
+use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{Phase, SupabaseProjectStatus};
 use stanchion_bench_bed::{Bed, PASSWORD};
 use stanchion_testkit::process::Process;
 use stanchion_testkit::s3::S3;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// How often the state of a project is checked.
 const GLANCE: Duration = Duration::from_millis(100);
+/// The benchmark fails after this time without an event: the operator may have ended.
+const STANDSTILL: Duration = Duration::from_mins(5);
 /// The administrator in the projects' Secrets.
 const ADMINISTRATOR: &str = "ours";
 
@@ -66,10 +70,28 @@ impl Stage {
         self.bed.create((0..projects).map(project)).await;
     }
 
-    /// Waits until this many projects are running.
+    /// Waits until this many projects are running. It uses a watch, because repeated lists of all projects would be a large
+    /// part of the measured load.
     pub(crate) async fn running(&self, projects: usize) {
-        let runs = |object: &Value| object["status"]["phase"] == "Running";
-        self.bed.converge(&project(0), projects, runs).await;
+        let mut running = HashSet::new();
+        let mut news = Box::pin(watcher(self.projects.clone(), Config::default()));
+        while running.len() < projects {
+            let event = timeout(STANDSTILL, news.try_next()).await;
+            let event = event.unwrap_or_else(|_| {
+                let now = running.len();
+                panic!("{now} of {projects} run, and nothing happens: has the operator ended?")
+            });
+            let event = event.expect("a watch").expect("an endless watch");
+            let (Event::InitApply(project) | Event::Apply(project)) = event else {
+                continue;
+            };
+            let phase = project.status.as_ref().and_then(|status| status.phase);
+            if phase == Some(Phase::Running) {
+                running.insert(project.name_any());
+            } else {
+                running.remove(&project.name_any());
+            }
+        }
     }
 
     /// Waits until a changed project is running again.
@@ -87,15 +109,16 @@ impl Stage {
         }
     }
 
-    /// Calls a function for some projects, a few at a time.
+    /// Calls a function for some projects, this many at a time.
     pub(crate) async fn each<F: Future>(
         &self,
         numbers: impl IntoIterator<Item = usize>,
+        together: usize,
         act: impl Fn(String) -> F,
     ) {
         stream::iter(numbers)
             .map(|number| act(name(number)))
-            .buffer_unordered(8)
+            .buffer_unordered(together)
             .for_each(async |_| {})
             .await;
     }
