@@ -57,7 +57,8 @@ impl Secrets<'_> {
     /// The value of a key, without a trailing line break.
     async fn value(&mut self, namespace: &str, name: &str, key: &str) -> Result<SecretString, Obstacle> {
         let place = (namespace.to_owned(), name.to_owned());
-        if !self.read.contains_key(&place) {
+        let is_known = self.read.contains_key(&place);
+        if !is_known {
             let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), namespace);
             let read = self.cluster.ask(api.get(name)).await;
             let values = read.map(|secret| secret.data.unwrap_or_default());
@@ -257,23 +258,25 @@ async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> R
                 part("username").await?,
             );
             let (password, tls) = (part("password").await?, part("sslMode").await?);
-            let plain = |value: &Option<SecretString>| {
-                let value = value
-                    .as_ref()
-                    .map(|value| value.expose_secret().trim().to_owned());
-                value.unwrap_or_default()
+            let plain = |value: Option<&SecretString>| {
+                value.map_or_else(String::new, |value| value.expose_secret().trim().to_owned())
             };
-            let number = match plain(&port).as_str() {
+            let number = match plain(port.as_ref()).as_str() {
                 "" => stanchion_postgres::target::DEFAULT_PORT,
                 port => port.parse().map_err(|_| unusable("the port is no number"))?,
             };
-            let target =
-                Target::new(&plain(&host), number, &plain(&database), &plain(&user)).map_err(unusable)?;
+            let target = Target::new(
+                &plain(host.as_ref()),
+                number,
+                &plain(database.as_ref()),
+                &plain(user.as_ref()),
+            )
+            .map_err(unusable)?;
             let target = match password {
                 Some(password) => target.with_password(password),
                 None => target,
             };
-            match plain(&tls).as_str() {
+            match plain(tls.as_ref()).as_str() {
                 "" => target,
                 tls => target.with_tls(mode(tls)?, None),
             }

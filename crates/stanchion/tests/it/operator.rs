@@ -135,11 +135,6 @@ impl Operator {
         line.rsplit_once("addr=")?.1.parse().ok()
     }
 
-    /// The file of its log.
-    pub(crate) fn log_path(&self) -> &Path {
-        self.process.log_path()
-    }
-
     pub(crate) fn log(&self) -> String {
         self.process.log()
     }

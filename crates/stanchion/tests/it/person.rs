@@ -429,7 +429,11 @@ async fn doctor_dials_what_the_objects_name() {
     assert_eq!(about, expected, "{said}");
     assert!(!said.contains(&canary) && !said.contains(ADMIN_PASSWORD) && !said.contains(s3.secret_key()));
 
-    // Somebody who may read the objects and not the Secrets is told so.
+    without_secrets(cluster, &namespace, &words).await;
+}
+
+/// Somebody who may read the objects and not the Secrets is told so.
+async fn without_secrets(cluster: &Cluster, namespace: &str, words: &[&str]) {
     let groups = ["db.example.com", "supabase.strrl.dev", "pgroles.io"];
     let resources = [
         "postgresinstances",
@@ -447,9 +451,9 @@ async fn doctor_dials_what_the_objects_name() {
         &["gitlabinstances", "gitlabprofiles", "gitlabversionmaps"],
         &["get", "list"],
     ));
-    let grants = [Grant::In(namespace.clone(), rules)];
-    let reader = cluster.user(&namespace, "reader", &grants).await;
-    let said = text(&run(reader.kubeconfig_path(), &words).await.stdout);
+    let grants = [Grant::In(namespace.to_owned(), rules)];
+    let reader = cluster.user(namespace, "reader", &grants).await;
+    let said = text(&run(reader.kubeconfig_path(), words).await.stdout);
     assert!(said.contains("you have no right to read it"), "{said}");
 }
 
