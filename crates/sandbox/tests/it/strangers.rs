@@ -38,12 +38,9 @@ async fn without_a_token_nothing_is_readable() {
         assert_eq!(answer.code, 401, "{token}: {answer:?}");
     }
 
-    let eve = sandbox.kubeconfig(User::new("eve", &[])).unwrap();
-    let token = eve
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("token: "))
-        .unwrap();
-    let eve = client(&config, Some(token.trim_matches('"')));
+    let theirs = sandbox.kubeconfig(User::new("eve", &[])).unwrap();
+    let theirs: Value = serde_json::from_str(&theirs).unwrap();
+    let eve = client(&config, theirs["users"][0]["user"]["token"].as_str());
     let headers = [
         ("impersonate-user", "admin"),
         ("impersonate-group", "system:masters"),
