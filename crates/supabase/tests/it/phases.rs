@@ -114,9 +114,8 @@ async fn a_connection_that_another_pool_loses_is_a_sign_for_the_project() {
         .bed
         .execute("CREATE ROLE another LOGIN PASSWORD 'another'")
         .await;
-    let database = &stage.bed.database;
     let url = format!(
-        "postgresql://another:another@{}/{database}?sslmode=disable",
+        "postgresql://another:another@{}/postgres?sslmode=disable",
         proxy.address()
     );
     let other = stage.pools.get(&target(&url)).await.unwrap();
