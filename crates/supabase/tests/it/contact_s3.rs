@@ -173,9 +173,9 @@ async fn an_answer_that_never_ends_is_given_up() {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") && socket.read_buf(&mut request).await.unwrap() > 0 {}
         socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        let mut sent = 0;
-        while socket.write_all(&[b'x'; 65536]).await.is_ok() {
-            sent += 65536;
+        let (mut sent, chunk) = (0, vec![b'x'; 65536]);
+        while socket.write_all(&chunk).await.is_ok() {
+            sent += chunk.len();
         }
         sent
     });
