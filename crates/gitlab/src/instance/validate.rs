@@ -224,7 +224,7 @@ mod tests {
                 "postgres.credentialsSecret",
             ),
             (|it| it["spec"]["edition"] = json!("ee"), "licenseSecret"),
-            (|it| it["spec"]["redis"] = json!({}), "redis is nowhere"),
+            (|it| it["spec"]["redis"] = json!({}), "redis has no source"),
             (
                 |it| it["spec"]["postgres"]["managed"] = json!(true),
                 "exclude each other",

@@ -7,7 +7,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::api::ApiServer;
@@ -23,6 +23,9 @@ use super::{Arguments, manifests};
 /// How often the objects are read: often enough for a smooth display.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// How long a signal can take until this process has handled it.
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Starts everything, shows it, and takes it down.
 pub(super) async fn run(
     arguments: &Arguments,
@@ -32,9 +35,12 @@ pub(super) async fn run(
 ) -> Result<(), SandboxError> {
     let servers = match Servers::start(home).await {
         Ok(servers) => servers,
-        // Ctrl-C in a terminal also ends the programs that are preparing it.
-        Err(_) if shutdown.is_cancelled() => return Ok(()),
-        Err(error) => return Err(error),
+        // Ctrl-C in a terminal also ends the programs that prepare the servers, sometimes before this process handles it.
+        Err(error) => {
+            return timeout(SIGNAL_TIMEOUT, shutdown.cancelled())
+                .await
+                .map_err(|_| error);
+        }
     };
     say(&servers.lines())?;
     let shown = Box::pin(operate(arguments, home, api, &servers, &shutdown)).await;
