@@ -139,19 +139,8 @@ async fn a_decision_has_the_name_that_the_api_server_knows() {
     assert_eq!(approved.message, "by mallory");
 }
 
-/// The admission policy of `deploy/approvals.yaml`, on a real API server.
-#[tokio::test]
-async fn rbac_decides_who_approves() {
-    let bed = Bed::new().await;
-    if bed.cluster.kind() != Kind::Real {
-        report::skipped(
-            "approvals::rbac_decides_who_approves",
-            "the sandbox's expressions have no authorizer",
-        );
-        return;
-    }
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
+/// Applies `deploy/approvals.yaml` for the test's namespace, with the test's own user as the operator.
+async fn install_admission_policy(bed: &Bed) {
     let reviews: Api<SelfSubjectReview> = Api::all(bed.client.clone());
     let review = reviews
         .create(&PostParams::default(), &SelfSubjectReview::default())
@@ -169,6 +158,22 @@ async fn rbac_decides_who_approves() {
         }
         apply(&bed.client, None, &object).await;
     }
+}
+
+/// The admission policy of `deploy/approvals.yaml`, on a real API server.
+#[tokio::test]
+async fn rbac_decides_who_approves() {
+    let bed = Bed::new().await;
+    if bed.cluster.kind() != Kind::Real {
+        report::skipped(
+            "approvals::rbac_decides_who_approves",
+            "the sandbox's expressions have no authorizer",
+        );
+        return;
+    }
+    let _operator = bed.operator().await;
+    bed.database_secret().await;
+    install_admission_policy(&bed).await;
     let write = &["get", "list", "watch", "create", "patch", "update"];
     let all = [&["postgrespolicies"], PLANS].concat();
     allow(&bed, "author", &everything(&all, write)).await;

@@ -250,20 +250,20 @@ async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> R
             Target::parse(&url).map_err(unusable)?
         }
         Some(params) => {
-            let mut part = async |name: &str| secrets.part(namespace, params, name).await;
+            let mut field = async |name: &str| secrets.part(namespace, params, name).await;
             let (host, port, database, user) = (
-                part("host").await?,
-                part("port").await?,
-                part("dbname").await?,
-                part("username").await?,
+                field("host").await?,
+                field("port").await?,
+                field("dbname").await?,
+                field("username").await?,
             );
-            let (password, tls) = (part("password").await?, part("sslMode").await?);
+            let (password, tls) = (field("password").await?, field("sslMode").await?);
             let plain = |value: Option<&SecretString>| {
                 value.map_or_else(String::new, |value| value.expose_secret().trim().to_owned())
             };
             let number = match plain(port.as_ref()).as_str() {
                 "" => stanchion_postgres::target::DEFAULT_PORT,
-                port => port.parse().map_err(|_| unusable("the port is no number"))?,
+                digits => digits.parse().map_err(|_| unusable("the port is not a number"))?,
             };
             let target = Target::new(
                 &plain(host.as_ref()),
