@@ -27,6 +27,8 @@ struct Rules {
     allowed: Vec<Network>,
     /// The API server, which trusts the operator's network more than a tenant's.
     closed: Vec<IpAddr>,
+    /// Names of the API server, resolved with each connection: their addresses can change.
+    closed_names: Vec<String>,
 }
 
 impl AllowedNetworks {
@@ -38,8 +40,16 @@ impl AllowedNetworks {
     /// The addresses that an operator in a pod may use: all except its own pod, its node and the API server at
     /// `closed`, unless a network in `allowed` contains them.
     pub fn in_pod(allowed: Vec<Network>, closed: Vec<IpAddr>) -> Self {
+        Self::closing(allowed, closed, Vec::new())
+    }
+
+    fn closing(allowed: Vec<Network>, closed: Vec<IpAddr>, closed_names: Vec<String>) -> Self {
         let closed = closed.into_iter().map(unmapped).collect();
-        Self(Some(Arc::new(Rules { allowed, closed })))
+        Self(Some(Arc::new(Rules {
+            allowed,
+            closed,
+            closed_names,
+        })))
     }
 
     /// From the environment that Kubernetes sets in each container: in a pod [`Self::in_pod`], elsewhere all addresses.
@@ -49,8 +59,8 @@ impl AllowedNetworks {
         if api_server.is_none() && !account.exists() {
             return Self::everything();
         }
-        let closed = api_server.and_then(|host| host.parse().ok());
-        Self::in_pod(allowed, closed.into_iter().collect())
+        let (closed, closed_names) = of_api_server(api_server.as_deref());
+        Self::closing(allowed, closed, closed_names)
     }
 
     /// Whether Unix sockets are allowed.
@@ -64,8 +74,7 @@ impl AllowedNetworks {
             return true;
         };
         let address = unmapped(address);
-        rules.allowed.iter().any(|network| network.contains(address))
-            || !(is_own(address) || rules.closed.contains(&address))
+        rules.opens(address) || !(is_own(address) || rules.closed.contains(&address))
     }
 
     /// Resolves a name and connects to the first of its addresses that answers. Each is checked before anything is sent
@@ -87,10 +96,46 @@ impl AllowedNetworks {
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
         let found = lookup_host((host, port)).await.map_err(ConnectError::Io)?;
         let addresses: Vec<_> = found.take(MAX_ADDRESSES).collect();
-        if addresses.iter().any(|address| !self.allows(address.ip())) {
+        if addresses.iter().any(|address| !self.allows(address.ip())) || self.names_any(&addresses).await {
             return Err(ConnectError::Closed);
         }
         Ok(addresses)
+    }
+
+    /// Whether a closed name leads to one of these addresses, and no network opens it.
+    async fn names_any(&self, addresses: &[SocketAddr]) -> bool {
+        let Some(rules) = &self.0 else {
+            return false;
+        };
+        for name in &rules.closed_names {
+            // A name without an address closes nothing: not every cluster has both names.
+            let Ok(found) = lookup_host((name.as_str(), 0)).await else {
+                continue;
+            };
+            let closed: Vec<_> = found.map(|found| unmapped(found.ip())).collect();
+            let mut addresses = addresses.iter().map(|address| unmapped(address.ip()));
+            if addresses.any(|address| closed.contains(&address) && !rules.opens(address)) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Rules {
+    fn opens(&self, address: IpAddr) -> bool {
+        self.allowed.iter().any(|network| network.contains(address))
+    }
+}
+
+/// The addresses and names of the API server, from the host that Kubernetes sets in each container. That is the
+/// Service's address, except on platforms that set a public name there: then the Service has a name of its own.
+fn of_api_server(host: Option<&str>) -> (Vec<IpAddr>, Vec<String>) {
+    const SERVICE: &str = "kubernetes.default.svc";
+    match host.map(|host| (host, host.parse())) {
+        Some((_, Ok(address))) => (vec![address], Vec::new()),
+        Some((name, Err(_))) => (Vec::new(), vec![name.to_owned(), SERVICE.to_owned()]),
+        None => (Vec::new(), vec![SERVICE.to_owned()]),
     }
 }
 
@@ -129,12 +174,27 @@ fn is_own(address: IpAddr) -> bool {
                 || v4.is_multicast()
                 // "This network": a connection to 0.0.0.0 arrives at the loopback address.
                 || v4.octets().first() == Some(&0)
+                || is_platform(IpAddr::V4(v4))
         }
         IpAddr::V6(v6) => {
             // ::a.b.c.d is an old notation of an IPv4 address; it includes :: and ::1.
             let compatible = matches!(v6.segments(), [0, 0, 0, 0, 0, 0, ..]);
-            compatible || v6.is_unicast_link_local() || v6.is_multicast()
+            compatible || v6.is_unicast_link_local() || v6.is_multicast() || is_platform(IpAddr::V6(v6))
         }
+    }
+}
+
+/// Services of the node's platform that have no link-local address: they give a node's credentials to everybody who
+/// reaches them from the node.
+fn is_platform(address: IpAddr) -> bool {
+    match address {
+        // Alibaba, Azure, and the block that Oracle uses.
+        IpAddr::V4(v4) => matches!(
+            v4.octets(),
+            [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, _]
+        ),
+        // Amazon, Google.
+        IpAddr::V6(v6) => matches!(v6.segments(), [0xfd00, 0xec2, ..] | [0xfd20, 0xce, ..]),
     }
 }
 
@@ -248,6 +308,12 @@ mod tests {
         "2002:7f00:1::",
         "fe80::1",
         "ff02::1",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "::ffff:168.63.129.16",
+        "fd00:ec2::254",
+        "fd20:ce::254",
     ];
 
     #[test]
@@ -260,7 +326,14 @@ mod tests {
                 "{address}"
             );
         }
-        for address in ["10.0.0.1", "192.168.1.1", "8.8.8.8", "fd00::1", "2001:db8::1"] {
+        for address in [
+            "10.0.0.1",
+            "100.100.100.201",
+            "192.168.1.1",
+            "8.8.8.8",
+            "fd00::1",
+            "2001:db8::1",
+        ] {
             assert!(closed.allows(address.parse().unwrap()), "{address}");
         }
         assert!(!closed.allows_sockets() && AllowedNetworks::everything().allows_sockets());
@@ -298,6 +371,39 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Network>(), Err(NetworkError), "{text}");
         }
+    }
+
+    #[test]
+    fn the_api_server_is_known_by_address_or_by_name() {
+        let known = |host| {
+            let (addresses, names) = of_api_server(host);
+            let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            (addresses.join(" "), names.join(" "))
+        };
+        assert_eq!(known(Some("10.96.0.1")), ("10.96.0.1".into(), String::new()));
+        assert_eq!(known(Some("fd00::1")), ("fd00::1".into(), String::new()));
+        let named = (String::new(), "k8s.example.com kubernetes.default.svc".to_owned());
+        assert_eq!(known(Some("k8s.example.com")), named);
+        assert_eq!(known(None), (String::new(), "kubernetes.default.svc".into()));
+    }
+
+    /// An API server that is known by a name only: its addresses are closed under every name.
+    #[tokio::test]
+    async fn what_a_closed_name_leads_to_is_closed() {
+        let closing = |allowed: &[&str]| {
+            let allowed = allowed.iter().map(|text| text.parse().unwrap()).collect();
+            let names = vec!["no-such-host.invalid".to_owned(), "192.0.2.7".to_owned()];
+            AllowedNetworks::closing(allowed, Vec::new(), names)
+        };
+        for host in ["192.0.2.7", "::ffff:192.0.2.7"] {
+            let error = closing(&[]).resolve(host, 443).await.unwrap_err();
+            assert!(matches!(error, ConnectError::Closed), "{host}");
+        }
+        closing(&[]).resolve("192.0.2.8", 443).await.unwrap();
+        closing(&["192.0.2.0/24"])
+            .resolve("192.0.2.7", 443)
+            .await
+            .unwrap();
     }
 
     #[tokio::test]
