@@ -3,6 +3,7 @@
 //! A pod with a workload identity has a signed token of its `ServiceAccount` in a file. Entra accepts it as proof of
 //! the application, and returns a token that the database accepts as the password of that application's role.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,12 +12,14 @@ use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::crypto::aws_lc_rs;
 use secrecy::SecretString;
 use serde::Deserialize;
+use stanchion_postgres::AllowedNetworks;
 use stanchion_postgres::error::plain;
+use stanchion_postgres::network::{ConnectError, Network};
 
 const DEFAULT_AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// Entra's scope of all Azure Databases for PostgreSQL.
@@ -24,6 +27,8 @@ const SCOPE: &str = "https://ossrdbms-aad.database.windows.net/.default";
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_ANSWER: usize = 1 << 20;
+/// The variable of the operator's `--allow-network`.
+const ALLOW_NETWORK: &str = "STANCHION_ALLOW_NETWORK";
 
 /// Why there is no token. Never contains a token.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +44,7 @@ pub enum Error {
     Invalid(&'static str, &'static str),
     /// The file with the `ServiceAccount`'s token cannot be read.
     #[error("cannot read the federated token {0}: {1}")]
-    File(PathBuf, std::io::Error),
+    File(PathBuf, io::Error),
     /// The endpoint does not answer.
     #[error("the token endpoint {0} does not answer: {1}")]
     Unreachable(Uri, String),
@@ -61,6 +66,8 @@ pub struct AzureWorkloadIdentity {
     endpoint: Uri,
     client: String,
     token_file: PathBuf,
+    /// The addresses that the proof may go to.
+    networks: AllowedNetworks,
 }
 
 /// Entra's answer, for success and failure.
@@ -98,10 +105,24 @@ impl AzureWorkloadIdentity {
                 "AZURE_AUTHORITY_HOST",
                 "it must be an https:// address",
             ))?;
+        let allowed = env(ALLOW_NETWORK).unwrap_or_default();
+        let allowed: Result<Vec<Network>, _> = allowed
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::parse)
+            .collect();
+        let allowed = allowed.map_err(|_| {
+            Error::Invalid(
+                ALLOW_NETWORK,
+                "it must be a list of networks such as 10.0.0.0/8, separated by commas",
+            )
+        })?;
         Ok(Self {
             endpoint,
             client: required("AZURE_CLIENT_ID")?,
             token_file: required("AZURE_FEDERATED_TOKEN_FILE")?.into(),
+            networks: AllowedNetworks::detect(allowed),
         })
     }
 
@@ -136,13 +157,26 @@ impl AzureWorkloadIdentity {
             .header(header::ACCEPT, "application/json")
             .body(Full::<Bytes>::from(form.join("&")))
             .map_err(|error| self.unreachable(&error))?;
+        let networks = self.networks.clone();
+        let connect = move |uri: Uri| {
+            let networks = networks.clone();
+            async move {
+                let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+                let port = uri.port_u16().unwrap_or(443);
+                let connected = networks.connect(host, port).await.map_err(|error| match error {
+                    ConnectError::Io(error) => error,
+                    closed @ ConnectError::Closed => io::Error::other(closed),
+                });
+                connected.map(TokioIo::new)
+            }
+        };
         // Tests listen without TLS; `from_env` accepts nothing but https.
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(aws_lc_rs::default_provider())
             .map_err(|error| self.unreachable(&error))?
             .https_or_http()
             .enable_http1()
-            .build();
+            .wrap_connector(tower::service_fn(connect));
         let client = Client::builder(TokioExecutor::new()).build(connector);
         let answer = client
             .request(request)
@@ -231,6 +265,50 @@ mod tests {
         }
     }
 
+    #[test]
+    fn networks_are_opened_by_the_operators_variable() {
+        let with = |value: &'static str| {
+            AzureWorkloadIdentity::from_env(&move |name| match name {
+                ALLOW_NETWORK => Some(value.to_owned()),
+                _ => environment(name),
+            })
+        };
+        with("").unwrap();
+        with("127.0.0.0/8, ::1").unwrap();
+        let error = with("127.0.0.1/8").unwrap_err().to_string();
+        assert!(error.contains(ALLOW_NETWORK), "{error}");
+    }
+
+    /// F16: in a pod, the proof goes to no address of the pod itself, its node or the API server, under any name.
+    #[tokio::test]
+    async fn proof_goes_to_nobody_at_home() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let token_file = folder.path().join("token");
+        std::fs::write(&token_file, "the+proof\n").unwrap();
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "[::ffff:127.0.0.1]",
+            "169.254.169.254",
+            "10.96.0.1",
+        ] {
+            let identity = AzureWorkloadIdentity {
+                endpoint: format!("http://{host}:{port}/t").parse().unwrap(),
+                client: "app".to_owned(),
+                token_file: token_file.clone(),
+                networks: AllowedNetworks::in_pod(Vec::new(), vec!["10.96.0.1".parse().unwrap()]),
+            };
+            let error = identity.token().await.unwrap_err().to_string();
+            assert!(error.contains("--allow-network"), "{host}: {error}");
+            assert!(!error.contains("proof"), "{host}: {error}");
+        }
+        let nobody = listener.accept().map(|_| ()).unwrap_err();
+        assert_eq!(nobody.kind(), io::ErrorKind::WouldBlock);
+    }
+
     /// Answers one request; returns the result and the request.
     async fn asked(status: &str, body: &str) -> (Result<SecretString, Error>, String) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -243,6 +321,7 @@ mod tests {
                 .unwrap(),
             client: "app".to_owned(),
             token_file,
+            networks: AllowedNetworks::everything(),
         };
         let served = async {
             let (mut stream, _) = listener.accept().await.unwrap();
