@@ -33,6 +33,17 @@ pub fn of_postgres(error: PostgresError, otherwise: &'static str) -> Problem {
     problem.with_reason(reason)
 }
 
+/// Whether this problem means that no query succeeded, unless the reconcile knows better.
+pub fn is_disconnected(problem: &Problem) -> bool {
+    [
+        CONNECTION,
+        "ServerNotVerified",
+        "AddressNotAllowed",
+        "AnswerTooLarge",
+    ]
+    .contains(&problem.reason)
+}
+
 /// An inspection error.
 pub fn of_inspection(error: inspect::Error) -> Problem {
     match error {

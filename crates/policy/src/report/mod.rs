@@ -40,6 +40,8 @@ struct Known<'a> {
     rivals: &'a [Rival],
     /// How far the server was verified.
     security: Security,
+    /// Warnings about the server.
+    warnings: &'a [String],
 }
 
 impl<'a> Passed<'a> {
@@ -50,12 +52,14 @@ impl<'a> Passed<'a> {
                 content: &contested.content,
                 rivals: &contested.rivals,
                 security: contested.security,
+                warnings: &[],
             }),
             Some(Observed::Seen(seen)) => Some(Known {
                 identity: seen.identity.to_string(),
                 content: &seen.content,
                 rivals: &[],
                 security: seen.security,
+                warnings: &seen.warnings,
             }),
             _ => None,
         };
@@ -123,7 +127,7 @@ fn failed(
         resumed(conditions);
         password_in_spec(conditions, wanted);
     }
-    if problem.reason == problems::CONNECTION {
+    if problems::is_disconnected(problem) {
         conditions.set(
             condition::CONNECTED,
             Truth::False,
@@ -132,7 +136,7 @@ fn failed(
         );
     }
     if let Some(known) = &passed.known {
-        connected(conditions, known.security);
+        connected(conditions, known);
         owned(&mut status, known);
         if known.rivals.is_empty() {
             uncontested(conditions);
@@ -175,7 +179,7 @@ fn present(
     };
     let before = status.clone();
     described(&mut status, wanted, known, told);
-    connected(conditions, known.security);
+    connected(conditions, known);
     let (reason, message) = ready(wanted, told);
     conditions.set(condition::READY, Truth::True, reason, &message);
     conditions.set(condition::DEGRADED, Truth::False, reason, "");
@@ -273,9 +277,9 @@ fn drifted(conditions: &mut Conditions, told: &Told) {
     }
 }
 
-/// Whether the server's identity was verified.
-fn connected(conditions: &mut Conditions, security: Security) {
-    let (reason, message) = match (security.verified, security.encrypted) {
+/// Whether the server's identity was verified, and whether its log can be kept clean.
+fn connected(conditions: &mut Conditions, known: &Known<'_>) {
+    let (reason, message) = match (known.security.verified, known.security.encrypted) {
         (true, _) => ("Verified", "the server has proven to be the right one"),
         (false, true) => (
             "NotVerified",
@@ -286,7 +290,11 @@ fn connected(conditions: &mut Conditions, security: Security) {
             "the connection is not encrypted, and with whom is not checked: use sslmode=verify-full and the server's CA",
         ),
     };
-    conditions.set(condition::CONNECTED, Truth::True, reason, message);
+    let mut message = message.to_owned();
+    for warning in known.warnings {
+        message = format!("{message}; {warning}");
+    }
+    conditions.set(condition::CONNECTED, Truth::True, reason, &message);
 }
 
 fn uncontested(conditions: &mut Conditions) {

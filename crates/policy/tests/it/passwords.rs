@@ -5,7 +5,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE};
+use super::bed::{Bed, PATIENCE, message};
 
 fn stored(role: &str) -> String {
     format!("SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'")
@@ -35,7 +35,10 @@ async fn a_given_password_is_followed() {
             json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": password }] }),
         )
         .await;
-        bed.ready("given").await;
+        let ready = bed.ready("given").await;
+        // F17: a login that may not switch off the server's log is said to be one, with the statement that helps.
+        let said = message(&ready, "DatabaseConnected");
+        assert_eq!(said.contains("GRANT SET ON PARAMETER"), !superuser, "{said}");
         assert!(bed.logs_in(&role, "first").await);
         let before = bed.one(&stored(&role)).await;
         bed.secret("app", json!({ "password": "first", "other": "touched" }))

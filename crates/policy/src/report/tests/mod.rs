@@ -76,6 +76,7 @@ fn passed(
             encrypted: true,
             verified: true,
         },
+        warnings: &[],
     };
     let passed = Passed {
         target: Some(&target),

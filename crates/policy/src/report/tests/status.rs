@@ -117,3 +117,31 @@ fn the_marks_of_passwords_follow_those_that_are_asked_for() {
     let gone = pass(&later(&json!({}), set), found(End::Waiting, 1), 1);
     assert!(gone.status.applied_password_source_versions.is_empty());
 }
+
+/// F13, F16: a server that is refused is not connected, whatever an earlier reconcile said; one that answered is.
+#[test]
+fn a_refused_server_is_not_connected() {
+    for reason in [
+        "DatabaseConnectionFailed",
+        "ServerNotVerified",
+        "AddressNotAllowed",
+        "AnswerTooLarge",
+    ] {
+        let policy = policy(&json!({}), None);
+        let refused = Problem::human(reason, "no".to_owned());
+        let target = validate(&policy).unwrap();
+        let passed = Passed {
+            target: Some(&target),
+            known: None,
+            applied: &Applied::default(),
+            problem: Some(&refused),
+        };
+        let report = told(&policy, &passed, at(10));
+        assert_eq!(condition(&report, "DatabaseConnected"), Some(("False", reason)));
+        let report = problem(&policy, &refused);
+        assert_eq!(
+            condition(&report, "DatabaseConnected"),
+            Some(("True", "Verified"))
+        );
+    }
+}
