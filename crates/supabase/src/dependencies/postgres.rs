@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use stanchion_kernel::{Class, Problem};
-use stanchion_postgres::{Class as Reaction, Error, Kind, LEFT_ALONE, Pools, Query, Target};
+use stanchion_postgres::{Class as Reaction, Error, Kind, LEFT_ALONE, Pools, Query, Security, Target};
 
 use super::{PATIENCE, is_unknown};
 use crate::database::check_version;
 
-/// Runs a query and returns its latency.
-pub async fn contact(pools: &Pools, target: &Target) -> Result<Duration, Problem> {
+/// Runs a query and returns its latency, and whether the server that answered was verified.
+pub async fn contact(pools: &Pools, target: &Target) -> Result<(Duration, Security), Problem> {
     let question = async {
         let session = pools.get(target).await?;
         let begun = Instant::now();
         session.query(&Query::new("SELECT 1")).await?;
-        Ok::<_, Error>((begun.elapsed(), session.version()))
+        Ok::<_, Error>((begun.elapsed(), session.security(), session.version()))
     };
     match tokio::time::timeout(PATIENCE, question).await {
-        Ok(Ok((latency, version))) => check_version(version).map(|()| latency),
+        Ok(Ok((latency, security, version))) => check_version(version).map(|()| (latency, security)),
         Ok(Err(error)) => {
             let breaker = error.is_left_alone();
             let mut problem = explain(error, target).await;

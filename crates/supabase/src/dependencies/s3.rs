@@ -88,8 +88,14 @@ fn sign(store: &Store) -> Result<Uri, Problem> {
         .map_err(|_| invalid("the S3 endpoint cannot be used in a request".to_owned()))
 }
 
-/// Scheme, host and port: the rest of the URL is a signature.
+/// Scheme, host and port: the rest of the URL is a signature, and a user before the host may have a password.
 fn shown(uri: &Uri) -> String {
-    let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-    format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
+    let (scheme, host) = (
+        uri.scheme_str().unwrap_or_default(),
+        uri.host().unwrap_or_default(),
+    );
+    match uri.port() {
+        Some(port) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{host}"),
+    }
 }

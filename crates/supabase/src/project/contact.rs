@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use stanchion_api::SupabaseProject;
 use stanchion_kernel::{Class, Problem, Reader};
+use stanchion_postgres::Security;
 
 use super::memory::{Checked, Memory};
 use super::secrets::Read;
@@ -39,8 +40,13 @@ impl From<database::Outcome> for Initialised {
 pub enum Contact {
     /// It was not checked in this reconcile.
     Unasked,
-    /// It answered, with this latency.
-    Answered(Duration),
+    /// It answered.
+    Answered {
+        /// How long the answer took.
+        latency: Duration,
+        /// The security of the connection, if it is a database.
+        security: Option<Security>,
+    },
     /// It did not answer.
     Failed {
         /// The class of the problem.
@@ -55,9 +61,9 @@ pub enum Contact {
 }
 
 impl Contact {
-    fn of(result: Result<Duration, Problem>, before: Option<(&Self, Instant)>) -> Self {
+    fn of(result: Result<(Duration, Option<Security>), Problem>, before: Option<(&Self, Instant)>) -> Self {
         match result {
-            Ok(latency) => Self::Answered(latency),
+            Ok((latency, security)) => Self::Answered { latency, security },
             Err(problem) => Self::Failed {
                 class: problem.class,
                 reason: problem.reason,
@@ -70,7 +76,7 @@ impl Contact {
     /// When it last answered, if it was checked then.
     fn last(&self, asked: Instant) -> Option<Timestamp> {
         match self {
-            Self::Answered(_) => Timestamp::now()
+            Self::Answered { .. } => Timestamp::now()
                 .checked_sub(SignedDuration::try_from(asked.elapsed()).ok()?)
                 .ok(),
             Self::Failed { last, .. } => *last,
@@ -85,7 +91,7 @@ impl Contact {
 
     /// Whether it answered.
     pub fn answered(&self) -> bool {
-        matches!(self, Self::Answered(_))
+        matches!(self, Self::Answered { .. })
     }
 
     /// The problem, if it did not answer.
@@ -97,7 +103,7 @@ impl Contact {
                 message,
                 ..
             } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
-            Self::Answered(_) | Self::Unasked => None,
+            Self::Answered { .. } | Self::Unasked => None,
         }
     }
 }
@@ -125,8 +131,9 @@ pub async fn check(
         dependencies::postgres::contact(&setup.pools, &read.target),
         dependencies::s3::contact(&read.store, setup.pools.networks()),
     );
+    let postgres = postgres.map(|(latency, security)| (latency, Some(security)));
     let mut postgres = Contact::of(postgres, postgres_before);
-    let s3 = Contact::of(s3, s3_before);
+    let s3 = Contact::of(s3.map(|latency| (latency, None)), s3_before);
     let mut initialised = None;
     if postgres.answered() {
         let same = known.as_ref().filter(|known| known.inputs == inputs);
@@ -200,14 +207,17 @@ mod tests {
         let contact = Contact::of(Err(problem), before);
         let last = match &contact {
             Contact::Failed { last, .. } => *last,
-            Contact::Answered(_) | Contact::Unasked => panic!("it did not answer"),
+            Contact::Answered { .. } | Contact::Unasked => panic!("it did not answer"),
         };
         (contact, last)
     }
 
     #[test]
     fn the_last_contact_is_the_last_answer_however_often_there_was_none_since() {
-        let answered = Contact::Answered(Duration::from_millis(3));
+        let answered = Contact::Answered {
+            latency: Duration::from_millis(3),
+            security: None,
+        };
         let asked = Instant::now().checked_sub(Duration::from_secs(90)).unwrap();
         let (once, last) = lost(Some((&answered, asked)));
         let ago = Timestamp::now().duration_since(last.unwrap());

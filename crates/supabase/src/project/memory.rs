@@ -218,14 +218,18 @@ mod tests {
             namespace: "ns".into(),
             name: name.into(),
         };
+        let answered = Contact::Answered {
+            latency: Duration::ZERO,
+            security: None,
+        };
         for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
             let checked = Checked {
                 inputs: [0; 32],
                 server: server.to_owned(),
                 doubted: false,
                 at: Instant::now(),
-                postgres: Contact::Answered(Duration::ZERO),
-                s3: Contact::Answered(Duration::ZERO),
+                postgres: answered.clone(),
+                s3: answered.clone(),
                 database: Some(Initialised {
                     names: Names::default(),
                     notes: Vec::new(),

@@ -1,5 +1,7 @@
 //! Failures of PostgreSQL connections, from real servers.
 
+use serde_json::json;
+use stanchion_api::SupabaseProject;
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{Target, TlsMode};
 use stanchion_supabase::dependencies::postgres::contact;
@@ -7,7 +9,8 @@ use stanchion_testkit::postgres::{Postgres, Tls, Version};
 use stanchion_testkit::proxy::{Cut, Proxy};
 use tokio::net::TcpListener;
 
-use crate::bed::{pools, target};
+use crate::bed::{Bed, pools, target};
+use crate::stage::Stage;
 
 async fn refused(target: &Target) -> Problem {
     let problem = contact(&pools(), target).await.unwrap_err();
@@ -120,4 +123,51 @@ async fn a_server_that_hangs_is_not_waited_for() {
     );
     let problem = refused(&target(&url)).await;
     assert_eq!((problem.class, problem.reason), (Class::Transient, "Timeout"));
+}
+
+/// F13: the condition of a project says whether the server that answered was verified.
+#[tokio::test]
+async fn the_condition_says_whether_the_server_was_verified() {
+    let server = Postgres::builder(Version::V18)
+        .setting("wal_level", "logical")
+        .tls(Tls::default());
+    let stage = Stage::on(Bed::of(server.start().await, "shop").await).await;
+    let authority = stage.bed.server.authority().unwrap().pem().to_owned();
+    stage.secret("ca", json!({ "ca.crt": authority })).await;
+    let _operator = stage.operator().await;
+    let cases = [
+        (
+            json!({ "sslMode": "disable" }),
+            "the connection is not encrypted, and the server was not verified",
+        ),
+        (
+            json!({ "sslMode": "require" }),
+            "the connection is encrypted, but the server was not verified",
+        ),
+        // With a CA, `require` verifies the certificate, as libpq does.
+        (
+            json!({ "sslMode": "require", "caSecretRef": { "name": "ca" } }),
+            "the server was verified",
+        ),
+        (
+            json!({ "sslMode": "verify-full", "caSecretRef": { "name": "ca" } }),
+            "the server was verified",
+        ),
+    ];
+    for (database, said) in cases {
+        stage.project("shop", json!({ "database": database })).await;
+        let says = |project: &SupabaseProject| {
+            let conditions = project.status.iter().flat_map(|status| &status.conditions);
+            conditions.into_iter().any(|condition| {
+                condition.type_ == "PostgreSQLConnected"
+                    && condition.observed_generation == project.metadata.generation
+                    && condition.status == "True"
+                    && condition.message.starts_with(said)
+            })
+        };
+        stage
+            .wait()
+            .until(&stage.api::<SupabaseProject>(), "shop", says)
+            .await;
+    }
 }

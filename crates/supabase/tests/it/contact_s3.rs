@@ -163,6 +163,48 @@ async fn a_hostile_server_gets_one_request_and_no_echo() {
     assert!(followed.is_err(), "a redirect is not followed");
 }
 
+/// F16: in a pod, no request goes to the pod itself, its node or the API server, under any name and in any notation.
+#[tokio::test]
+async fn an_operator_in_a_pod_asks_nobody_at_home() {
+    let s3 = S3::start().await;
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let api_server = vec!["10.96.0.1".parse().unwrap()];
+    let closed = AllowedNetworks::in_pod(Vec::new(), api_server.clone());
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "2130706433",
+        "0x7f.1",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "169.254.169.254",
+        "10.96.0.1",
+        "name:hunter2@127.0.0.1",
+    ] {
+        for scheme in ["http", "https"] {
+            let store = Store {
+                endpoint: format!("{scheme}://{host}:{port}"),
+                ..store(&s3)
+            };
+            let problem = s3::contact(&store, &closed).await.unwrap_err();
+            assert_eq!(
+                (problem.class, problem.reason),
+                (Class::Human, "AddressNotAllowed"),
+                "{scheme}://{host}: {problem}"
+            );
+            assert!(problem.message.contains("--allow-network"), "{problem}");
+            assert!(!problem.message.contains("hunter2"), "{problem}");
+        }
+    }
+    let nobody = listener.accept().map(|_| ()).unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+    let open = AllowedNetworks::in_pod(vec!["127.0.0.0/8".parse().unwrap()], api_server);
+    s3::contact(&store(&s3), &open).await.unwrap();
+}
+
 /// Held: an answer that never ends is given up after 64 KiB.
 #[tokio::test]
 async fn an_answer_that_never_ends_is_given_up() {

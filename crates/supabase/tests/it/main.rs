@@ -14,6 +14,7 @@ mod contact_s3;
 mod crash;
 mod departure;
 mod deputy;
+mod examples;
 mod existing;
 mod extensions;
 mod extra_env;

@@ -1,26 +1,25 @@
 //! Conditions of the dependencies.
 
 use jiff::Timestamp;
-use stanchion_api::instance::TlsMode;
 use stanchion_api::supabase::{DependencyStatus, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_postgres::Security;
 
 use super::super::contact::Contact;
 use super::super::observe::Present;
-use super::super::target::Target;
 use super::Seen;
 
-/// A warning if the server is not verified, so that another one could take its place.
-fn unverified(mode: TlsMode) -> Option<String> {
-    let mode = match mode {
-        TlsMode::VerifyCa | TlsMode::VerifyFull => return None,
-        TlsMode::Disable => "disable",
-        TlsMode::Prefer => "prefer",
-        TlsMode::Require => "require",
-    };
-    Some(format!(
-        "the server was not verified: database.sslMode is {mode}; verify-full checks its certificate"
-    ))
+/// Whether the server that answered proved its identity: if not, another one could take its place.
+const fn identity(security: Security) -> &'static str {
+    match (security.verified, security.encrypted) {
+        (true, _) => "the server was verified",
+        (false, true) => {
+            "the connection is encrypted, but the server was not verified: set database.sslMode verify-full"
+        }
+        (false, false) => {
+            "the connection is not encrypted, and the server was not verified: set database.sslMode verify-full"
+        }
+    }
 }
 
 /// Reports both checks. A changed latency is not written; a lost or restored connection is.
@@ -36,31 +35,31 @@ pub(super) fn report(
         .database
         .as_ref()
         .map_or(&[][..], |database| &database.notes);
-    let mut limits: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    if let Some(Target::Project(wanted)) = outcome.target {
-        limits.extend(unverified(wanted.spec.database.ssl_mode));
-    }
+    let limits = notes.iter().map(ToString::to_string);
     let dependencies = status.dependencies.get_or_insert_default();
     let rows = [
         (
             condition::POSTGRESQL_CONNECTED,
             &present.postgres,
             &mut dependencies.postgresql,
-            limits.join("; "),
+            limits.collect::<Vec<_>>(),
         ),
         (
             condition::S3_CONNECTED,
             &present.s3,
             &mut dependencies.s3,
-            String::new(),
+            Vec::new(),
         ),
     ];
-    for (kind, contact, slot, note) in rows {
+    for (kind, contact, slot, mut notes) in rows {
         match contact {
             // The previous condition stays until the next check.
             Contact::Unasked => {}
-            Contact::Answered(latency) => {
-                conditions.set(kind, Truth::True, "Connected", &note);
+            Contact::Answered { latency, security } => {
+                if let Some(security) = security {
+                    notes.insert(0, identity(*security).to_owned());
+                }
+                conditions.set(kind, Truth::True, "Connected", &notes.join("; "));
                 if !slot.as_ref().is_some_and(|known| known.connected) {
                     *slot = Some(DependencyStatus {
                         connected: true,
@@ -95,11 +94,13 @@ mod tests {
 
     #[test]
     fn a_server_that_was_not_verified_is_said_to_be() {
-        for mode in [TlsMode::Disable, TlsMode::Prefer, TlsMode::Require] {
-            assert!(unverified(mode).unwrap().contains("not verified"), "{mode:?}");
+        let said = |encrypted, verified| identity(Security { encrypted, verified });
+        assert_eq!(said(true, true), "the server was verified");
+        // A local socket.
+        assert_eq!(said(false, true), "the server was verified");
+        for encrypted in [true, false] {
+            assert!(said(encrypted, false).contains("the server was not verified"));
         }
-        for mode in [TlsMode::VerifyCa, TlsMode::VerifyFull] {
-            assert_eq!(unverified(mode), None);
-        }
+        assert!(said(false, false).contains("not encrypted"));
     }
 }
