@@ -43,6 +43,15 @@ pub fn bits() -> u64 {
     scripted(|script| script.random.random()).unwrap_or_else(rand::random)
 }
 
+/// Runs work that would hold up other tasks on a thread for such work. A simulation has only one thread. `None` if the
+/// work panicked.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if scripted(|_| ()).is_some() {
+        return Some(work());
+    }
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
 fn scripted<T>(take: impl FnOnce(&mut Script) -> T) -> Option<T> {
     SCRIPT.with_borrow_mut(|script| script.as_mut().map(take))
 }

@@ -12,6 +12,7 @@ use secrecy::SecretString;
 use stanchion_api::gitlab::patterns::is_name;
 use stanchion_api::gitlab::{DEFAULT_MAP, GitlabProfileSpec, GitlabVersionMapSpec};
 use stanchion_api::{GitlabProfile, GitlabVersionMap};
+use stanchion_kernel::ambient;
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::context::Subject;
 use stanchion_kernel::foreign::{Foreign, Served};
@@ -396,7 +397,7 @@ async fn predecessor(
     let Some(secret) = read.get::<Secret>(&newest).await? else {
         return Ok(None);
     };
-    let found = tokio::task::spawn_blocking(move || helm::read(&secret)).await;
+    let found = ambient::blocking(move || helm::read(&secret)).await;
     Ok(Some(found.unwrap_or(Err(Unreadable::Malformed))))
 }
 

@@ -229,6 +229,8 @@ impl<K: Member> Family<K> {
             }
             !children.is_empty()
         });
+        // In a fixed order, so that a simulated run depends on its seed alone.
+        bereft.sort_unstable();
         bereft
     }
 

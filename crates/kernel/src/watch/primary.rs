@@ -4,7 +4,7 @@
 //! deletion timestamp, our finalizer or an annotation that we honour changed; anything else would make the operator
 //! trigger itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -72,11 +72,13 @@ impl Fingerprints {
     /// Records a complete list: what changed in it, and what it no longer contains.
     ///
     /// If our own write is newer than the list, the list is outdated: the watch that follows reports the rest.
-    fn relisted(&self, listed: HashMap<Key, Seen>) -> Vec<News> {
+    fn relisted(&self, listed: BTreeMap<Key, Seen>) -> Vec<News> {
         let gone: Vec<Key> = {
             let mut known = self.lock();
             let gone = known.keys().filter(|key| !listed.contains_key(*key)).cloned();
-            let gone = gone.collect();
+            let mut gone: Vec<Key> = gone.collect();
+            // In a fixed order, so that a simulated run depends on its seed alone. A list is in order already.
+            gone.sort_unstable();
             known.retain(|key, _| listed.contains_key(key));
             gone
         };
@@ -127,7 +129,7 @@ fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
 pub struct Primary<R: Reconciler> {
     fingerprints: Fingerprints,
     /// The objects of the current list; an object that is missing at its end was deleted unnoticed.
-    listing: HashMap<Key, Seen>,
+    listing: BTreeMap<Key, Seen>,
     reconciler: std::marker::PhantomData<R>,
 }
 
@@ -136,7 +138,7 @@ impl<R: Reconciler> Primary<R> {
     pub fn new(fingerprints: Fingerprints) -> Self {
         Self {
             fingerprints,
-            listing: HashMap::new(),
+            listing: BTreeMap::new(),
             reconciler: std::marker::PhantomData,
         }
     }

@@ -47,7 +47,7 @@ pub fn kind_key(resource: &ApiResource) -> String {
 }
 
 /// One of our objects, as a key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Namespace.
     pub namespace: String,
@@ -202,15 +202,15 @@ impl References {
             .readers
             .iter_mut()
             .filter(|(reference, _)| covered(reference) && !present.contains(reference));
-        missing
+        let woken = missing
             .flat_map(|(_, readers)| readers)
             // A running read may have found an object that the list no longer contains.
             .filter(|(_, known)| !matches!(known, Known::Absent))
             .map(|(key, known)| {
                 *known = Known::Stale(None);
                 key.clone()
-            })
-            .collect()
+            });
+        in_order(woken)
     }
 
     fn readers_where(
@@ -221,19 +221,26 @@ impl References {
     ) -> Vec<Key> {
         let mut index = self.lock();
         let readers = index.readers.get_mut(what).into_iter().flatten();
-        readers
+        let woken = readers
             .filter(|(_, known)| is_stale(**known))
             .map(|(key, known)| {
                 *known = Known::Stale(version);
                 key.clone()
-            })
-            .collect()
+            });
+        in_order(woken)
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {
         // The index is consistent after every statement above: a panic elsewhere cannot have broken it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Objects are enqueued in a fixed order, so that a simulated run depends on its seed alone.
+fn in_order(woken: impl Iterator<Item = Key>) -> Vec<Key> {
+    let mut woken: Vec<Key> = woken.collect();
+    woken.sort_unstable();
+    woken
 }
 
 impl Index {

@@ -88,10 +88,12 @@ impl Related {
                 self.watches.entry(whole).or_default().extend(subscribers);
             }
         }
-        let foreign = self.foreign.into_iter().map(|((kind, scope), subscribers)| {
+        // In a fixed order, so that a simulated run depends on its seed alone.
+        let mut foreign: Vec<_> = self.foreign.into_iter().collect();
+        foreign.sort_by_cached_key(|((kind, scope), _)| (kind.group, kind.kind, scope.to_string()));
+        let foreign = foreign.into_iter().map(|((kind, scope), subscribers)| {
             foreign::watch::follow(client.clone(), kind, scope, subscribers, config.clone(), synced)
         });
-        // In a fixed order, so that a simulated run depends on its seed alone.
         let mut watches: Vec<_> = self.watches.into_iter().collect();
         watches.sort_by_cached_key(|((watch, scope), _)| {
             (kind_key(&watch.resource), watch.only_ours, scope.to_string())

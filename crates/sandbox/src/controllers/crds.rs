@@ -1,6 +1,6 @@
 //! `CustomResourceDefinitions`: served once their names are accepted, deleted after their last object.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) async fn run(actor: Actor) {
     let mut served: HashMap<String, i64> = HashMap::new();
     loop {
         let changes = feed.next().await;
-        let mut names: HashSet<String> = HashSet::new();
+        let mut names: BTreeSet<String> = BTreeSet::new();
         for (storage, change) in &changes {
             if **storage == *STORAGE {
                 names.insert(change.key.to_string());

@@ -1,7 +1,7 @@
 //! Namespaces: creates the default `ServiceAccount` and the CA certificate in each, and deletes the content of a
 //! deleted one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(actor: Actor) {
     let mut terminating: HashSet<String> = HashSet::new();
     loop {
         let changes = feed.next().await;
-        let mut affected: HashSet<String> = HashSet::new();
+        let mut affected: BTreeSet<String> = BTreeSet::new();
         for (storage, change) in &changes {
             if &**storage == STORAGE {
                 affected.insert(change.key.to_string());

@@ -1,6 +1,6 @@
 //! Quotas: the status contains the number of objects.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::actor::{Actor, note};
 use crate::admission::quota;
@@ -12,7 +12,7 @@ pub(crate) async fn run(actor: Actor) {
     loop {
         let changes = feed.next().await;
         // Only a creation or a deletion changes a count, and a new quota.
-        let affected: HashSet<&str> = changes
+        let affected: BTreeSet<&str> = changes
             .iter()
             .filter(|(storage, change)| {
                 change.deleted || change.before.is_none() || &**storage == quota::STORAGE

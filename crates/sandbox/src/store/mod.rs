@@ -75,8 +75,10 @@ pub(crate) enum Expect {
 #[derive(Debug)]
 pub(crate) struct Store {
     inner: Mutex<Inner>,
-    /// Publishes the newest revision to watches and controllers.
+    /// Counts watches and controllers.
     tick: tokio::sync::watch::Sender<u64>,
+    /// Wakes readers in the order in which they began to wait. A watch channel wakes them in a random order.
+    news: tokio::sync::Notify,
 }
 
 /// The objects of a list and its revision.
@@ -106,6 +108,7 @@ impl Store {
                 journal: None,
             }),
             tick: tokio::sync::watch::Sender::new(1),
+            news: tokio::sync::Notify::new(),
         }
     }
 
@@ -117,8 +120,13 @@ impl Store {
         self.lock().revision
     }
 
-    /// Subscribes to the newest revision.
-    pub(crate) fn ticks(&self) -> tokio::sync::watch::Receiver<u64> {
+    /// Ends at the next change.
+    pub(crate) fn news(&self) -> tokio::sync::futures::Notified<'_> {
+        self.news.notified()
+    }
+
+    /// Counts a reader.
+    pub(crate) fn reader(&self) -> tokio::sync::watch::Receiver<u64> {
         self.tick.subscribe()
     }
 
@@ -216,6 +224,7 @@ impl Store {
         inner.record(storage, key, before, after.clone(), false);
         drop(inner);
         self.tick.send_replace(revision);
+        self.news.notify_waiters();
         Ok(after)
     }
 
@@ -235,6 +244,7 @@ impl Store {
         inner.record(storage, key, Some(before), last.clone(), true);
         drop(inner);
         self.tick.send_replace(revision);
+        self.news.notify_waiters();
         Ok(last)
     }
 
@@ -249,14 +259,13 @@ impl Store {
         }
     }
 
-    /// The kinds that have objects.
+    /// The kinds that have objects, in a fixed order, so that a simulated run depends on its seed alone.
     pub(crate) fn storages(&self) -> Vec<Arc<str>> {
-        self.lock()
-            .kinds
-            .iter()
-            .filter(|(_, kind)| !kind.objects.is_empty())
-            .map(|(name, _)| name.clone())
-            .collect()
+        let inner = self.lock();
+        let kinds = inner.kinds.iter().filter(|(_, kind)| !kind.objects.is_empty());
+        let mut names: Vec<Arc<str>> = kinds.map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Changes of a kind after `revision`, oldest first, and the revision that they lead to.

@@ -1,5 +1,6 @@
 //! A watch: a cursor into the log of a kind that waits for new changes.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use super::{Change, KindChange, OutOfRange, Store};
@@ -10,7 +11,8 @@ pub(crate) struct Cursor {
     store: Arc<Store>,
     storage: Arc<str>,
     seen: u64,
-    ticks: tokio::sync::watch::Receiver<u64>,
+    /// Counts as a reader while this is there.
+    _reader: tokio::sync::watch::Receiver<u64>,
 }
 
 impl Cursor {
@@ -20,7 +22,7 @@ impl Cursor {
             store: store.clone(),
             storage: storage.clone(),
             seen: revision,
-            ticks: store.ticks(),
+            _reader: store.reader(),
         }
     }
 
@@ -32,14 +34,14 @@ impl Cursor {
     /// The next changes, at least one; waits for them.
     pub(crate) async fn next(&mut self) -> Result<Vec<Change>, OutOfRange> {
         loop {
-            self.ticks.borrow_and_update();
+            let store = Arc::clone(&self.store);
+            let mut news = pin!(store.news());
+            news.as_mut().enable();
             let changes = self.poll()?;
             if !changes.is_empty() {
                 return Ok(changes);
             }
-            if self.ticks.changed().await.is_err() {
-                return std::future::pending().await;
-            }
+            news.await;
         }
     }
 
@@ -56,7 +58,8 @@ impl Cursor {
 pub(crate) struct Feed {
     store: Arc<Store>,
     seen: u64,
-    ticks: tokio::sync::watch::Receiver<u64>,
+    /// Counts as a reader while this is there.
+    _reader: tokio::sync::watch::Receiver<u64>,
 }
 
 impl Feed {
@@ -65,14 +68,16 @@ impl Feed {
         Self {
             store: store.clone(),
             seen: 0,
-            ticks: store.ticks(),
+            _reader: store.reader(),
         }
     }
 
     /// The next changes with their kinds. A reader that fell behind gets the complete current state instead.
     pub(crate) async fn next(&mut self) -> Vec<KindChange> {
         loop {
-            self.ticks.borrow_and_update();
+            let store = Arc::clone(&self.store);
+            let mut news = pin!(store.news());
+            news.as_mut().enable();
             let (changes, revision) = self
                 .store
                 .all_changes(self.seen)
@@ -81,9 +86,7 @@ impl Feed {
             if !changes.is_empty() {
                 return changes;
             }
-            if self.ticks.changed().await.is_err() {
-                return std::future::pending().await;
-            }
+            news.await;
         }
     }
 

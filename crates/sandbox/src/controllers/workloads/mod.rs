@@ -103,6 +103,7 @@ impl Simulation {
         loop {
             let mut items: BTreeSet<Item> = BTreeSet::new();
             tokio::select! {
+                biased;
                 changes = feed.next() => {
                     for (storage, change) in changes {
                         let Some(storage) = kind(&storage) else { continue };
