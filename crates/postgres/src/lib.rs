@@ -7,7 +7,7 @@
 //! | [`quote`], [`statement`] | SQL text without injection, whose secrets cannot be printed |
 //! | [`scram`] | password verifiers, so that no cleartext password is sent |
 //! | [`sqlstate`], [`error`] | errors and their classification |
-//! | [`target`], [`tls`], [`network`] | server, credentials, TLS and allowed addresses |
+//! | [`target`], [`tls`], [`network`], [`dialer`] | server, credentials, TLS, allowed addresses and sockets |
 //! | [`session`] | one connection with all its limits |
 //! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
 //! | [`identity`], [`server`] | the identity of a database, and our privileges there |
@@ -18,6 +18,7 @@
 //! pooler in transaction mode would pass our settings to other clients.
 
 pub mod batch;
+pub mod dialer;
 pub mod error;
 pub mod fence;
 pub mod handover;
@@ -38,6 +39,7 @@ pub mod tls;
 pub mod transaction;
 
 pub use batch::{Batch, Begin, Isolation};
+pub use dialer::{Dial, Dialer, Wire};
 pub use error::{Error, Kind, LEFT_ALONE};
 pub use fence::Fence;
 pub use identity::{Identity, Place};

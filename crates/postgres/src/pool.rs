@@ -24,6 +24,7 @@ use std::time::Duration;
 pub use losses::Listener;
 pub use pooled::Pooled;
 
+use crate::dialer::Dialer;
 use crate::error::Error;
 use crate::identity::{Identity, Place};
 use crate::lock::{Locks, Turn};
@@ -52,6 +53,8 @@ pub struct PoolSettings {
     pub limits: Limits,
     /// The allowed addresses.
     pub networks: AllowedNetworks,
+    /// How connections are opened.
+    pub dialer: Dialer,
 }
 
 impl Default for PoolSettings {
@@ -64,6 +67,7 @@ impl Default for PoolSettings {
             timeouts: Timeouts::default(),
             limits: Limits::SHARED,
             networks: AllowedNetworks::everything(),
+            dialer: Dialer::default(),
         }
     }
 }
@@ -112,6 +116,7 @@ impl Pools {
             limits: settings.limits,
             budget: Budget::default(),
             networks: settings.networks.clone(),
+            dialer: settings.dialer.clone(),
         };
         Self(Arc::new(Inner {
             settings,

@@ -24,6 +24,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 
 use super::inspect::{Inspector, Refusal};
 use super::limits::{FREE, Limits, Portion, STEP, Share};
+use crate::dialer::Dialer;
 use crate::network::{AllowedNetworks, ConnectError};
 use crate::target::Target;
 use crate::tls::Tls;
@@ -34,7 +35,7 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 /// The checked addresses of a target.
 #[derive(Debug, Clone)]
 pub(crate) enum Road {
-    Tcp(Vec<SocketAddr>),
+    Tcp(Vec<SocketAddr>, Dialer),
     Socket(PathBuf),
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for Road {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => path.display().fmt(f),
-            Self::Tcp(addresses) => {
+            Self::Tcp(addresses, _) => {
                 let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
                 f.write_str(&addresses.join(","))
             }
@@ -53,12 +54,14 @@ impl fmt::Display for Road {
 
 impl Road {
     /// Resolves the target's host.
-    pub(crate) async fn to(target: &Target, networks: &AllowedNetworks) -> Result<Self, ConnectError> {
+    pub(crate) async fn to(
+        target: &Target,
+        networks: &AllowedNetworks,
+        dialer: &Dialer,
+    ) -> Result<Self, ConnectError> {
         if !target.is_local_socket() {
-            return networks
-                .resolve(target.host(), target.port())
-                .await
-                .map(Self::Tcp);
+            let addresses = networks.resolve(target.host(), target.port()).await?;
+            return Ok(Self::Tcp(addresses, dialer.clone()));
         }
         if !networks.allows_sockets() {
             return Err(ConnectError::Closed);
@@ -74,15 +77,11 @@ impl Road {
                 let stream = UnixStream::connect(path).await?;
                 Ok((Box::new(Plain(stream)), self.clone()))
             }
-            Self::Tcp(addresses) => {
+            Self::Tcp(addresses, dialer) => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
                 for address in addresses {
-                    match TcpStream::connect(address).await {
-                        Ok(stream) => {
-                            stream.set_nodelay(true)?;
-                            keep_alive(&stream)?;
-                            return Ok((Box::new(Plain(stream)), Self::Tcp(vec![*address])));
-                        }
+                    match dial(*address, dialer).await {
+                        Ok(stream) => return Ok((stream, Self::Tcp(vec![*address], dialer.clone()))),
                         Err(error) => last = error,
                     }
                 }
@@ -90,6 +89,16 @@ impl Road {
             }
         }
     }
+}
+
+async fn dial(address: SocketAddr, dialer: &Dialer) -> io::Result<Box<dyn Stream>> {
+    if let Some(dial) = dialer.replaced() {
+        return Ok(Box::new(Plain(dial.dial(address).await?)));
+    }
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    keep_alive(&stream)?;
+    Ok(Box::new(Plain(stream)))
 }
 
 /// Detects a peer that disappeared silently.

@@ -15,6 +15,7 @@ use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 use super::channel::{Channel, Done, Failed, Meter, Road, encrypt};
 use super::limits::{Budget, Limits};
 use super::{Security, Session, Timeouts};
+use crate::dialer::Dialer;
 use crate::error::{Error, Kind, Secrets};
 use crate::identity::Identity;
 use crate::network::{AllowedNetworks, ConnectError};
@@ -48,6 +49,8 @@ pub struct Terms {
     pub budget: Budget,
     /// The allowed addresses.
     pub networks: AllowedNetworks,
+    /// How the connection is opened.
+    pub dialer: Dialer,
 }
 
 impl Session {
@@ -102,7 +105,7 @@ async fn open(
     } else {
         &terms.networks
     };
-    let road = Road::to(target, networks)
+    let road = Road::to(target, networks, &terms.dialer)
         .await
         .map_err(|error| not_connected(error, target))?;
     let LoggedIn {
