@@ -1,8 +1,8 @@
 //! Records a person's decision about a plan.
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
+use stanchion_kernel::ambient;
 
 use super::{Applied, Happening};
 use crate::plans::Decision;
@@ -43,7 +43,7 @@ pub(super) fn decide(
             reason: "Decided".into(),
             message,
             observed_generation: None,
-            last_transition_time: Time(Timestamp::now()),
+            last_transition_time: Time(ambient::now()),
         });
     }
     applied.happened.push(match decision {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
-use stanchion_kernel::{Class, Problem};
+use stanchion_kernel::{Class, Problem, ambient};
 use stanchion_roles::apply::{Options, apply as engine};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::inspect::{Mark, inspect_and_mark};
@@ -34,7 +33,7 @@ impl Pass<'_> {
     ) -> Result<Mark, Problem> {
         let metrics = &self.controller.setup.metrics;
         let done = self.run(changes, options).await;
-        let now = Timestamp::now();
+        let now = ambient::now();
         match done {
             Ok(mark) => {
                 let statements =

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
@@ -10,7 +9,7 @@ use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
 use stanchion_kernel::apply::Intent;
 use stanchion_kernel::context::Subject;
-use stanchion_kernel::{Problem, Writer};
+use stanchion_kernel::{Problem, Writer, ambient};
 use stanchion_roles::inspect::Mark;
 use stanchion_roles::plan::Plan as Changes;
 use stanchion_roles::render;
@@ -46,7 +45,7 @@ impl Pass<'_> {
         for (plan, mut status) in course.closing {
             if status.phase == PlanPhase::Applied {
                 // The plan was executed by a process that ended before it could record that.
-                status.applied_at = Some(Timestamp::now());
+                status.applied_at = Some(ambient::now());
                 status.applying_since = None;
                 told.end = End::Applied;
                 told.summary = status.change_summary.unwrap_or_default();
@@ -173,7 +172,7 @@ impl Pass<'_> {
             applied.happened.push(Happening::Started(name.clone()));
         }
         status.phase = PlanPhase::Applying;
-        status.applying_since = Some(Timestamp::now());
+        status.applying_since = Some(ambient::now());
         status.last_error = None;
         status.failed_at = None;
         self.set(&name, &status).await?;
@@ -193,7 +192,7 @@ impl Pass<'_> {
         {
             return Ok((plan.name_any(), status, false));
         }
-        let (identity, now) = (self.seen.identity.to_string(), Timestamp::now());
+        let (identity, now) = (self.seen.identity.to_string(), ambient::now());
         let name = plan.as_ref().map(|plan| plan.name_any());
         let draft = draft(
             self.wanted,

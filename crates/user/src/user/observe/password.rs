@@ -1,12 +1,11 @@
 //! Finds the password, and checks whether the role has it.
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_api::user::{Encoding, SecretKeyRef};
 use stanchion_kernel::redact::SecretValues;
-use stanchion_kernel::{Problem, Reader, apply};
+use stanchion_kernel::{Problem, Reader, ambient, apply};
 use stanchion_postgres::scram;
 
 use crate::generate;
@@ -75,7 +74,7 @@ pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Re
                 wanted,
                 rotation,
                 ours.map(ResourceExt::annotations),
-                Timestamp::now(),
+                ambient::now(),
             );
             let (value, clock) = match present {
                 Some(value) if !clock.is_due() => (value, clock),
