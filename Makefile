@@ -127,6 +127,12 @@ bench-attacks: $(SHIPPED) setup assets ## Measure the effect of a hostile tenant
 	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-attacks -- \
 		--binary $(SHIPPED) $(ARGS)
 
+# Another binary: make bench-faults SHIPPED=target/debug/stanchion
+.PHONY: bench-faults
+bench-faults: $(SHIPPED) setup assets ## Measure takeovers of three replicas, and what dead servers cost others (ARGS="--rounds 3 --only takeover" for less)
+	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-faults -- \
+		--binary $(SHIPPED) $(ARGS)
+
 .PHONY: generate
 generate: ## Write the generated files: deploy/ and charts/ (CRDs, RBAC), docs/reference/
 	cargo run --quiet --locked --all-features --bin stanchion -- generate .

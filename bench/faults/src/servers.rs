@@ -1,0 +1,119 @@
+//! Changes on a healthy server while others do not answer.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use stanchion_bench_bed::{Bed, PASSWORD};
+use stanchion_testkit::port;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Version};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+use crate::objects::{change, create, followed, instance, secret, user, users};
+
+/// Users on each server that does not answer.
+const VICTIMS: usize = 40;
+/// Changes that are measured.
+const CHANGES: usize = 60;
+/// How long the operator has to find out.
+const HEAD_START: Duration = Duration::from_secs(5);
+
+/// Prints the table. Returns whether every change was followed.
+pub(crate) async fn run(binary: &Path) -> bool {
+    let bed = Bed::new("faults").await;
+    let client = bed.cluster().client().await;
+    let namespace = bed.namespace();
+    create(
+        &client,
+        namespace,
+        secret(PASSWORD, &json!({ PASSWORD: "correct horse" })),
+    )
+    .await;
+    let admin = json!({ "username": ADMIN, "password": ADMIN_PASSWORD });
+    create(&client, namespace, secret("admin", &admin)).await;
+    for number in 0..3 {
+        create(&client, namespace, user(&format!("well-{number}"), None)).await;
+    }
+    let users = users(&client, namespace);
+    let _operator = bed.operator_with(
+        binary,
+        &[
+            "--controllers",
+            "user",
+            "--no-webhooks",
+            "--allow-network",
+            "127.0.0.0/8",
+        ],
+    );
+    for number in 0..3 {
+        followed(&users, &format!("well-{number}"), 1)
+            .await
+            .expect("the operator works");
+    }
+    println!("| other servers | changes | median | worst | goal |");
+    println!("|---|---:|---:|---:|---:|");
+    let mut held = measure(&users, "none, for comparison").await;
+
+    let locked = Postgres::start(Version::V15).await;
+    locked
+        .execute(
+            "postgres",
+            &format!("CREATE DATABASE {}", stanchion_bench_bed::DATABASE),
+        )
+        .await;
+    let holder = locked
+        .connect(ADMIN, ADMIN_PASSWORD, "postgres")
+        .await
+        .expect("a session");
+    holder
+        .batch_execute("BEGIN; LOCK TABLE pg_catalog.pg_authid IN EXCLUSIVE MODE")
+        .await
+        .expect("a lock");
+    let hole = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = hole.local_addr().expect("an address");
+    let silence = tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok(connection) = hole.accept().await {
+            kept.push(connection);
+        }
+    });
+    for (name, port) in [
+        ("dead", port::free()),
+        ("locked", locked.port()),
+        ("hole", address.port()),
+    ] {
+        create(&client, namespace, instance(name, port)).await;
+        for number in 0..VICTIMS {
+            create(&client, namespace, user(&format!("{name}-{number}"), Some(name))).await;
+        }
+    }
+    sleep(HEAD_START).await;
+    held &= measure(&users, "one dead, one locked, one silent, 40 users each").await;
+    silence.abort();
+    held
+}
+
+async fn measure(users: &kube::Api<kube::api::DynamicObject>, title: &str) -> bool {
+    let mut times = Vec::new();
+    for number in 0..CHANGES {
+        let name = format!("well-{}", number % 3);
+        let limit = 2 + number % 80 + if title.starts_with("none") { 0 } else { 100 };
+        if let Some(generation) = change(users, &name, limit).await {
+            times.extend(followed(users, &name, generation).await);
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+    times.sort();
+    let seconds = |time: Option<&Duration>| {
+        time.map_or("never".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()))
+    };
+    println!(
+        "| {title} | {} | {} | {} | 1 s |",
+        times.len(),
+        seconds(times.get(times.len() / 2)),
+        seconds(times.last())
+    );
+    times.len() == CHANGES
+}
