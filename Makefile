@@ -62,7 +62,7 @@ test-real: setup assets ## Run the suites that use a cluster against a real cont
 	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
 
 .PHONY: simulate
-simulate: ## Run the kernel and its controllers in a simulation (ARGS="--kind kernel --seeds 100000", or --seed 7)
+simulate: setup ## Run the kernel and its controllers in a simulation (ARGS="--kind kernel --seeds 100000", or --seed 7)
 	cargo run --locked --all-features --bin stanchion-simulate -- $(ARGS)
 
 .PHONY: fuzz

@@ -23,6 +23,8 @@ pub enum Which {
     Event,
     /// Everything about the Lease.
     Lease,
+    /// Statements for PostgreSQL, and logins.
+    Statement,
 }
 
 /// On which side of the server's work it happens.
@@ -81,21 +83,26 @@ pub enum Disturbance {
 }
 
 /// Random disturbances over a time.
-pub fn generate(random: &mut StdRng, length: Duration, replicas: usize) -> Vec<(Duration, Disturbance)> {
+pub fn generate(
+    random: &mut StdRng,
+    length: Duration,
+    replicas: usize,
+    sql: bool,
+) -> Vec<(Duration, Disturbance)> {
     let length = u64::try_from(length.as_millis()).unwrap_or(u64::MAX).max(1);
     (0..random.random_range(1..=12))
         .map(|_| {
             let at = Duration::from_millis(random.random_range(0..length));
-            (at, one(random, replicas))
+            (at, one(random, replicas, sql))
         })
         .collect()
 }
 
-fn one(random: &mut StdRng, replicas: usize) -> Disturbance {
+fn one(random: &mut StdRng, replicas: usize, sql: bool) -> Disturbance {
     let replica = random.random_range(0..replicas);
     let seconds = |random: &mut StdRng| Duration::from_secs(random.random_range(1..=90));
     match random.random_range(0..20) {
-        0..10 => request(random, replicas),
+        0..10 => request(random, replicas, sql),
         10 => Disturbance::CutWatches { expired: false },
         11..14 => Disturbance::CutWatches { expired: true },
         14 => Disturbance::Outage(seconds(random)),
@@ -107,13 +114,15 @@ fn one(random: &mut StdRng, replicas: usize) -> Disturbance {
     }
 }
 
-fn request(random: &mut StdRng, replicas: usize) -> Disturbance {
-    use Which::{Event, Get, Lease, List, Object, Status, Watch};
-    let sorts: &[Which] = if replicas > 1 {
-        &[Get, List, Watch, Status, Object, Object, Event, Lease]
-    } else {
-        &[Get, List, Watch, Status, Object, Object, Event]
-    };
+fn request(random: &mut StdRng, replicas: usize, sql: bool) -> Disturbance {
+    use Which::{Event, Get, Lease, List, Object, Statement, Status, Watch};
+    let mut sorts = vec![Get, List, Watch, Status, Object, Object, Event];
+    if replicas > 1 {
+        sorts.push(Lease);
+    }
+    if sql {
+        sorts.extend([Statement; 5]);
+    }
     let which = *sorts.choose(random).unwrap_or(&Which::Object);
     let moment = if random.random() {
         Moment::Before

@@ -35,7 +35,23 @@ pub trait Changeable: Story {
 
     /// An object that becomes ready.
     fn base(name: &str) -> Value;
+
+    /// Whether the way back from a change of this field, or the way there, need not lead to the same place.
+    fn leads_elsewhere(field: &str) -> bool {
+        Self::ONE_WAY
+            .iter()
+            .any(|(one_way, _)| field.starts_with(one_way))
+    }
+
+    /// What an object has outside the cluster.
+    fn outside_of(&self, name: &str) -> Value {
+        let _ = name;
+        Value::Null
+    }
 }
+
+/// The object that is changed, and the one that is made like it. No other text contains these names.
+const NAMES: [&str; 2] = ["subject1", "subject2"];
 
 /// What was done, and found.
 #[derive(Debug, Default)]
@@ -91,15 +107,15 @@ async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
     let schema = generate::spec_of(&definition);
     let mut random = StdRng::seed_from_u64(seed);
     let mut report = Report::default();
-    let base = S::base("it");
+    let base = S::base(NAMES[0]);
     bench.apply(&base).await.expect("the base is accepted");
     let mut found = Vec::new();
-    let before = bench.settled("it", &mut found).await;
+    let before = bench.settled(NAMES[0], &mut found).await;
     assert!(found.is_empty(), "the base itself: {found:?}");
     while report.changes < changes && report.changes + report.refused < changes * 20 {
         let mut wanted = base.clone();
         let field = generate::change(&schema, &mut wanted["spec"], &mut random);
-        if wanted == base || S::ONE_WAY.iter().any(|(one_way, _)| field.starts_with(one_way)) {
+        if wanted == base || S::leads_elsewhere(&field) {
             continue;
         }
         if bench.apply(&wanted).await.is_err() {
@@ -119,6 +135,7 @@ async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
 struct Bench<S: Story> {
     client: Client,
     record: Record,
+    bed: Arc<Bed<S>>,
     // Held for its end: the operator runs as long as this is there.
     #[allow(dead_code)]
     replicas: Replicas<S>,
@@ -146,6 +163,7 @@ impl<S: Changeable> Bench<S> {
             client,
             record,
             replicas: Replicas::start(&bed),
+            bed,
         }
     }
 
@@ -162,27 +180,35 @@ impl<S: Changeable> Bench<S> {
     /// The change is in: what does not hold of it, of its undoing, and of an object that was made like this?
     async fn follow(&self, base: &Value, changed: &Value, before: &Value) -> Vec<String> {
         let mut what = Vec::new();
-        let after = self.settled("it", &mut what).await;
+        let after = self.settled(NAMES[0], &mut what).await;
         if let Err(error) = self.apply(base).await {
             what.push(format!("the change cannot be undone: {error}"));
         }
-        let undone = self.settled("it", &mut what).await;
+        let undone = self.settled(NAMES[0], &mut what).await;
         let back = properties::differences(before, &undone);
         what.extend(back.into_iter().map(|line| format!("the way back: {line}")));
-        let mut fresh = changed.clone();
-        fresh["metadata"]["name"] = json!("fresh");
+        let [subject, other] = NAMES;
+        let fresh = changed.to_string().replace(subject, other);
+        let fresh: Value = serde_json::from_str(&fresh).unwrap_or_default();
         if self.apply(&fresh).await.is_ok() {
-            let made = self.settled("fresh", &mut what).await;
-            let other = properties::differences(&made, &after);
-            what.extend(other.into_iter().map(|line| format!("made like this: {line}")));
+            let made = self.settled(other, &mut what).await;
+            let differences = properties::differences(&made, &after);
+            what.extend(
+                differences
+                    .into_iter()
+                    .map(|line| format!("made like this: {line}")),
+            );
             let objects = user::api(&self.client, &S::KIND);
-            let _ = objects.delete("fresh", &DeleteParams::default()).await;
+            let _ = objects.delete(other, &DeleteParams::default()).await;
             self.rest(&mut what).await;
-            let left = self.objects("fresh").await;
+            let left = self.objects(other).await;
+            if left["world"] != self.nothing() {
+                what.push(format!("a deleted object has left {}", left["world"]));
+            }
             let left = left["objects"].as_object().into_iter().flatten();
             for (kind, objects) in left {
                 for name in objects.as_object().into_iter().flat_map(|objects| objects.keys()) {
-                    if !S::is_kept(kind, &name.replace("<name>", "fresh")) {
+                    if !S::is_kept(kind, &name.replace("<name>", other)) {
                         what.push(format!("{kind} {name} is left of a deleted object"));
                     }
                 }
@@ -219,13 +245,14 @@ impl<S: Changeable> Bench<S> {
                 objects.retain(|key, _| key == name || key.starts_with(&format!("{name}-")));
             }
         }
-        let mut end = json!({ "objects": all });
+        let mut end = json!({ "objects": all, "world": self.bed.story.outside_of(name) });
         S::comparable(&mut end);
         let text = properties::normal(end).to_string();
-        let masked = text
-            .replace(&format!("\"{name}\""), "\"<name>\"")
-            .replace(&format!("\"{name}-"), "\"<name>-")
-            .replace(&format!("{name}."), "<name>.");
-        serde_json::from_str(&masked).unwrap_or_default()
+        serde_json::from_str(&text.replace(name, "<name>")).unwrap_or_default()
+    }
+
+    /// What an object that there never was has outside the cluster.
+    fn nothing(&self) -> Value {
+        self.bed.story.outside_of("nobody")
     }
 }

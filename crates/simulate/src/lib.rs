@@ -9,6 +9,7 @@
 //! | [`schedule`] | what happens when: made from a seed, printed, shortened |
 //! | [`disturbance`] | what can go wrong |
 //! | [`network`] | does it to the requests and watches of a replica, and keeps the record |
+//! | [`server`] | a real PostgreSQL for the stories that need one |
 //! | [`replica`] | an operator as it is in production: election, fence, client, controllers |
 //! | [`run`] | carries a schedule out and asks the properties |
 //! | [`properties`] | what must hold, whatever happened |
@@ -18,7 +19,8 @@
 //! | [`story`] | what a kind has to bring along; [`stories`] are those that there are |
 //!
 //! What makes it repeatable: one thread a run; tokio's paused clock, which jumps to the next timer when nobody has
-//! anything to do; no sockets; time of day and chance from [`stanchion_kernel::ambient`]; delays that follow from the
+//! anything to do; no sockets of the runtime's: an exchange with PostgreSQL blocks the thread, so that no time passes and
+//! nothing overtakes it; time of day and chance from [`stanchion_kernel::ambient`]; delays that follow from the
 //! request itself and not from how many came before it, so that leaving out one step of a schedule leaves the
 //! rest as it was.
 
@@ -41,6 +43,7 @@ pub mod properties;
 pub mod replica;
 pub mod run;
 pub mod schedule;
+pub mod server;
 pub mod shrink;
 pub mod stories;
 pub mod story;

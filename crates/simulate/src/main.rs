@@ -10,18 +10,18 @@ use stanchion_simulate::campaign::{Campaign, quiet_panics};
 use stanchion_simulate::fuzz::{Changeable, fuzz};
 use stanchion_simulate::run;
 use stanchion_simulate::schedule::Schedule;
-use stanchion_simulate::stories::{Gitlab, Kernel};
+use stanchion_simulate::stories::{Gitlab, Kernel, Policy, User};
 use stanchion_simulate::story::Story;
 
 /// Runs the operator in a simulated world, many times, and looks for a run that ends wrong.
 #[derive(Parser)]
 struct Arguments {
-    /// The story: kernel, gitlab, or all
+    /// The story: kernel, gitlab, user, policy, or all
     #[arg(long, default_value = "all")]
     kind: String,
-    /// How many schedules of each story
-    #[arg(long, default_value_t = 1000)]
-    seeds: u64,
+    /// How many schedules of each story. Default: 1000 of the kernel, 100 of each controller
+    #[arg(long)]
+    seeds: Option<u64>,
     /// The first seed
     #[arg(long, default_value_t = 0)]
     first: u64,
@@ -40,6 +40,9 @@ struct Arguments {
     /// How many changes
     #[arg(long, default_value_t = 2000)]
     changes: usize,
+    /// Runs every schedule twice instead, and compares the traces
+    #[arg(long, conflicts_with_all = ["fuzz", "seed"])]
+    repeat: bool,
     /// How often a failing schedule is run again to shorten it
     #[arg(long, default_value_t = 300)]
     attempts: usize,
@@ -58,9 +61,12 @@ fn main() -> ExitCode {
     };
     if arguments.fuzz {
         tell(Gitlab::NAME, change::<Gitlab>);
+        tell(User::NAME, change::<User>);
     } else {
         tell(Kernel::NAME, simulate::<Kernel>);
         tell(Gitlab::NAME, simulate::<Gitlab>);
+        tell(User::NAME, simulate::<User>);
+        tell(Policy::NAME, simulate::<Policy>);
     }
     if stories == 0 {
         println!("there is no story \"{}\"", arguments.kind);
@@ -78,9 +84,12 @@ fn simulate<S: Story>(arguments: &Arguments) -> bool {
     if let Some(seed) = arguments.seed {
         return one::<S>(seed);
     }
+    if arguments.repeat {
+        return repeat::<S>(arguments);
+    }
     let campaign = Campaign {
         first: arguments.first,
-        seeds: arguments.seeds,
+        seeds: arguments.seeds.unwrap_or(S::SCHEDULES),
         jobs: arguments.jobs,
         attempts: arguments.attempts,
         limit: arguments.seconds.map(Duration::from_secs),
@@ -108,6 +117,25 @@ fn change<S: Changeable>(arguments: &Arguments) -> bool {
         println!("{finding}");
     }
     report.findings.is_empty()
+}
+
+/// Says whether every schedule repeats exactly.
+fn repeat<S: Story>(arguments: &Arguments) -> bool {
+    let begun = Instant::now();
+    let seeds = arguments.seeds.unwrap_or(S::SCHEDULES);
+    let differing: Vec<u64> = (arguments.first..arguments.first + seeds)
+        .filter(|seed| {
+            let schedule = Schedule::of::<S>(*seed);
+            run::run::<S>(&schedule) != run::run::<S>(&schedule)
+        })
+        .collect();
+    let took = begun.elapsed();
+    println!(
+        "{}: {seeds} schedules twice in {took:.1?}, {} differ: {differing:?}",
+        S::NAME,
+        differing.len()
+    );
+    differing.is_empty()
 }
 
 fn one<S: Story>(seed: u64) -> bool {

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::network::{Network, Witness};
 use crate::schedule::Setup;
-use crate::story::{NAMESPACE, Story};
+use crate::story::{NAMESPACE, Seat, Story};
 
 /// The Lease's name.
 pub const LEASE: &str = "stanchion";
@@ -136,6 +136,11 @@ async fn work<S: Story>(bed: &Bed<S>, index: usize, fence: Fence) {
     let record = bed.network.record().clone();
     let witness: Witness = Arc::new(move |what| record.writes(index, what));
     let scope = Scope::Namespace(NAMESPACE.into());
-    bed.story.add(&mut operator, &scope, witness);
+    let seat = Seat {
+        network: bed.network.clone(),
+        replica: index,
+        witness,
+    };
+    bed.story.add(&mut operator, &scope, seat);
     operator.run().await;
 }

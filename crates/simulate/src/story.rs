@@ -11,7 +11,7 @@ use serde_json::Value;
 use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
 
-use crate::network::Witness;
+use crate::network::{Network, Witness};
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "simulated";
@@ -62,14 +62,28 @@ impl fmt::Display for Operation {
     }
 }
 
+/// Where a replica is.
+pub struct Seat {
+    /// The network that it is on.
+    pub network: Network,
+    /// Its number.
+    pub replica: usize,
+    /// Sees what it does outside Kubernetes.
+    pub witness: Witness,
+}
+
 /// A controller, the objects that users make for it, and the world that it works on.
 pub trait Story: Send + Sync + 'static {
     /// What the command line calls it.
     const NAME: &'static str;
+    /// How many schedules are run unless somebody asks for another number.
+    const SCHEDULES: u64 = 100;
     /// Whether some of its runs have several replicas.
     const REPLICATED: bool = true;
     /// How long simulated pods take to become ready; `None` where there are none.
     const PODS: Option<Duration> = None;
+    /// Whether its controllers talk to PostgreSQL.
+    const SQL: bool = false;
     /// The kinds that are reconciled.
     const PRIMARY: &'static [Kind];
     /// The other kinds that belong to the end state.
@@ -91,8 +105,8 @@ pub trait Story: Send + Sync + 'static {
         async {}
     }
 
-    /// Adds the controllers to an operator. What they do outside Kubernetes is shown to the witness.
-    fn add(&self, operator: &mut Operator, scope: &Scope, witness: Witness);
+    /// Adds the controllers to a replica's operator. What they do outside Kubernetes is shown to the witness.
+    fn add(&self, operator: &mut Operator, scope: &Scope, seat: Seat);
 
     /// Carries out [`Operation::Outside`].
     fn outside(&self, what: &Value) {

@@ -6,14 +6,16 @@
 mod latency;
 mod record;
 mod request;
+pub mod sql;
 mod stream;
 mod wire;
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stanchion_sandbox::{Sandbox, User};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use self::latency::Latency;
 pub use self::record::{Lease, Record, Witness};
@@ -28,7 +30,9 @@ struct Shared {
     latency: Latency,
     record: Record,
     armed: Mutex<Vec<Armed>>,
-    state: watch::Sender<State>,
+    state: Mutex<State>,
+    /// Wakes in the order of waiting; a watch channel would wake in a random order.
+    news: Notify,
 }
 
 /// What holds for all requests and watches.
@@ -56,7 +60,8 @@ impl Network {
             latency: Latency::new(seed),
             record,
             armed: Mutex::default(),
-            state: watch::Sender::default(),
+            state: Mutex::default(),
+            news: Notify::new(),
         }))
     }
 
@@ -77,7 +82,7 @@ impl Network {
 
     /// The API server goes away, or comes back.
     pub fn away(&self, away: bool) {
-        self.0.state.send_modify(|state| {
+        self.modify(|state| {
             state.away = away;
             state.cuts += usize::from(away);
         });
@@ -85,7 +90,7 @@ impl Network {
 
     /// A replica is cut off, or reached again.
     pub fn cut_off(&self, replica: usize, cut_off: bool) {
-        self.0.state.send_modify(|state| {
+        self.modify(|state| {
             if cut_off {
                 state.cut_off.insert(replica);
             } else {
@@ -96,13 +101,13 @@ impl Network {
 
     /// Ends all watches.
     pub fn cut_watches(&self) {
-        self.0.state.send_modify(|state| state.cuts += 1);
+        self.modify(|state| state.cuts += 1);
     }
 
     /// Nothing is wrong any more.
     pub fn heal(&self) {
         self.armed().clear();
-        self.0.state.send_modify(|state| {
+        self.modify(|state| {
             state.away = false;
             state.cut_off.clear();
         });
@@ -122,8 +127,28 @@ impl Network {
 
     /// Returns when the replica is reached.
     async fn reached(&self, replica: usize) {
-        let reached = |state: &State| !state.cut_off.contains(&replica);
-        let _ = self.0.state.subscribe().wait_for(reached).await;
+        self.until(|state| !state.cut_off.contains(&replica)).await;
+    }
+
+    /// Returns when this holds.
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            let mut news = pin!(self.0.news.notified());
+            news.as_mut().enable();
+            if holds(&self.state()) {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    fn modify(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.0.news.notify_waiters();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn armed(&self) -> MutexGuard<'_, Vec<Armed>> {

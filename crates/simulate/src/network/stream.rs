@@ -7,11 +7,10 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use kube::client::DynBody;
 use stanchion_sandbox::Body;
-use tokio::sync::watch;
 use tokio::time::sleep;
 use tower::BoxError;
 
-use super::{Network, State};
+use super::Network;
 
 type Event = Result<bytes::Bytes, std::convert::Infallible>;
 
@@ -20,7 +19,6 @@ struct Watch {
     replica: usize,
     like: String,
     events: BoxStream<'static, Event>,
-    state: watch::Receiver<State>,
     cuts: usize,
 }
 
@@ -31,15 +29,13 @@ pub(super) fn delayed(
     like: &str,
     answer: Response<Body>,
 ) -> Response<Box<DynBody>> {
-    let state = network.0.state.subscribe();
-    let cuts = state.borrow().cuts;
+    let cuts = network.state().cuts;
     answer.map(|body| {
         let watch = Watch {
             network: network.clone(),
             replica,
             like: format!("{like} events"),
             events: Box::pin(body.into_data_stream()),
-            state,
             cuts,
         };
         Box::new(StreamBody::new(Box::pin(watch.deliver()))) as Box<DynBody>
@@ -60,7 +56,6 @@ impl Watch {
             replica,
             like,
             events,
-            state,
             cuts,
         } = self;
         let arrives = async {
@@ -71,7 +66,7 @@ impl Watch {
         };
         tokio::select! {
             biased;
-            _ = state.wait_for(|state| state.cuts > *cuts) => None,
+            () = network.until(|state| state.cuts > *cuts) => None,
             event = arrives => event,
         }
     }

@@ -72,7 +72,7 @@ impl Wire {
             Some(effect) => Some(effect),
         };
         self.network.reached(self.replica).await;
-        if self.network.0.state.borrow().away {
+        if self.network.state().away {
             return Err(broken("the API server is away"));
         }
         if let Some(answer) = self.before(&asked, moment).await? {

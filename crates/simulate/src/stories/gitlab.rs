@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -20,10 +20,9 @@ use stanchion_sandbox::players::{DEFINITIONS, Players};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::SECRET;
+use super::{SECRET, apply, without_marks};
 use crate::fuzz::Changeable;
-use crate::network::Witness;
-use crate::story::{CANARY, Kind, NAMESPACE, Operation, Story};
+use crate::story::{CANARY, Kind, NAMESPACE, Operation, Seat, Story};
 
 const INSTANCE: Kind = Kind {
     api_version: "k8s.bnerd.com/v1alpha1",
@@ -154,7 +153,7 @@ impl Story for Gitlab {
         *self.players.lock().unwrap() = playing;
     }
 
-    fn add(&self, operator: &mut Operator, scope: &Scope, _: Witness) {
+    fn add(&self, operator: &mut Operator, scope: &Scope, _: Seat) {
         let metrics = Metrics::new("simulated");
         let setup = Setup {
             pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
@@ -209,28 +208,6 @@ impl Story for Gitlab {
                 *instance = instance["spec"].clone();
             }
         }
-    }
-}
-
-async fn apply(objects: &Api<DynamicObject>, object: &Value) {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let params = PatchParams::apply("users").force();
-    objects
-        .patch(name, &params, &Patch::Apply(object))
-        .await
-        .expect("an object");
-}
-
-/// The marks of Secrets, and what follows from them: the key is another one in each run.
-fn without_marks(value: &mut Value) {
-    match value {
-        Value::String(text) if text.starts_with("v1.") => *value = Value::Null,
-        Value::Array(list) => list.iter_mut().for_each(without_marks),
-        Value::Object(map) => {
-            map.shift_remove("stanchion.dev/intent");
-            map.values_mut().for_each(without_marks);
-        }
-        _ => {}
     }
 }
 

@@ -13,21 +13,14 @@ use stanchion_kernel::driver::Operator;
 use stanchion_kernel::problem::Class;
 use stanchion_toy::{POKE, Toy, World, crd};
 
-use super::SECRET;
-use crate::network::Witness;
-use crate::story::{CANARY, Kind, Operation, Story};
+use super::{CONFIG_MAP, SECRET};
+use crate::story::{CANARY, Kind, Operation, Seat, Story};
 
 const WIDGET: Kind = Kind {
     api_version: "test.stanchion.dev/v1",
     kind: "Widget",
     plural: "widgets",
 };
-const CONFIG_MAP: Kind = Kind {
-    api_version: "v1",
-    kind: "ConfigMap",
-    plural: "configmaps",
-};
-
 const SECRETS: [&str; 2] = ["one", "two"];
 /// How the world fails a widget that lives. What is permanent does not come and go then: only another spec would help.
 const CLASSES: [Class; 3] = [Class::Transient, Class::Dependency, Class::Human];
@@ -41,6 +34,7 @@ pub struct Kernel {
 
 impl Story for Kernel {
     const NAME: &'static str = "kernel";
+    const SCHEDULES: u64 = 1000;
     const PRIMARY: &'static [Kind] = &[WIDGET];
     const OTHERS: &'static [Kind] = &[CONFIG_MAP, SECRET];
 
@@ -83,7 +77,8 @@ impl Story for Kernel {
         }
     }
 
-    fn add(&self, operator: &mut Operator, scope: &Scope, witness: Witness) {
+    fn add(&self, operator: &mut Operator, scope: &Scope, seat: Seat) {
+        let witness = seat.witness;
         let world = self
             .world
             .witnessed(move |name| witness(&format!("thing {name}")));

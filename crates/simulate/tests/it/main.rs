@@ -6,5 +6,6 @@
     clippy::indexing_slicing
 )]
 
-mod kernel;
+mod campaigns;
+mod repeats;
 mod schemas;

@@ -1,7 +1,7 @@
 //! Short campaigns: the seeds that every change is tried on.
 
 use stanchion_simulate::campaign::{Campaign, quiet_panics};
-use stanchion_simulate::stories::{Gitlab, Kernel};
+use stanchion_simulate::stories::{Gitlab, Kernel, Policy, User};
 use stanchion_simulate::story::Story;
 
 fn holds<S: Story>(seeds: u64) {
@@ -28,4 +28,14 @@ fn the_kernel_holds() {
 #[test]
 fn gitlab_holds() {
     holds::<Gitlab>(10);
+}
+
+#[test]
+fn users_hold() {
+    holds::<User>(10);
+}
+
+#[test]
+fn policies_hold() {
+    holds::<Policy>(10);
 }

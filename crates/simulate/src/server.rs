@@ -1,0 +1,185 @@
+//! A real PostgreSQL server for the runs of one thread, as its administrator.
+//!
+//! It has a thread with a clock of its own: in a run, time stands still.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+
+use stanchion_testkit::postgres::{Postgres, Rows, Version};
+
+thread_local! {
+    static SERVER: RefCell<Option<Arc<Server>>> = const { RefCell::new(None) };
+}
+
+/// The name and the password of the operator's administrator.
+pub const OPERATOR: (&str, &str) = ("operator", "operator");
+
+/// What is asked of the thread.
+enum Order {
+    /// Statements, as the superuser: database and text.
+    Query(String, String),
+    /// Whether a role can log in with a password.
+    LogIn(String, String),
+}
+
+type Reply = Result<Rows, String>;
+
+/// A server.
+pub struct Server {
+    port: u16,
+    line: Mutex<Option<(mpsc::Sender<Order>, mpsc::Receiver<Reply>)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// The server of this thread, without anything that an earlier run has left.
+    pub fn of_this_thread() -> Arc<Self> {
+        let server = SERVER
+            .with_borrow_mut(|server| Arc::clone(server.get_or_insert_with(|| Arc::new(Self::start()))));
+        server.reset();
+        server
+    }
+
+    fn start() -> Self {
+        let (orders, ordered) = mpsc::channel();
+        let (replies, replied) = mpsc::channel();
+        let (started, port) = mpsc::channel();
+        let thread = thread::spawn(move || serve(&started, &ordered, &replies));
+        let port = port.recv().expect("PostgreSQL starts");
+        let server = Self {
+            port,
+            line: Mutex::new(Some((orders, replied))),
+            thread: Some(thread),
+        };
+        let (name, password) = OPERATOR;
+        server.query(
+            "postgres",
+            &format!("CREATE ROLE {name} LOGIN SUPERUSER PASSWORD '{password}'"),
+        );
+        server
+    }
+
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The operator's connection.
+    pub fn url(&self, database: &str) -> String {
+        let (name, password) = OPERATOR;
+        format!(
+            "postgresql://{name}:{password}@127.0.0.1:{}/{database}?sslmode=disable",
+            self.port
+        )
+    }
+
+    /// Runs statements as the superuser. They must succeed.
+    pub fn query(&self, database: &str, sql: &str) -> Rows {
+        self.try_query(database, sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Runs statements as the superuser.
+    pub fn try_query(&self, database: &str, sql: &str) -> Reply {
+        self.ask(Order::Query(database.to_owned(), sql.to_owned()))
+    }
+
+    /// The first column of all rows.
+    pub fn column(&self, database: &str, sql: &str) -> Vec<String> {
+        let rows = self.query(database, sql).into_iter();
+        rows.filter_map(|row| row.into_iter().next().flatten()).collect()
+    }
+
+    /// Whether a role can log in with this password.
+    pub fn logs_in(&self, role: &str, password: &str) -> bool {
+        self.ask(Order::LogIn(role.to_owned(), password.to_owned()))
+            .is_ok()
+    }
+
+    /// Whether the statement of a session waits for another one: for its lock, or for the end of its login, which the
+    /// drop of a database waits for.
+    pub fn waits_for_others(&self, process: i32) -> bool {
+        let sql = format!(
+            "SELECT cardinality(pg_blocking_pids({process})) > 0 OR EXISTS (SELECT FROM pg_stat_activity \
+             WHERE pid = {process} AND wait_event = 'ProcSignalBarrier')"
+        );
+        self.column("postgres", &sql) == ["t"]
+    }
+
+    /// Ends a session.
+    pub fn terminate(&self, process: i32) {
+        self.query(
+            "postgres",
+            &format!("SELECT pg_terminate_backend({process}, 5000)"),
+        );
+    }
+
+    /// Drops what runs have made.
+    fn reset(&self) {
+        let made = "SELECT quote_ident(datname) FROM pg_database WHERE datname NOT IN ('postgres', 'template0', 'template1')";
+        for database in self.column("postgres", made) {
+            self.query("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
+        }
+        let roles = format!(
+            "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND rolname NOT IN ('postgres', '{}')",
+            OPERATOR.0
+        );
+        for role in self.column("postgres", &roles) {
+            self.query(
+                "postgres",
+                &format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}"),
+            );
+        }
+    }
+
+    fn ask(&self, order: Order) -> Reply {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let (orders, replies) = line.as_ref().expect("the server runs");
+        orders.send(order).expect("the server's thread runs");
+        replies.recv().expect("the server's thread answers")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread of a server.
+fn serve(started: &mpsc::Sender<u16>, orders: &mpsc::Receiver<Order>, replies: &mpsc::Sender<Reply>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let server = runtime.block_on(
+        Postgres::builder(Version::V15)
+            .setting("log_statement", "none")
+            .start(),
+    );
+    let _ = started.send(server.port());
+    while let Ok(order) = orders.recv() {
+        let reply = runtime.block_on(async {
+            match order {
+                Order::Query(database, sql) => server.try_query(&database, &sql).await.map_err(words),
+                Order::LogIn(role, password) => {
+                    let session = server.connect(&role, &password, "postgres").await;
+                    session.map(|_| Rows::new()).map_err(words)
+                }
+            }
+        });
+        if replies.send(reply).is_err() {
+            return;
+        }
+    }
+}
+
+/// The driver prints only "db error"; the server's message is in the source.
+fn words(error: impl std::error::Error) -> String {
+    let source = error.source().map(ToString::to_string);
+    source.unwrap_or_else(|| error.to_string())
+}
