@@ -1,6 +1,6 @@
 //! Kong's decisions, computed from the file that its container's start script generates, by the rules of Kong's manual:
-//! a regular expression before a prefix, the longest prefix first; then the plugins in their order. A test cannot start
-//! Kong itself.
+//! a regular expression before a prefix, the longest prefix first; then the plugins in their order. `kong_plugins.rs`
+//! compares the plugins with those of Kong.
 
 use std::process::Command;
 
@@ -67,6 +67,16 @@ impl Kong {
                 )
             })
             .collect()
+    }
+
+    /// The file.
+    pub(super) fn config(&self) -> &Value {
+        &self.0
+    }
+
+    /// The name of the service that a path leads to.
+    pub(super) fn service_name(&self, path: &str) -> &str {
+        self.service_of(path).unwrap()["name"].as_str().unwrap()
     }
 
     /// The result of a GET.

@@ -9,6 +9,7 @@ mod deletion;
 mod gateway;
 mod keys;
 mod kong;
+mod kong_plugins;
 mod options;
 mod quiet;
 mod settings;
