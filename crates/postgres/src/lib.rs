@@ -22,6 +22,7 @@ pub mod dialer;
 pub mod error;
 pub mod fence;
 pub mod handover;
+pub mod http;
 pub mod identity;
 pub mod lock;
 pub mod network;

@@ -91,6 +91,12 @@ impl AllowedNetworks {
         Err(last.map_or_else(unknown, ConnectError::Io))
     }
 
+    /// Whether a name leads to an address that is not allowed. A name that this machine cannot resolve leads nowhere from
+    /// here.
+    pub async fn forbids(&self, host: &str, port: u16) -> bool {
+        self.0.is_some() && matches!(self.resolve(host, port).await, Err(ConnectError::Closed))
+    }
+
     /// The addresses of a name, if all of them are allowed. One forbidden address forbids the others, too: a name with
     /// both kinds is probably an attack.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {

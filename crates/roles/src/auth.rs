@@ -12,14 +12,15 @@ use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioExecutor;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::crypto::aws_lc_rs;
 use secrecy::SecretString;
 use serde::Deserialize;
 use stanchion_postgres::AllowedNetworks;
 use stanchion_postgres::error::plain;
-use stanchion_postgres::network::{ConnectError, Network};
+use stanchion_postgres::http::Connector;
+use stanchion_postgres::network::Network;
 
 const DEFAULT_AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// Entra's scope of all Azure Databases for PostgreSQL.
@@ -157,26 +158,13 @@ impl AzureWorkloadIdentity {
             .header(header::ACCEPT, "application/json")
             .body(Full::<Bytes>::from(form.join("&")))
             .map_err(|error| self.unreachable(&error))?;
-        let networks = self.networks.clone();
-        let connect = move |uri: Uri| {
-            let networks = networks.clone();
-            async move {
-                let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-                let port = uri.port_u16().unwrap_or(443);
-                let connected = networks.connect(host, port).await.map_err(|error| match error {
-                    ConnectError::Io(error) => error,
-                    closed @ ConnectError::Closed => io::Error::other(closed),
-                });
-                connected.map(TokioIo::new)
-            }
-        };
         // Tests listen without TLS; `from_env` accepts nothing but https.
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(aws_lc_rs::default_provider())
             .map_err(|error| self.unreachable(&error))?
             .https_or_http()
             .enable_http1()
-            .wrap_connector(tower::service_fn(connect));
+            .wrap_connector(Connector::from_env(self.networks.clone()));
         let client = Client::builder(TokioExecutor::new()).build(connector);
         let answer = client
             .request(request)

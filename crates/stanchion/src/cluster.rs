@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
 use serde_json::Value;
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
+
+use crate::kubeconfig;
 
 /// Timeout of one request. A person waits for the answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -81,16 +83,18 @@ impl Arguments {
     async fn config(&self) -> Result<Config, ClusterError> {
         let no_config = |error: &dyn std::error::Error| ClusterError::NoConfig(chain(error));
         let Some(context) = &self.context else {
-            return Config::infer().await.map_err(|error| no_config(&error));
+            return kubeconfig::infer().await.map_err(|error| no_config(&error));
         };
-        let file = Kubeconfig::read().map_err(|error| no_config(&error))?;
+        let file = kubeconfig::read().map_err(|error| no_config(&error))?;
         let options = KubeConfigOptions {
             context: Some(context.clone()),
             ..KubeConfigOptions::default()
         };
-        Config::from_custom_kubeconfig(file, &options)
+        let mut config = Config::from_custom_kubeconfig(file, &options)
             .await
-            .map_err(|error| no_config(&error))
+            .map_err(|error| no_config(&error))?;
+        kubeconfig::heed_no_proxy(&mut config);
+        Ok(config)
     }
 }
 

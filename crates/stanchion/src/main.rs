@@ -10,6 +10,7 @@ mod controllers;
 mod crds;
 mod doctor;
 mod generate;
+mod kubeconfig;
 mod man;
 mod manifest;
 mod output;

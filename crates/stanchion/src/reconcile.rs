@@ -6,9 +6,11 @@
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use stanchion_roles::cli::{Cluster, ReconcileArgs};
+
+use crate::kubeconfig;
 
 const REQUESTED_AT: &str = "reconcile.pgroles.io/requestedAt";
 
@@ -17,7 +19,7 @@ pub(crate) struct CurrentCluster;
 
 impl Cluster for CurrentCluster {
     async fn reconcile(&self, request: &ReconcileArgs) -> Result<String, String> {
-        let config = Config::infer().await.map_err(|error| error.to_string())?;
+        let config = kubeconfig::infer().await.map_err(|error| error.to_string())?;
         let client = Client::try_from(config).map_err(|error| error.to_string())?;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("pgroles.io", "v1alpha1", "PostgresPolicy"));
         let policies: Api<DynamicObject> = Api::namespaced_with(client, &request.namespace, &kind);

@@ -6,6 +6,7 @@
 //! | [`faults`] | scripted API faults: conflicts, throttling, lost answers, silence, a cut |
 //! | [`crash`] | kills an operator at every write and compares the result with an undisturbed run |
 //! | [`postgres`] | temporary servers of four versions, with their log |
+//! | [`http_proxy`] | an HTTP proxy with its own names, and TLS in front of a server |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
 //! | [`collector`] | an OpenTelemetry collector in the process |
 //! | [`running`] | an operator in the process, and its metrics |
@@ -34,6 +35,7 @@ pub mod cluster;
 pub mod collector;
 pub mod crash;
 pub mod faults;
+pub mod http_proxy;
 pub mod operator_log;
 pub mod port;
 pub mod postgres;

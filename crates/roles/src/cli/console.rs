@@ -42,6 +42,11 @@ impl<'a> Console<'a> {
         (self.env)(name)
     }
 
+    /// Whether a variable has a value; an empty one counts as absent, as no-color.org says it of `NO_COLOR`.
+    fn is_set(&self, name: &str) -> bool {
+        self.variable(name).is_some_and(|value| !value.is_empty())
+    }
+
     /// Whether to log every statement, as `RUST_LOG` requests.
     pub(super) fn is_verbose(&self) -> bool {
         self.variable("RUST_LOG")
@@ -50,7 +55,7 @@ impl<'a> Console<'a> {
 
     /// Colours for stdout, if it is a terminal that supports them.
     pub(super) fn paint(&self) -> Paint {
-        Paint::new(self.out_is_terminal && self.variable("NO_COLOR").is_none())
+        Paint::new(self.out_is_terminal && !self.is_set("NO_COLOR"))
     }
 
     pub(super) fn is_terminal(&self) -> bool {

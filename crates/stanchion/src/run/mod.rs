@@ -33,6 +33,7 @@ use self::preflight::Ground;
 use self::replica::Replica;
 use self::serve::Doors;
 use crate::cli::Failure;
+use crate::kubeconfig;
 
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::arguments::{HEALTH_PORT, SERVICE, WEBHOOK_PORT};
@@ -128,7 +129,7 @@ async fn start<'a>(
 
     let config = match cluster {
         Some(config) => config,
-        None => Config::infer()
+        None => kubeconfig::infer()
             .await
             .map_err(|error| RunError::NoCluster(Box::new(error)))?,
     };

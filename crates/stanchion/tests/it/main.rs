@@ -14,6 +14,7 @@ mod cli;
 mod collector;
 mod crds;
 mod documents;
+mod environment;
 mod generated;
 mod installation;
 mod operator;

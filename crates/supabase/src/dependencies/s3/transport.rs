@@ -2,26 +2,23 @@
 
 use std::error::Error as StdError;
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::uri::Scheme;
-use http::{StatusCode, Uri};
+use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioExecutor;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::error::plain_to;
+use stanchion_postgres::http::{Connector, ProxyError};
 use stanchion_postgres::network::{AllowedNetworks, ConnectError};
-use tokio::net::TcpStream;
-use tower::Service;
 
 use crate::dependencies::is_unknown;
 
@@ -30,34 +27,10 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// Most bytes of a TLS error that are repeated.
 const MAX_SHOWN: usize = 256;
 
-pub(super) type HttpsClient = Client<HttpsConnector<Connector>, Empty<Bytes>>;
-
-/// Connects only to addresses that were checked.
-#[derive(Clone)]
-pub(super) struct Connector(AllowedNetworks);
-
-impl Service<Uri> for Connector {
-    type Response = TokioIo<TcpStream>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let networks = self.0.clone();
-        Box::pin(async move {
-            let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-            let secure = uri.scheme() == Some(&Scheme::HTTPS);
-            let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-            match networks.connect(host, port).await {
-                Ok(stream) => Ok(TokioIo::new(stream)),
-                Err(ConnectError::Io(error)) => Err(error),
-                Err(closed @ ConnectError::Closed) => Err(io::Error::other(closed)),
-            }
-        })
-    }
+/// A client, and what it needs to reach a proxy.
+pub(super) struct HttpsClient {
+    client: Client<HttpsConnector<Connector>, Empty<Bytes>>,
+    connector: Connector,
 }
 
 /// The authorities of the machine, read once: there are more than a hundred.
@@ -84,12 +57,16 @@ pub(super) fn client(
         .map_err(|error| Problem::human("TlsFailed", format!("TLS cannot be set up: {error}")))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let connector = HttpsConnectorBuilder::new()
+    let connector = Connector::from_env(networks.clone());
+    let secured = HttpsConnectorBuilder::new()
         .with_tls_config(config)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(Connector(networks.clone()));
-    Ok(Client::builder(TokioExecutor::new()).build(connector))
+        .wrap_connector(connector.clone());
+    Ok(HttpsClient {
+        client: Client::builder(TokioExecutor::new()).build(secured),
+        connector,
+    })
 }
 
 fn given(pem: &str) -> Option<RootCertStore> {
@@ -131,8 +108,16 @@ pub(super) struct Failure(Box<dyn StdError + Send + Sync>);
 
 /// Sends the request, and reads the whole answer.
 pub(super) async fn get(client: &HttpsClient, uri: &Uri) -> Result<Answer, Failure> {
+    let mut request = Request::get(uri.clone());
+    if let Some(authorization) = client.connector.authorization(uri) {
+        request = request.header(header::PROXY_AUTHORIZATION, authorization);
+    }
+    let request = request
+        .body(Empty::new())
+        .map_err(|error| Failure(Box::new(error)))?;
     let answer = client
-        .get(uri.clone())
+        .client
+        .request(request)
         .await
         .map_err(|error| Failure(Box::new(error)))?;
     let status = answer.status();
@@ -157,6 +142,10 @@ impl Failure {
             }
             if let Some(closed @ ConnectError::Closed) = inner.downcast_ref::<ConnectError>() {
                 return (Class::Human, "AddressNotAllowed", closed.to_string());
+            }
+            if let Some(proxy) = inner.downcast_ref::<ProxyError>() {
+                let what = format!("{proxy}; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the operator");
+                return (Class::Transient, "ProxyFailed", what);
             }
             let io = inner.downcast_ref::<io::Error>();
             if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
