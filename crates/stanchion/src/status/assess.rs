@@ -141,7 +141,9 @@ fn verdict(object: &Value) -> Verdict {
             waits_for: Some(waits_for),
         };
     }
-    let ready = condition(object, "Ready");
+    // A PostgresInstance is a server and not a wish: it is connected, or it is not.
+    let connected = condition(object, "Connected");
+    let ready = condition(object, "Ready").or(connected);
     let (Some(ready), Some(_)) = (ready, object.get("status")) else {
         return Verdict {
             waits_for: Some("the operator, which has not looked at it yet".to_owned()),
@@ -177,7 +179,8 @@ fn verdict(object: &Value) -> Verdict {
         };
     }
     // A problem that passes by itself, or that waits for something; without a problem it is in progress.
-    let failed = object.pointer("/status/phase").and_then(Value::as_str) == Some("Failed");
+    let phase = object.pointer("/status/phase").and_then(Value::as_str);
+    let failed = phase == Some("Failed") || connected == Some(ready);
     let state = if failed {
         State::NotReady
     } else {

@@ -158,6 +158,22 @@ fn the_worst_comes_first() {
     );
 }
 
+/// A server has no condition `Ready`.
+#[test]
+fn a_server_is_ready_when_it_is_connected() {
+    let of = |status: &str| {
+        let connected = condition("Connected", status, "ConnectionRefused", "nothing listens there");
+        let status = json!({ "observedGeneration": 3, "conditions": [connected] });
+        rows(&[object("PostgresInstance", "main", &json!({}), &status)]).remove(0)
+    };
+    assert_eq!((of("True").state, of("True").waits_for), (State::Ready, None));
+    let down = of("False");
+    assert_eq!(
+        (down.state, down.waits_for.as_deref()),
+        (State::NotReady, Some("nothing listens there"))
+    );
+}
+
 #[test]
 fn the_table() {
     insta::assert_snapshot!(
