@@ -1,4 +1,4 @@
-//! Kong's own schemas and plugins, in LuaJIT, on the file that its container reads. Only the router of Kong does not run:
+//! Kong's own schemas and plugins, in `LuaJIT`, on the file that its container reads. Only the router of Kong does not run:
 //! `kong.rs` selects the service of a path.
 
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use stanchion_testkit::report;
 use super::kong::{Kong, Verdict, With};
 use super::shop;
 
-/// A folder with Kong's source, whose folder `kong` has the modules. LuaJIT must be in PATH, with lua-cjson,
+/// A folder with Kong's source, whose folder `kong` has the modules. `LuaJIT` must be in PATH, with lua-cjson,
 /// lua-rex-pcre2, lua-socket and Penlight.
 const VARIABLE: &str = "STANCHION_KONG_SOURCE";
 
