@@ -22,9 +22,14 @@ impl S3 {
 
     /// Starts a server with an empty bucket.
     pub async fn start() -> Self {
+        Self::start_with_key(&unique::name("key"), &unique::name("secret")).await
+    }
+
+    /// Starts a server with an empty bucket and this access key, such as that of a manifest.
+    pub async fn start_with_key(access_key: &str, secret_key: &str) -> Self {
         let scratch = Scratch::new("stanchion-s3-").unwrap_or_else(|error| panic!("{error}"));
         let bucket = unique::name("bucket-");
-        let (access_key, secret_key) = (unique::name("key"), unique::name("secret"));
+        let (access_key, secret_key) = (access_key.to_owned(), secret_key.to_owned());
         let key = AccessKey {
             id: &access_key,
             secret: &secret_key,
@@ -64,6 +69,12 @@ impl S3 {
     /// The bucket that exists from the start.
     pub fn bucket(&self) -> &str {
         &self.bucket
+    }
+
+    /// Creates another bucket.
+    pub fn create_bucket(&self, name: &str) {
+        std::fs::create_dir_all(self.scratch.path().join(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
     /// The file that holds an object of the bucket.

@@ -101,8 +101,13 @@ impl Operator {
         what: &str,
         check: impl FnMut() -> F,
     ) -> V::Value {
-        let log = OperatorLog::of_file(self.process.log_path());
+        let log = self.output();
         wait::within(DEADLINE).showing(&log).eventually(what, check).await
+    }
+
+    /// Its log, for a wait that shows the end of it on failure.
+    pub(crate) fn output(&self) -> OperatorLog {
+        OperatorLog::of_file(self.process.log_path())
     }
 
     /// Sends a request to one of its servers; `None` if it does not answer yet.

@@ -1,5 +1,7 @@
 //! The Helm chart, with a real `helm`.
 
+#[cfg(feature = "sandbox")]
+mod examples;
 mod install;
 mod monitoring;
 mod promql;
@@ -87,7 +89,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 /// The examples of values, which every rendering test uses.
-fn examples() -> Vec<PathBuf> {
+fn examples_of_values() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(chart().join("ci"))
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use stanchion_testkit::cluster::Cluster;
 
-use super::{chart, documents, examples, helm, kubectl, of_kind, run, template};
+use super::{chart, documents, examples_of_values, helm, kubectl, of_kind, run, template};
 use crate::operator::{command, stdout};
 
 const CONTROLLERS: [&str; 4] = ["user", "supabase", "policy", "gitlab"];
@@ -13,7 +13,7 @@ const CONTROLLERS: [&str; 4] = ["user", "supabase", "policy", "gitlab"];
 #[test]
 fn lint_has_nothing_to_say_about_any_example_of_values() {
     let Some(helm) = helm("lint") else { return };
-    for values in examples() {
+    for values in examples_of_values() {
         let chart = chart();
         let words = [
             "lint",
@@ -222,7 +222,7 @@ fn the_crds_are_those_of_the_chosen_controllers_and_stay() {
 #[test]
 fn the_program_takes_the_arguments() {
     let Some(helm) = helm("arguments") else { return };
-    for values in examples() {
+    for values in examples_of_values() {
         let objects = template(&helm, &["-f", values.to_str().unwrap()]);
         let deployment = of_kind(&objects, "Deployment")[0].clone();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
@@ -260,7 +260,7 @@ fn the_examples_use_every_option_of_the_template() {
             .filter(|option| option.len() > 3)
             .collect()
     };
-    let given: BTreeSet<String> = examples()
+    let given: BTreeSet<String> = examples_of_values()
         .iter()
         .flat_map(|values| {
             let objects = template(&helm, &["-f", values.to_str().unwrap()]);
@@ -342,7 +342,7 @@ async fn an_api_server_takes_every_example() {
         "pod-security.kubernetes.io/warn=restricted",
     ];
     kubectl(cluster).run(&restricted).await.unwrap();
-    for values in examples() {
+    for values in examples_of_values() {
         let rendered = template(
             &helm,
             &["-f", values.to_str().unwrap(), "--set-json", "namespaces=[]"],
