@@ -4,7 +4,6 @@
 //! its own; called as `pgroles`, the program is that command.
 
 mod cli;
-mod cluster;
 mod completion;
 mod controllers;
 mod crds;
@@ -28,6 +27,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rustls::crypto::aws_lc_rs;
+use stanchion_fleet::cluster;
 use stanchion_roles::cli as roles;
 
 use crate::reconcile::CurrentCluster;

@@ -4,7 +4,6 @@
 //! [`redact`].
 
 mod collect;
-mod redact;
 #[cfg(test)]
 mod tests;
 mod zip;
@@ -14,6 +13,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use stanchion_fleet::redact;
 use thiserror::Error;
 
 use crate::cluster::{self, ClusterError};

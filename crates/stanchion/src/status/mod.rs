@@ -1,14 +1,10 @@
 //! `stanchion status`: the objects that the operator manages, the worst first; with a name, one object as a tree.
 //!
-//! It reads with the permissions of the current user, and reports what it may not read. Reading, evaluating and
-//! rendering are separate modules; only the first one uses a cluster.
+//! It reads with the permissions of the current user, and reports what it may not read. `stanchion-fleet` reads and
+//! evaluates; this module renders.
 
-mod assess;
 mod colour;
-mod detail;
 mod follow;
-mod kinds;
-mod read;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -19,17 +15,18 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use stanchion_fleet::assess::{self, Row};
+use stanchion_fleet::kinds::{self, Kind, Subject};
+use stanchion_fleet::{detail, read};
 use thiserror::Error;
 
-use self::assess::Row;
-use self::kinds::{Kind, Subject};
 use crate::cluster::{self, Cluster, ClusterError};
 use crate::output::{self, OutputError};
 use crate::yaml;
 
 pub(crate) use self::colour::{When, style};
-pub(crate) use self::kinds::with_status;
-pub(crate) use self::read::Unread;
+pub(crate) use stanchion_fleet::kinds::with_status;
+pub(crate) use stanchion_fleet::read::Unread;
 
 /// Arguments of `stanchion status`.
 #[derive(Debug, clap::Args)]

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::assess::{self, Row, list, time};
-use super::read::{Gathered, Unread};
+use crate::assess::{self, Row, list, time};
 use crate::cluster::printable;
+use crate::read::{Gathered, Unread};
 
 /// Number of events, the newest last.
 const EVENTS: usize = 10;
@@ -33,68 +33,96 @@ const FACTS: &[(&str, &str)] = &[
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Condition {
+pub struct Condition {
+    /// The type.
     #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) status: String,
-    pub(super) reason: String,
-    pub(super) message: String,
-    pub(super) since: Option<Timestamp>,
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// The reason.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+    /// The last transition.
+    pub since: Option<Timestamp>,
+    /// Time since the last transition.
     #[serde(skip)]
-    pub(super) held: String,
+    pub held: String,
 }
 
 /// A part of the object: a component, or a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Part {
-    pub(super) name: String,
-    pub(super) ok: bool,
-    pub(super) state: String,
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// Whether it works.
+    pub ok: bool,
+    /// Its state in a few words.
+    pub state: String,
+    /// Why it does not work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<String>,
+    pub message: Option<String>,
 }
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Event {
-    pub(super) time: Option<Timestamp>,
+pub struct Event {
+    /// When it last occurred.
+    pub time: Option<Timestamp>,
+    /// Time since then.
     #[serde(skip)]
-    pub(super) ago: String,
+    pub ago: String,
+    /// `Normal` or `Warning`.
     #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) reason: String,
-    pub(super) note: String,
-    pub(super) count: i64,
+    pub kind: String,
+    /// The reason.
+    pub reason: String,
+    /// The message.
+    pub note: String,
+    /// How often it occurred.
+    pub count: i64,
 }
 
 /// A child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Child {
-    pub(super) kind: String,
-    pub(super) name: String,
+pub struct Child {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Time since its creation.
     #[serde(skip)]
-    pub(super) age: String,
+    pub age: String,
 }
 
 /// All details of one object.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Detail {
+pub struct Detail {
+    /// Its line in the table.
     #[serde(flatten)]
-    pub(super) row: Row,
-    pub(super) facts: Vec<(String, String)>,
+    pub row: Row,
+    /// Facts of its status: title and value.
+    pub facts: Vec<(String, String)>,
+    /// The versions that are still to be installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) upgrade_path: Vec<String>,
-    pub(super) conditions: Vec<Condition>,
-    pub(super) components: Vec<Part>,
-    pub(super) dependencies: Vec<Part>,
-    pub(super) children: Vec<Child>,
-    pub(super) events: Vec<Event>,
-    pub(super) unreadable: Vec<Unread>,
+    pub upgrade_path: Vec<String>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// Its components.
+    pub components: Vec<Part>,
+    /// The services that it uses.
+    pub dependencies: Vec<Part>,
+    /// The objects that it owns.
+    pub children: Vec<Child>,
+    /// Its last events, the newest last.
+    pub events: Vec<Event>,
+    /// What could not be read.
+    pub unreadable: Vec<Unread>,
 }
 
 /// Collects the details.
-pub(super) fn of(gathered: &Gathered, now: Timestamp) -> Detail {
+pub fn of(gathered: &Gathered, now: Timestamp) -> Detail {
     let object = &gathered.object;
     let row = assess::row(&gathered.kind, object, now, true);
     let text = |value: &Value, field: &str| {

@@ -5,8 +5,9 @@ use kube::api::{ApiResource, GroupVersionKind};
 
 /// A kind with a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) resource: ApiResource,
+pub struct Kind {
+    /// Its name in the API.
+    pub resource: ApiResource,
     /// Every name that kubectl accepts for it, in lower case.
     names: Vec<String>,
 }
@@ -32,26 +33,28 @@ impl Kind {
     }
 
     /// The plural name for `kubectl`: `postgresusers`.
-    pub(crate) fn plural(&self) -> &str {
+    pub fn plural(&self) -> &str {
         &self.resource.plural
     }
 }
 
 /// All kinds with a status.
-pub(crate) fn with_status() -> Vec<Kind> {
+pub fn with_status() -> Vec<Kind> {
     stanchion_api::crds().iter().filter_map(Kind::of).collect()
 }
 
 /// The requested kind or object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    pub(crate) kind: Kind,
-    pub(crate) name: Option<String>,
+pub struct Subject {
+    /// The kind.
+    pub kind: Kind,
+    /// The name of one object.
+    pub name: Option<String>,
 }
 
 impl Subject {
     /// `KIND` or `KIND/NAME`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, name) = text
             .split_once('/')
             .map_or((text, None), |(kind, name)| (kind, Some(name)));

@@ -6,8 +6,8 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kinds::Kind;
 use crate::cluster::{Cluster, Unreadable};
+use crate::kinds::Kind;
 
 /// The kinds of children: group, version, kind, plural. Only their metadata is read.
 const CHILDREN: &[(&str, &str, &str, &str)] = &[
@@ -38,24 +38,30 @@ const CHILDREN: &[(&str, &str, &str, &str)] = &[
 
 /// A kind that could not be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Unread {
-    pub(crate) kind: String,
-    pub(crate) why: Unreadable,
+pub struct Unread {
+    /// The plural name of the kind.
+    pub kind: String,
+    /// The cause.
+    pub why: Unreadable,
 }
 
 /// One object with its children and events.
 #[derive(Clone, Debug)]
-pub(super) struct Gathered {
-    pub(super) kind: Kind,
-    pub(super) object: Value,
+pub struct Gathered {
+    /// Its kind.
+    pub kind: Kind,
+    /// The object.
+    pub object: Value,
     /// Kind and metadata.
-    pub(super) children: Vec<(String, Value)>,
-    pub(super) events: Vec<Value>,
-    pub(super) unreadable: Vec<Unread>,
+    pub children: Vec<(String, Value)>,
+    /// Its events.
+    pub events: Vec<Value>,
+    /// What could not be read.
+    pub unreadable: Vec<Unread>,
 }
 
 /// All objects of these kinds.
-pub(super) async fn all(cluster: &Cluster, kinds: &[Kind]) -> (Vec<(Kind, Value)>, Vec<Unread>) {
+pub async fn all(cluster: &Cluster, kinds: &[Kind]) -> (Vec<(Kind, Value)>, Vec<Unread>) {
     let asked = kinds.iter().map(async |kind| {
         let api = cluster.api(&kind.resource);
         (kind, cluster.list(&api).await)
@@ -74,7 +80,7 @@ pub(super) async fn all(cluster: &Cluster, kinds: &[Kind]) -> (Vec<(Kind, Value)
 }
 
 /// One object, its children and its events.
-pub(super) async fn one(cluster: &Cluster, kind: &Kind, name: &str) -> Result<Gathered, String> {
+pub async fn one(cluster: &Cluster, kind: &Kind, name: &str) -> Result<Gathered, String> {
     let Some(namespace) = cluster.namespace.as_deref() else {
         return Err(format!(
             "name the namespace of {}/{name} with -n instead of -A",

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kinds::Kind;
 use crate::cluster::printable;
+use crate::kinds::Kind;
 
 /// The state of an object. The order is that of the table: the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) enum State {
+pub enum State {
     /// It needs a person.
     Failed,
     /// It does not work, and the operator retries.
@@ -27,7 +27,8 @@ pub(crate) enum State {
 }
 
 impl State {
-    pub(crate) fn word(self) -> &'static str {
+    /// The word in the table.
+    pub fn word(self) -> &'static str {
         match self {
             Self::Failed => "Failed",
             Self::NotReady => "NotReady",
@@ -43,30 +44,38 @@ impl State {
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Row {
-    pub(crate) kind: String,
+pub struct Row {
+    /// The kind, such as `PostgresUser`.
+    pub kind: String,
+    /// The plural name for kubectl.
     #[serde(skip)]
-    pub(crate) plural: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) state: State,
-    pub(crate) phase: Option<String>,
+    pub plural: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: State,
+    /// The phase in its status.
+    pub phase: Option<String>,
     /// When it entered this state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
+    /// Time since its creation.
     #[serde(skip)]
-    pub(crate) age: String,
+    pub age: String,
+    /// Time in this state.
     #[serde(skip)]
-    pub(crate) held: String,
+    pub held: String,
     /// The reason of the condition that determines the state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// What it waits for, from its status.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) waits_for: Option<String>,
+    pub waits_for: Option<String>,
     /// What the user can do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// What determines the state.
@@ -78,7 +87,7 @@ struct Verdict {
 }
 
 /// The row of an object. Finished plans are omitted unless the user asks for plans.
-pub(super) fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) -> Option<Row> {
+pub fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) -> Option<Row> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(printable);
     let phase = text("/status/phase");
     let is_plan = kind.resource.kind == "PostgresPolicyPlan";
@@ -109,7 +118,7 @@ pub(super) fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) 
 }
 
 /// The worst first, then by kind, namespace and name.
-pub(super) fn sort(rows: &mut [Row]) {
+pub fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| {
         (a.state, &a.kind, &a.namespace, &a.name).cmp(&(b.state, &b.kind, &b.namespace, &b.name))
     });
@@ -253,7 +262,7 @@ fn next(row: &Row, object: &Value) -> Option<String> {
 }
 
 /// The condition of this type.
-pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     list(object.pointer("/status/conditions")).find(|condition| condition["type"] == kind)
 }
 
@@ -267,17 +276,17 @@ fn word(condition: &Value, field: &str) -> Option<String> {
 }
 
 /// The elements of an array; empty if it is not an array.
-pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+pub fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
 /// A time in the format of Kubernetes.
-pub(super) fn time(value: Option<&Value>) -> Option<Timestamp> {
+pub fn time(value: Option<&Value>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
 /// In kubectl's format: at most the two largest units.
-pub(crate) fn duration(from: Timestamp, to: Timestamp) -> String {
+pub fn duration(from: Timestamp, to: Timestamp) -> String {
     let seconds = to.as_second().saturating_sub(from.as_second()).max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match () {
@@ -301,7 +310,7 @@ pub(crate) fn duration(from: Timestamp, to: Timestamp) -> String {
 }
 
 /// The row of an object without a known state.
-pub(super) fn unknown(kind: &Kind) -> Row {
+pub fn unknown(kind: &Kind) -> Row {
     Row {
         kind: kind.resource.kind.clone(),
         plural: kind.plural().to_owned(),
@@ -315,5 +324,27 @@ pub(super) fn unknown(kind: &Kind) -> Row {
         reason: None,
         waits_for: None,
         next: None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::Subject;
+
+    #[test]
+    fn an_instance_is_ready_when_it_is_connected() {
+        let kind = Subject::parse("postgresinstance").unwrap().kind;
+        let state = |connected: &str| {
+            let conditions =
+                json!([{ "type": "Connected", "status": connected, "reason": "Any", "message": "m" }]);
+            let object = json!({ "metadata": { "name": "local" }, "status": { "conditions": conditions } });
+            row(&kind, &object, Timestamp::UNIX_EPOCH, false).unwrap().state
+        };
+        assert_eq!(state("True"), State::Ready);
+        assert_eq!(state("False"), State::Reconciling);
     }
 }

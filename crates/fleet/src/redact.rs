@@ -97,7 +97,7 @@ const ANNOTATIONS: &[&str] = &[
 const BLANK: &str = "[REDACTED]";
 
 /// The redacted object.
-pub(super) fn object(object: &Value) -> Value {
+pub fn object(object: &Value) -> Value {
     let Some(fields) = object.as_object() else {
         return Value::Null;
     };
@@ -163,7 +163,7 @@ fn told(value: &Value) -> Value {
 }
 
 /// Text of this program: it repeats text of others.
-pub(super) fn words(value: &Value) -> Value {
+pub fn words(value: &Value) -> Value {
     told(value)
 }
 
@@ -240,7 +240,7 @@ fn shape(value: &Value) -> Value {
 
 /// A text of the operator, without everything that looks like a credential: the user in a URL, the value of
 /// `password=`, a token, a private key.
-pub(super) fn text(words: &str) -> String {
+pub fn text(words: &str) -> String {
     let mut shown = String::with_capacity(words.len());
     let mut in_key = false;
     for line in words.split_inclusive('\n') {

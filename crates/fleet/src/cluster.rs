@@ -19,21 +19,21 @@ const PAGE: u32 = 500;
 
 /// The cluster, and the namespaces.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
+    pub context: Option<String>,
     /// Namespace of the objects. Default: the namespace of the context
     #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
-    pub(crate) namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Use all namespaces
     #[arg(short = 'A', long)]
-    pub(crate) all_namespaces: bool,
+    pub all_namespaces: bool,
 }
 
 /// Why the cluster cannot be used.
 #[derive(Debug, Error)]
-pub(crate) enum ClusterError {
+pub enum ClusterError {
     /// There is no configuration.
     #[error("no cluster is configured: set KUBECONFIG ({0})")]
     NoConfig(String),
@@ -52,16 +52,18 @@ pub(crate) enum ClusterError {
 
 /// A cluster that can be read.
 #[derive(Clone)]
-pub(crate) struct Cluster {
-    pub(crate) client: Client,
-    pub(crate) url: String,
+pub struct Cluster {
+    /// Sends the requests.
+    pub client: Client,
+    /// The address of the API server.
+    pub url: String,
     /// The namespace; `None` for all.
-    pub(crate) namespace: Option<String>,
+    pub namespace: Option<String>,
 }
 
 impl Arguments {
     /// Connects to the cluster of the arguments and KUBECONFIG.
-    pub(crate) async fn connect(&self) -> Result<Cluster, ClusterError> {
+    pub async fn connect(&self) -> Result<Cluster, ClusterError> {
         let mut config = self.config().await?;
         // A watch may be silent for long, so only single requests have a timeout; see `Cluster::ask`.
         config.connect_timeout = Some(TIMEOUT);
@@ -101,7 +103,7 @@ impl Arguments {
 /// Why something cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Unreadable {
+pub enum Unreadable {
     /// The user lacks the permission.
     Forbidden,
     /// The cluster does not serve the kind.
@@ -112,7 +114,7 @@ pub(crate) enum Unreadable {
 
 impl Unreadable {
     /// Classifies an error of the API server.
-    pub(crate) fn of(error: &kube::Error) -> Self {
+    pub fn of(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => match status.code {
                 401 | 403 => Self::Forbidden,
@@ -124,7 +126,7 @@ impl Unreadable {
     }
 
     /// The text after "not shown: KIND: ".
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match self {
             Self::Forbidden => "you have no right to list them".to_owned(),
             Self::NotServed => "the cluster does not serve this kind".to_owned(),
@@ -135,7 +137,7 @@ impl Unreadable {
 
 impl Cluster {
     /// Sends a request with a timeout.
-    pub(crate) async fn ask<T>(
+    pub async fn ask<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Unreadable> {
@@ -150,7 +152,7 @@ impl Cluster {
     }
 
     /// The version of the API server. Every user may read it: without an answer there is no cluster.
-    pub(crate) async fn version(&self) -> Result<String, ClusterError> {
+    pub async fn version(&self) -> Result<String, ClusterError> {
         let asked = self.ask(self.client.apiserver_version()).await;
         asked.map(|version| version.git_version).map_err(|why| {
             let why = match why {
@@ -166,7 +168,7 @@ impl Cluster {
     }
 
     /// The API of this kind in the selected namespace, or in all.
-    pub(crate) fn api(&self, kind: &ApiResource) -> Api<DynamicObject> {
+    pub fn api(&self, kind: &ApiResource) -> Api<DynamicObject> {
         match &self.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, kind),
             None => Api::all_with(self.client.clone(), kind),
@@ -174,7 +176,7 @@ impl Cluster {
     }
 
     /// Lists objects, page by page.
-    pub(crate) async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<Value>, Unreadable> {
+    pub async fn list(&self, api: &Api<DynamicObject>) -> Result<Vec<Value>, Unreadable> {
         let mut objects = Vec::new();
         let mut page = ListParams::default().limit(PAGE);
         loop {
@@ -193,7 +195,7 @@ impl Cluster {
 }
 
 /// Text from outside, without control characters for the terminal.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
         .join(" ")
