@@ -61,6 +61,15 @@ test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-ke
 test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
 	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
 
+# Chromium and its driver are several hundred megabytes: only these targets install them.
+.PHONY: browser
+browser:
+	@command -v chromium > /dev/null && command -v chromedriver > /dev/null || tools/apt-install chromium chromium-driver
+
+.PHONY: test-ui
+test-ui: setup browser ## Run the tests of the page, with those in a real browser (installs Chromium if it is missing)
+	$(TEST) -p stanchion-ui $(ARGS) $(ONLY)
+
 .PHONY: simulate
 simulate: setup ## Run the kernel and its controllers in a simulation (ARGS="--kind kernel --seeds 100000", or --seed 7)
 	cargo run --locked --all-features --bin stanchion-simulate -- $(ARGS)

@@ -31,7 +31,8 @@ pub async fn complete(read: &Reader, wanted: &Wanted) -> Result<Content, Problem
     content(&wanted.spec, shared)
 }
 
-fn parse(
+/// The profiles in a `ConfigMap`.
+pub fn parse(
     ConfigMapKey { name, key }: &ConfigMapKey,
     found: Option<ConfigMap>,
 ) -> Result<BTreeMap<String, Profile>, Problem> {

@@ -12,7 +12,7 @@ use stanchion_roles::cli as roles;
 use crate::reconcile::CurrentCluster;
 #[cfg(feature = "sandbox")]
 use crate::sandbox;
-use crate::{completion, crds, doctor, generate, man, manifest, rbac, report, run, status};
+use crate::{completion, crds, doctor, generate, man, manifest, rbac, report, run, status, ui};
 
 /// One Kubernetes operator for platforms that run on PostgreSQL.
 #[derive(Debug, Parser)]
@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Status(status::Arguments),
     /// Check the cluster, the operator and its objects for problems, and show how to fix them
     Doctor(doctor::Arguments),
+    /// Show the objects in the browser: a page on loopback, with a token in its address, until Ctrl-C
+    Ui(ui::Arguments),
     /// Write a ZIP file with what a maintainer needs to help: objects, events, logs, findings, without secrets
     Report(report::Arguments),
     /// Print all CRDs as YAML
@@ -67,6 +69,7 @@ impl Command {
             Self::Run(arguments) => run::run(&arguments)?,
             #[cfg(feature = "sandbox")]
             Self::Sandbox(arguments) => sandbox::run(&arguments).map_err(Failure::of)?,
+            Self::Ui(arguments) => ui::run(&arguments).map_err(Failure::of)?,
             Self::Crds(arguments) => crds::run(&arguments).map_err(Failure::of)?,
             Self::Rbac(arguments) => rbac::run(&arguments).map_err(Failure::of)?,
             Self::Manifest(arguments) => manifest::run(&arguments).map_err(Failure::of)?,
@@ -191,7 +194,7 @@ mod tests {
 
     /// The commands for a person with their own kubeconfig. Like kubectl's, their options have no environment
     /// variables.
-    const OF_A_PERSON: [&str; 5] = ["completion", "doctor", "man", "report", "status"];
+    const OF_A_PERSON: [&str; 6] = ["completion", "doctor", "man", "report", "status", "ui"];
 
     /// Every option also has an environment variable with a derived name. The options of `roles` are those of pgroles.
     #[test]

@@ -20,6 +20,7 @@ mod run;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod status;
+mod ui;
 mod yaml;
 
 use std::io::Write as _;

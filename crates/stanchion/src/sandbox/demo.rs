@@ -6,6 +6,8 @@ use std::time::Duration;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
+use stanchion_fleet::cluster::Cluster;
+use stanchion_ui::Server;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +27,22 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How long a signal can take until this process has handled it.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Starts the page, which then shows how everything starts. Without a person (`--once`) there is none.
+pub(super) async fn page(arguments: &Arguments, api: &ApiServer) -> Result<Option<Server>, SandboxError> {
+    let client = api.client();
+    // First, so that the page finds every kind.
+    manifests::define(&client, &manifests::definitions()?).await?;
+    if arguments.once {
+        return Ok(None);
+    }
+    let cluster = Cluster {
+        client,
+        url: api.url().to_owned(),
+        namespace: None,
+    };
+    Ok(Some(Server::start(cluster, 0).await?))
+}
 
 /// Starts everything, shows it, and takes it down.
 pub(super) async fn run(
@@ -57,7 +75,6 @@ async fn operate(
     shutdown: &CancellationToken,
 ) -> Result<(), SandboxError> {
     let client = api.client();
-    manifests::define(&client, &manifests::definitions()?).await?;
     for object in operator::installation(&arguments.controllers)? {
         manifests::apply(&client, &object).await?;
     }

@@ -30,6 +30,9 @@ pub(crate) enum SandboxError {
          run this as an ordinary user", .0.display()
     )]
     Closed(PathBuf),
+    /// The page did not start.
+    #[error(transparent)]
+    Page(#[from] stanchion_ui::ServerError),
     /// The API server did not start.
     #[error(transparent)]
     Api(#[from] stanchion_sandbox::StartError),

@@ -7,6 +7,7 @@
 //!   servers    a real PostgreSQL and a real S3, on free ports
 //!   operator   what `stanchion run` runs, with the permissions that `stanchion rbac` prints
 //!   examples   the objects to apply, and what to try with them: one row per system
+//!   page       `stanchion ui` on the sandbox, whose address is printed first
 //!   scene      the state of the objects (pure), and view: its display
 //!   demo       everything in order, and the shutdown in reverse
 //! ```
@@ -42,7 +43,7 @@ use self::home::Home;
 use self::view::say;
 use crate::controllers::Choice;
 
-/// Printed first.
+/// Printed at the start, after the address of the page.
 const WARNING: &str = "Stanchion sandbox, for trying and testing, never for production";
 
 /// Arguments of `stanchion sandbox`.
@@ -109,16 +110,19 @@ async fn serve(
     api: &ApiServer,
     shutdown: CancellationToken,
 ) -> Result<(), SandboxError> {
-    say(&[
-        WARNING.to_owned(),
-        String::new(),
-        format!("API server   {}", api.url()),
-    ])?;
+    let server = format!("API server   {}", api.url());
     if arguments.api_only {
-        say(&[api.export()])?;
+        say(&[WARNING.to_owned(), String::new(), server, api.export()])?;
         shutdown.cancelled().await;
         return Ok(());
     }
+    let page = demo::page(arguments, api).await?;
+    let mut lines: Vec<String> = page
+        .iter()
+        .flat_map(|page| [format!("Open {}", page.address()), String::new()])
+        .collect();
+    lines.extend([WARNING.to_owned(), String::new(), server]);
+    say(&lines)?;
     Box::pin(demo::run(arguments, home, api, shutdown)).await
 }
 

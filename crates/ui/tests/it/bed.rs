@@ -1,0 +1,169 @@
+//! A page on a namespace of its own, and a client that behaves like a browser.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::{Value, json};
+use stanchion_fleet::cluster::Cluster as Read;
+use stanchion_testkit::cluster::Cluster;
+use stanchion_ui::Server;
+
+pub(crate) struct Bed {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) namespace: String,
+}
+
+/// An open page.
+pub(crate) struct Browser {
+    server: Server,
+    client: Client<HttpConnector, Full<Bytes>>,
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) origin: String,
+    pub(crate) cookie: String,
+}
+
+/// What a page answers.
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) headers: hyper::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Bed {
+    pub(crate) async fn new(name: &str) -> Self {
+        let cluster = Cluster::shared().await;
+        cluster.install_crds(stanchion_api::crds()).await;
+        Self {
+            cluster,
+            namespace: cluster.namespace(name).await,
+        }
+    }
+
+    /// A page with all permissions.
+    pub(crate) async fn open(&self) -> Browser {
+        self.open_as(self.cluster.client().await).await
+    }
+
+    /// A page with the permissions of this client.
+    pub(crate) async fn open_as(&self, client: kube::Client) -> Browser {
+        let cluster = Read {
+            client,
+            url: "https://cluster.example:6443".to_owned(),
+            namespace: Some(self.namespace.clone()),
+        };
+        let server = Server::start(cluster, 0).await.unwrap();
+        let mut browser = Browser {
+            origin: server.address().split("/?").next().unwrap().to_owned(),
+            server,
+            client: Client::builder(TokioExecutor::new()).build_http(),
+            cookie: String::new(),
+        };
+        let entered = browser.get(&browser.entrance(), &[]).await;
+        assert_eq!(entered.status, 200, "{}", entered.text);
+        let cookie = entered.headers["set-cookie"].to_str().unwrap();
+        browser.cookie = cookie.split(';').next().unwrap().to_owned();
+        browser
+    }
+
+    pub(crate) async fn apply(&self, object: &Value) {
+        self.cluster.apply(&object.to_string(), &self.namespace).await;
+    }
+
+    pub(crate) fn api(
+        &self,
+        client: kube::Client,
+        group: &str,
+        kind: &str,
+        plural: &str,
+    ) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(group, "v1alpha1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        Api::namespaced_with(client, &self.namespace, &resource)
+    }
+
+    /// Replaces parts of a status, as an operator would.
+    pub(crate) async fn report(&self, api: &Api<DynamicObject>, name: &str, status: &Value) {
+        let patch = Patch::Merge(json!({ "status": status }));
+        api.patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+}
+
+impl Browser {
+    /// The path and token of the printed address.
+    pub(crate) fn entrance(&self) -> String {
+        self.server
+            .address()
+            .strip_prefix(&self.origin)
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The printed address.
+    pub(crate) fn address(&self) -> String {
+        self.server.address().to_owned()
+    }
+
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.client.request(request).await.unwrap()
+    }
+
+    /// A request with these headers and the cookie, if there is one.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Request<Full<Bytes>> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.origin));
+        if !self.cookie.is_empty() {
+            request = request.header("cookie", &self.cookie);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Full::from(body.to_owned())).unwrap()
+    }
+
+    async fn page(&self, request: Request<Full<Bytes>>) -> Page {
+        let answer = self.send(request).await;
+        let (parts, body) = answer.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Page {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Page {
+        self.page(self.request("GET", path, headers, "")).await
+    }
+
+    /// A form of the page itself.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Page {
+        self.post_with(path, &[("origin", &self.origin.clone())], body)
+            .await
+    }
+
+    pub(crate) async fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Page {
+        self.page(self.request("POST", path, headers, body)).await
+    }
+}
+
+pub(crate) fn user(name: &str) -> Value {
+    json!({
+        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": name },
+        "spec": { "username": name.replace('-', "_"), "database": "none", "privileges": ["CONNECT"], "password": { "generate": {} } },
+    })
+}

@@ -1,0 +1,174 @@
+//! Approves and rejects plans as the user.
+
+use kube::Api;
+use kube::api::DynamicObject;
+use serde_json::json;
+use stanchion_testkit::cluster::{Grant, rule};
+
+use crate::bed::{Bed, Browser};
+
+const READ: &[&str] = &["get", "list", "watch"];
+
+pub(crate) struct Plan {
+    pub(crate) bed: Bed,
+    api: Api<DynamicObject>,
+    pub(crate) path: String,
+}
+
+impl Plan {
+    pub(crate) async fn new(name: &str) -> Self {
+        let bed = Bed::new(name).await;
+        let plan = json!({
+            "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan", "metadata": { "name": "stock-1" },
+            "spec": { "policyRef": { "name": "stock" }, "policyGeneration": 1, "reconciliationMode": "authoritative",
+                      "managedDatabaseIdentity": "1/1" },
+        });
+        bed.apply(&plan).await;
+        let client = bed.cluster.client().await;
+        let api = bed.api(client, "pgroles.io", "PostgresPolicyPlan", "postgrespolicyplans");
+        let status = json!({ "phase": "Pending", "changeDigest": "abc",
+                             "sqlInline": "GRANT SELECT ON TABLE \"stock\".\"items\" TO \"reader\";" });
+        bed.report(&api, "stock-1", &status).await;
+        let path = format!("/o/postgrespolicyplans/{}/stock-1", bed.namespace);
+        Self { bed, api, path }
+    }
+
+    pub(crate) async fn annotation(&self, name: &str) -> Option<String> {
+        let plan = self.api.get("stock-1").await.unwrap();
+        plan.metadata.annotations.unwrap_or_default().remove(name)
+    }
+
+    /// The hidden fields of the form on the page, with this decision.
+    async fn form(&self, browser: &Browser, decision: &str) -> String {
+        let page = browser.get(&self.path, &[]).await;
+        assert_eq!(page.status, 200, "{}", page.text);
+        let hidden = |name: &str| {
+            let after = page.text.split(&format!("name=\"{name}\" value=\"")).nth(1);
+            let value = after.unwrap_or_else(|| panic!("no field {name} in {}", page.text));
+            value.split('"').next().unwrap().to_owned()
+        };
+        format!(
+            "form={}&uid={}&decision={decision}",
+            hidden("form"),
+            hidden("uid")
+        )
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_approved_or_rejected() {
+    let plan = Plan::new("ui-approve").await;
+    let browser = plan.bed.open().await;
+    let page = browser.get(&plan.path, &[]).await.text;
+    assert!(page.contains("<span class=\"k\">GRANT</span>"), "{page}");
+    let form = plan.form(&browser, "approve").await;
+    let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
+    assert_eq!(answer.status, 303, "{}", answer.text);
+    assert_eq!(answer.headers["location"], plan.path.as_str());
+    assert_eq!(
+        plan.annotation("pgroles.io/approved").await.as_deref(),
+        Some("true")
+    );
+    let page = browser.get(&plan.path, &[]).await.text;
+    assert!(page.contains("Approved.") && !page.contains("/decide"), "{page}");
+
+    let other = Plan::new("ui-reject").await;
+    let browser = other.bed.open().await;
+    let form = other.form(&browser, "reject").await;
+    browser.post(&format!("{}/decide", other.path), &form).await;
+    assert_eq!(
+        other.annotation("pgroles.io/rejected").await.as_deref(),
+        Some("true")
+    );
+    assert_eq!(other.annotation("pgroles.io/approved").await, None);
+}
+
+#[tokio::test]
+async fn without_the_permission_nothing_changes_and_the_page_says_why() {
+    let plan = Plan::new("ui-no-approve").await;
+    let namespace = plan.bed.namespace.clone();
+    let grant = Grant::In(
+        namespace.clone(),
+        vec![rule(
+            "pgroles.io",
+            &["postgrespolicyplans", "postgrespolicies"],
+            READ,
+        )],
+    );
+    let reader = plan.bed.cluster.user(&namespace, "reader", &[grant]).await;
+    let browser = plan.bed.open_as(reader.client().await).await;
+    let form = plan.form(&browser, "approve").await;
+    let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
+    assert_eq!(answer.status, 403, "{}", answer.text);
+    assert!(
+        answer
+            .text
+            .contains("your user lacks the permission to patch postgrespolicyplans")
+            && answer.text.contains("Nothing was changed"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(plan.annotation("pgroles.io/approved").await, None);
+
+    let grant = Grant::In(
+        namespace.clone(),
+        vec![rule(
+            "pgroles.io",
+            &["postgrespolicyplans"],
+            &["get", "list", "watch", "patch"],
+        )],
+    );
+    let approver = plan.bed.cluster.user(&namespace, "approver", &[grant]).await;
+    let browser = plan.bed.open_as(approver.client().await).await;
+    let form = plan.form(&browser, "approve").await;
+    let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
+    assert_eq!(answer.status, 303, "{}", answer.text);
+    assert_eq!(
+        plan.annotation("pgroles.io/approved").await.as_deref(),
+        Some("true")
+    );
+}
+
+/// A website in the same browser can send a form to loopback. It has neither the cookie nor the form's secret.
+#[tokio::test]
+async fn another_site_cannot_decide() {
+    let plan = Plan::new("ui-csrf").await;
+    let browser = plan.bed.open().await;
+    let decide = format!("{}/decide", plan.path);
+    let form = plan.form(&browser, "approve").await;
+    let evil: &[(&str, &str)] = &[("origin", "http://evil.example")];
+    assert_eq!(browser.post_with(&decide, evil, &form).await.status, 403);
+    assert_eq!(browser.post_with(&decide, &[], &form).await.status, 403);
+    assert_eq!(
+        browser
+            .post_with(&decide, &[("origin", "null")], &form)
+            .await
+            .status,
+        403
+    );
+    let forged = form.replacen("form=", "form=0", 1);
+    assert_eq!(browser.post(&decide, &forged).await.status, 403);
+    assert_eq!(browser.get(&format!("{decide}?{form}"), &[]).await.status, 405);
+    assert_eq!(plan.annotation("pgroles.io/approved").await, None);
+}
+
+/// A plan of the same name that replaced the one on the screen is not the plan that the user has read.
+#[tokio::test]
+async fn only_the_plan_that_was_read_is_approved() {
+    let plan = Plan::new("ui-replaced").await;
+    let browser = plan.bed.open().await;
+    let form = plan.form(&browser, "approve").await;
+    let uid = form
+        .split("uid=")
+        .nth(1)
+        .unwrap()
+        .split('&')
+        .next()
+        .unwrap()
+        .to_owned();
+    let stale = form.replace(&uid, "00000000-0000-0000-0000-000000000000");
+    let answer = browser.post(&format!("{}/decide", plan.path), &stale).await;
+    assert_eq!(answer.status, 409, "{}", answer.text);
+    assert!(answer.text.contains("did not approve"), "{}", answer.text);
+    assert_eq!(plan.annotation("pgroles.io/approved").await, None);
+}

@@ -1,0 +1,72 @@
+//! Who may use the page.
+
+use crate::bed::Bed;
+
+#[tokio::test]
+async fn only_the_token_opens_the_page() {
+    let bed = Bed::new("ui-token").await;
+    let browser = bed.open().await;
+    let mut stranger = bed.open().await;
+    stranger.cookie.clear();
+    let refused = stranger.get("/", &[]).await;
+    assert_eq!(refused.status, 401);
+    assert!(refused.text.contains("The token is missing"), "{}", refused.text);
+    assert!(!refused.text.contains(&bed.namespace), "{}", refused.text);
+    // The token of another page is of no use.
+    assert_eq!(stranger.get(&browser.entrance(), &[]).await.status, 401);
+    assert_eq!(stranger.get("/live", &[]).await.status, 401);
+
+    let entered = stranger.get(&stranger.entrance(), &[]).await;
+    let cookie = entered.headers["set-cookie"].to_str().unwrap();
+    for words in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(words), "{cookie}");
+    }
+    let token = stranger.entrance();
+    let token = token.split_once("token=").unwrap().1;
+    assert!(!cookie.contains(token), "the cookie is another secret");
+    assert!(!entered.text.contains(token), "the next address has no token");
+    assert_eq!(browser.get("/", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn another_name_for_loopback_is_refused() {
+    let bed = Bed::new("ui-host").await;
+    let browser = bed.open().await;
+    for host in ["evil.example", "evil.example:80", "127.0.0.1:1"] {
+        let page = browser.get("/", &[("host", host)]).await;
+        assert_eq!(page.status, 421, "{host}");
+        assert!(!page.text.contains(&bed.namespace), "{}", page.text);
+    }
+    let port = browser.origin.rsplit_once(':').unwrap().1;
+    let named = format!("localhost:{port}");
+    assert_eq!(browser.get("/", &[("host", &named)]).await.status, 200);
+}
+
+#[tokio::test]
+async fn every_answer_has_the_headers() {
+    let bed = Bed::new("ui-headers").await;
+    let browser = bed.open().await;
+    for path in [
+        "/",
+        "/nothing",
+        "/assets/page.js",
+        "/assets/style.css",
+        "/o/secrets/a/b",
+    ] {
+        let page = browser.get(path, &[]).await;
+        let policy = page.headers["content-security-policy"].to_str().unwrap();
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self';"),
+            "{policy}"
+        );
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(page.headers["x-content-type-options"], "nosniff", "{path}");
+        assert_eq!(page.headers["x-frame-options"], "DENY", "{path}");
+        assert!(page.headers.contains_key("cache-control"), "{path}");
+    }
+    let page = browser.get("/", &[]).await;
+    assert_eq!(page.headers["cache-control"], "no-store");
+    for inline in [" style=", "<style", " onclick", "javascript:"] {
+        assert!(!page.text.contains(inline), "{inline}: {}", page.text);
+    }
+}

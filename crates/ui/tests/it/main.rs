@@ -1,0 +1,21 @@
+//! The page on a cluster.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod bed;
+mod browser;
+mod decide;
+mod fleet;
+mod guard;
+mod live;
+
+use std::time::Duration;
+
+/// Enough for a busy machine.
+const DEADLINE: Duration = Duration::from_mins(2);
