@@ -18,6 +18,7 @@ mod environment;
 mod generated;
 mod installation;
 mod operator;
+mod page;
 mod person;
 mod project;
 mod replicas;

@@ -6,6 +6,7 @@ mod guides;
 mod hints;
 mod kept;
 mod killed;
+mod page;
 mod place;
 mod processes;
 mod terminal;
