@@ -9,7 +9,6 @@ mod controllers;
 mod crds;
 mod doctor;
 mod generate;
-mod kubeconfig;
 mod man;
 mod manifest;
 mod output;

@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use stanchion_roles::cli::{Cluster, ReconcileArgs};
 
-use crate::kubeconfig;
+use stanchion_fleet::kubeconfig;
 
 const REQUESTED_AT: &str = "reconcile.pgroles.io/requestedAt";
 

@@ -162,11 +162,10 @@ pub(super) async fn contacts(cluster: &Cluster, objects: &[Value]) -> Vec<Contac
 
 async fn dial(pools: &Pools, address: &Address) -> Result<(), Obstacle> {
     let answered = match address {
-        Address::Database(target) => postgres::contact(pools, target).await,
-        Address::Bucket(store) => s3::contact(store, pools.networks()).await,
+        Address::Database(target) => postgres::contact(pools, target).await.map(drop),
+        Address::Bucket(store) => s3::contact(store, pools.networks()).await.map(drop),
     };
     answered
-        .map(drop)
         .map_err(|problem| Obstacle::Failed(printable(&format!("{}: {}", problem.reason, problem.message))))
 }
 

@@ -33,7 +33,7 @@ use self::preflight::Ground;
 use self::replica::Replica;
 use self::serve::Doors;
 use crate::cli::Failure;
-use crate::kubeconfig;
+use stanchion_fleet::kubeconfig;
 
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::arguments::{HEALTH_PORT, SERVICE, WEBHOOK_PORT};

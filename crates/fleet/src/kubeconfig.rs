@@ -8,7 +8,7 @@ use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigEr
 use stanchion_postgres::http::is_proxied;
 
 /// The cluster of KUBECONFIG, or the one that this process runs in.
-pub(crate) async fn infer() -> Result<Config, InferConfigError> {
+pub async fn infer() -> Result<Config, InferConfigError> {
     let options = KubeConfigOptions::default();
     let found = match existing() {
         Some(file) => Config::from_custom_kubeconfig(file, &options).await.ok(),
@@ -23,7 +23,7 @@ pub(crate) async fn infer() -> Result<Config, InferConfigError> {
 }
 
 /// The files of KUBECONFIG, as one.
-pub(crate) fn read() -> Result<Kubeconfig, KubeconfigError> {
+pub fn read() -> Result<Kubeconfig, KubeconfigError> {
     existing().map_or_else(Kubeconfig::read, Ok)
 }
 
@@ -50,7 +50,7 @@ fn existing() -> Option<Kubeconfig> {
 /// Reaches the API server directly if `NO_PROXY` lists it, or if it is on this machine. kube compares `NO_PROXY` with the
 /// proxy and not with the server. A `proxy-url` in the kubeconfig is for exactly this server and always used, as kubectl
 /// does it.
-pub(crate) fn heed_no_proxy(config: &mut Config) {
+pub fn heed_no_proxy(config: &mut Config) {
     let of_environment = ["HTTPS_PROXY", "https_proxy"]
         .iter()
         .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))
