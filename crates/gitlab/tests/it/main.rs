@@ -10,6 +10,7 @@
 mod bed;
 mod crash;
 mod definitions;
+mod examples;
 mod goodbye;
 mod life;
 mod managed;
@@ -18,5 +19,6 @@ mod players;
 mod rights;
 mod schemas;
 mod takeover;
+mod upgrade;
 mod upgrades;
 mod walls;

@@ -24,7 +24,7 @@ async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
 }
 
 /// A `StatefulSet` as Redis' operator creates it; the cluster starts its pods or not, depending on the image.
-async fn stateful_set(bed: &Bed, name: &str, replicas: i32, image: &str) {
+pub(crate) async fn stateful_set(bed: &Bed, name: &str, replicas: i32, image: &str) {
     let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
     let labels = json!({ "app": name });
     let set = json!({

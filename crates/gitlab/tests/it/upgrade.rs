@@ -1,0 +1,89 @@
+//! An upgrade of the operator from version 89a1792, with a living GitLab: it is neither installed again nor changed,
+//! and every password stays.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
+use stanchion_kernel::apply::INTENT;
+
+use crate::bed::Bed;
+use crate::managed::stateful_set;
+
+const ACCOUNT: &str = "shop-gitlab-release";
+
+impl Bed {
+    /// All Secrets of the namespace by name, with their values.
+    async fn all_secrets(&self) -> BTreeMap<String, Value> {
+        let list = self.secrets().list(&ListParams::default()).await.unwrap();
+        let pair = |secret: k8s_openapi::api::core::v1::Secret| {
+            (secret.name_any(), serde_json::to_value(secret.data).unwrap())
+        };
+        list.items.into_iter().map(pair).collect()
+    }
+
+    /// Turns the objects of the release into those that version 89a1792 wrote: Flux installed with its own permissions,
+    /// and the hash is of that intent.
+    async fn former_release(&self) {
+        let former = json!({
+            "metadata": { "annotations": { INTENT: "0123456789abcdef" } },
+            "spec": { "serviceAccountName": null },
+        });
+        self.foreign(&HELM_RELEASE)
+            .patch("shop-gitlab", &PatchParams::default(), &Patch::Merge(&former))
+            .await
+            .unwrap();
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &self.namespace);
+        accounts.delete(ACCOUNT, &DeleteParams::default()).await.unwrap();
+        let bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), &self.namespace);
+        bindings.delete(ACCOUNT, &DeleteParams::default()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
+    let bed = Bed::new().await;
+    let operator = bed.operator().await;
+    bed.brought().await;
+    let managed = json!({ "redis": { "managed": true, "credentialsSecret": null } });
+    bed.instance("shop", managed).await;
+    stateful_set(&bed, "shop-redis", 1, "redis:7").await;
+    bed.phase("shop", Phase::Deploying).await;
+    operator.idle().await;
+    bed.installed("shop", "17.11.7").await;
+    bed.phase("shop", Phase::Ready).await;
+    operator.kill().await;
+    bed.former_release().await;
+    let release = bed.release("shop").await;
+    assert_eq!(release.data.pointer("/spec/serviceAccountName"), None);
+    let secrets = bed.all_secrets().await;
+    assert!(secrets.contains_key("shop-redis-auth"), "{:?}", secrets.keys());
+    let repository = bed.foreign(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
+
+    let operator = bed.operator().await;
+    let confined = bed
+        .release_where("shop", |release| {
+            release.data.pointer("/spec/serviceAccountName") == Some(&json!(ACCOUNT))
+        })
+        .await;
+    assert_eq!(confined.uid(), release.uid(), "it is the same release");
+    let mut spec = confined.data["spec"].clone();
+    spec.as_object_mut().unwrap().remove("serviceAccountName");
+    assert_eq!(spec, release.data["spec"], "nothing else changes");
+    operator.idle().await;
+    // Flux has seen the account; for Helm it is the same release in the same version.
+    bed.installed("shop", "17.11.7").await;
+    let ready = bed.phase("shop", Phase::Ready).await;
+    assert_eq!(
+        ready.status.unwrap().installed_version.as_deref(),
+        Some("17.11.7")
+    );
+    assert_eq!(bed.all_secrets().await, secrets, "every password stays");
+    let after = bed.foreign(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
+    assert_eq!(after.resource_version(), repository.resource_version());
+}
