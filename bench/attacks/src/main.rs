@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use stanchion_bench_bed::{Bed, Usage};
+use stanchion_bench_bed::{BenchEnv, Usage};
 use stanchion_testkit::port;
 use tokio::time::sleep;
 
@@ -70,11 +70,11 @@ async fn main() -> ExitCode {
 
 /// Runs one attack and prints its row. Returns whether the operator held.
 async fn run(binary: &Path, attack: &Attack) -> bool {
-    let bed = Bed::new("attacks").await;
-    let bank = Tenant::new(&bed, "bank").await;
-    let evil = Tenant::new(&bed, "evil").await;
+    let env = BenchEnv::new("attacks").await;
+    let bank = Tenant::new(&env, "bank").await;
+    let evil = Tenant::new(&env, "evil").await;
     let webhooks = format!("127.0.0.1:{}", port::free());
-    let mut operator = bed.operator_with(
+    let mut operator = env.operator_with(
         binary,
         &[
             "--controllers",
@@ -84,7 +84,7 @@ async fn run(binary: &Path, attack: &Attack) -> bool {
             "--webhook-url",
             &format!("https://{webhooks}"),
             "--operator-namespace",
-            bed.namespace(),
+            env.namespace(),
         ],
     );
     // The first user waits until the operator has started, and for its first connection.

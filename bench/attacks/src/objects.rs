@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use stanchion_bench_bed::{Bed, DATABASE, PASSWORD};
+use stanchion_bench_bed::{BenchEnv, DATABASE, PASSWORD};
 use tokio::time::sleep;
 
 /// A user that is not ready by then counts as one that never is.
@@ -21,9 +21,9 @@ pub(crate) struct Tenant {
 }
 
 impl Tenant {
-    pub(crate) async fn new(bed: &Bed, purpose: &str) -> Self {
-        let namespace = bed.cluster().namespace(purpose).await;
-        let client = bed.cluster().client().await;
+    pub(crate) async fn new(env: &BenchEnv, purpose: &str) -> Self {
+        let namespace = env.cluster().namespace(purpose).await;
+        let client = env.cluster().client().await;
         let tenant = Self {
             client,
             namespace,

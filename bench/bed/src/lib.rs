@@ -11,11 +11,11 @@
     reason = "a bench that does not stand up says so and ends"
 )]
 
-mod bed;
 mod connections;
+mod env;
 mod usage;
 
-pub use bed::{Bed, Counted, DATABASE, Mark, OURS, PASSWORD, RIVAL};
+pub use env::{BenchEnv, Checkpoint, Counted, DATABASE, OURS, PASSWORD, RIVAL};
 pub use usage::Usage;
 
 /// Prints one figure.

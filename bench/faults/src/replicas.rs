@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stanchion_bench_bed::{Bed, PASSWORD};
+use stanchion_bench_bed::{BenchEnv, PASSWORD};
 use stanchion_testkit::cluster::{Audit, Grant, User, path_rule, rule};
 use stanchion_testkit::process::{Process, Signal};
 use tokio::time::sleep;
@@ -11,14 +11,14 @@ use tokio::time::sleep;
 const REPLICAS: usize = 3;
 
 pub(crate) struct Replicas<'a> {
-    bed: &'a Bed,
+    env: &'a BenchEnv,
     binary: PathBuf,
     accounts: Vec<User>,
     running: Vec<Option<Process>>,
 }
 
 /// A point in time to count from.
-pub(crate) struct Mark<'a> {
+pub(crate) struct Checkpoint<'a> {
     audit: Audit<'a>,
     entries: usize,
 }
@@ -35,9 +35,9 @@ fn login(index: usize) -> String {
 }
 
 impl<'a> Replicas<'a> {
-    pub(crate) async fn start(bed: &'a Bed, binary: PathBuf) -> Self {
+    pub(crate) async fn start(env: &'a BenchEnv, binary: PathBuf) -> Self {
         let mut replicas = Self {
-            bed,
+            env,
             binary,
             accounts: Vec::new(),
             running: Vec::new(),
@@ -47,12 +47,12 @@ impl<'a> Replicas<'a> {
                 "CREATE ROLE {} LOGIN SUPERUSER PASSWORD '{PASSWORD}'",
                 login(index)
             );
-            bed.server().execute("postgres", &make).await;
+            env.server().execute("postgres", &make).await;
             let grant = Grant::Everywhere(vec![rule("*", &["*"], &["*"]), path_rule("*")]);
             let name = format!("replica-{index}");
             replicas
                 .accounts
-                .push(bed.cluster().user(bed.namespace(), &name, &[grant]).await);
+                .push(env.cluster().user(env.namespace(), &name, &[grant]).await);
             replicas.running.push(None);
         }
         replicas.begin();
@@ -73,11 +73,11 @@ impl<'a> Replicas<'a> {
 
     fn launch(&self, index: usize) -> Process {
         let anywhere = "127.0.0.1:0";
-        let url = self.bed.server().url_of(&login(index), PASSWORD, "postgres");
-        self.bed
+        let url = self.env.server().url_of(&login(index), PASSWORD, "postgres");
+        self.env
             .launch(&self.binary, &format!("replica-{index}"))
             .args(["run", "--controllers", "user", "--no-webhooks", "--leader-elect"])
-            .args(["--operator-namespace", self.bed.namespace()])
+            .args(["--operator-namespace", self.env.namespace()])
             .args(["--health-addr", anywhere, "--metrics-addr", anywhere])
             .env("KUBECONFIG", self.accounts[index].kubeconfig_path())
             .env("STANCHION_POSTGRES_URL", url)
@@ -88,7 +88,7 @@ impl<'a> Replicas<'a> {
     /// The replica whose statement is the last one.
     pub(crate) async fn leader(&self) -> usize {
         loop {
-            let log = self.bed.server().log();
+            let log = self.env.server().log();
             let last = log.entries().iter().rev().find_map(|entry| {
                 entry.statement()?;
                 (0..REPLICAS).find(|index| entry.user == login(*index))
@@ -106,22 +106,22 @@ impl<'a> Replicas<'a> {
         }
     }
 
-    pub(crate) fn mark(&self) -> Mark<'a> {
-        Mark {
-            audit: self.bed.cluster().audit(),
-            entries: self.bed.server().log().entries().len(),
+    pub(crate) fn checkpoint(&self) -> Checkpoint<'a> {
+        Checkpoint {
+            audit: self.env.cluster().audit(),
+            entries: self.env.server().log().entries().len(),
         }
     }
 
     /// What the old leader did after the first work of another replica, since then.
-    pub(crate) async fn overlap(&self, mark: &Mark<'_>, old: usize) -> Overlap {
-        let log = self.bed.server().log();
-        let entries = log.entries().get(mark.entries..).unwrap_or_default().iter();
+    pub(crate) async fn overlap(&self, checkpoint: &Checkpoint<'_>, old: usize) -> Overlap {
+        let log = self.env.server().log();
+        let entries = log.entries().get(checkpoint.entries..).unwrap_or_default().iter();
         let done = entries.filter_map(|entry| Some((entry.user.as_str(), entry.statement()?.to_owned())));
         let names: Vec<String> = (0..REPLICAS).map(login).collect();
         let statements = after_the_next(done, &names, old);
         // The Lease is what replicas compete for.
-        let requests = mark.audit.requests().await.writes();
+        let requests = checkpoint.audit.requests().await.writes();
         let requests = requests.filter(|request| request.resource != "leases");
         let done = requests.list().iter();
         let done = done.map(|request| (request.user.as_str(), format!("{} {}", request.verb, request.uri)));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use stanchion_bench_bed::{Bed, PASSWORD};
+use stanchion_bench_bed::{BenchEnv, PASSWORD};
 use stanchion_testkit::port;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Version};
 use tokio::net::TcpListener;
@@ -22,9 +22,9 @@ const HEAD_START: Duration = Duration::from_secs(5);
 
 /// Prints the table. Returns whether every change was followed.
 pub(crate) async fn run(binary: &Path) -> bool {
-    let bed = Bed::new("faults").await;
-    let client = bed.cluster().client().await;
-    let namespace = bed.namespace();
+    let env = BenchEnv::new("faults").await;
+    let client = env.cluster().client().await;
+    let namespace = env.namespace();
     create(
         &client,
         namespace,
@@ -37,7 +37,7 @@ pub(crate) async fn run(binary: &Path) -> bool {
         create(&client, namespace, user(&format!("well-{number}"), None)).await;
     }
     let users = users(&client, namespace);
-    let _operator = bed.operator_with(
+    let _operator = env.operator_with(
         binary,
         &[
             "--controllers",

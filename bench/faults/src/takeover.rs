@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::json;
-use stanchion_bench_bed::{Bed, PASSWORD};
+use stanchion_bench_bed::{BenchEnv, PASSWORD};
 use stanchion_testkit::process::Signal;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -34,9 +34,9 @@ const FAULTS: [(&str, Signal, &str); 3] = [
 
 /// Prints the table. Returns whether there was never a second leader, and every change was followed.
 pub(crate) async fn run(binary: &Path, rounds: usize) -> bool {
-    let bed = Bed::new("faults").await;
-    let client = bed.cluster().client().await;
-    let namespace = bed.namespace();
+    let env = BenchEnv::new("faults").await;
+    let client = env.cluster().client().await;
+    let namespace = env.namespace();
     create(
         &client,
         namespace,
@@ -48,7 +48,7 @@ pub(crate) async fn run(binary: &Path, rounds: usize) -> bool {
     }
     create(&client, namespace, user("probe", None)).await;
     let users = users(&client, namespace);
-    let mut replicas = Replicas::start(&bed, binary.to_owned()).await;
+    let mut replicas = Replicas::start(&env, binary.to_owned()).await;
     followed(&users, "probe", 1).await.expect("the operator works");
     let (load, changes) = load(users.clone());
     println!(
@@ -60,7 +60,7 @@ pub(crate) async fn run(binary: &Path, rounds: usize) -> bool {
         let (mut times, mut overlap) = (Vec::new(), Overlap::default());
         for _ in 0..rounds {
             sleep(AFTERWARDS).await;
-            let (leader, mark) = (replicas.leader().await, replicas.mark());
+            let (leader, checkpoint) = (replicas.leader().await, replicas.checkpoint());
             replicas.signal(leader, signal);
             limit = limit % 90 + 1;
             let Some(generation) = change(&users, "probe", limit).await else {
@@ -74,7 +74,7 @@ pub(crate) async fn run(binary: &Path, rounds: usize) -> bool {
                 replicas.signal(leader, Signal::Cont);
             }
             sleep(AFTERWARDS).await;
-            let Overlap { statements, writes } = replicas.overlap(&mark, leader).await;
+            let Overlap { statements, writes } = replicas.overlap(&checkpoint, leader).await;
             overlap.statements.extend(statements);
             overlap.writes.extend(writes);
             replicas.begin();

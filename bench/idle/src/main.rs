@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use stanchion_bench_bed::{Bed, Usage, row};
+use stanchion_bench_bed::{BenchEnv, Usage, row};
 use tokio::time::sleep;
 
 /// What to measure.
@@ -44,12 +44,12 @@ async fn main() -> ExitCode {
         objects,
         seconds,
     } = Arguments::parse();
-    let bed = Bed::new("idle").await;
-    bed.create_users(0..objects).await;
+    let env = BenchEnv::new("idle").await;
+    env.create_users(0..objects).await;
 
     let start = Instant::now();
-    let operator = bed.operator(&binary);
-    bed.users_ready(objects).await;
+    let operator = env.operator(&binary);
+    env.users_ready(objects).await;
     let took = start.elapsed().as_secs_f64();
     row("objects", &objects.to_string());
     let rate = f64::from(u32::try_from(objects).unwrap_or(u32::MAX)) / took;
@@ -57,12 +57,12 @@ async fn main() -> ExitCode {
         "made from nothing in",
         &format!("{took:.1} s ({rate:.0} a second)"),
     );
-    bed.quiet().await;
+    env.quiet().await;
 
-    let (mark, before) = (bed.mark(), Usage::of(operator.pid()));
+    let (checkpoint, before) = (env.checkpoint(), Usage::of(operator.pid()));
     sleep(Duration::from_secs(seconds)).await;
     let after = Usage::of(operator.pid());
-    let counted = bed.count(&mark).await;
+    let counted = env.count(&checkpoint).await;
     let cpu = after.cpu.saturating_sub(before.cpu).as_secs_f64();
     row("nothing happened for", &format!("{seconds} s"));
     row("API writes", &counted.writes.to_string());

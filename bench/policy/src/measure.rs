@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stanchion_bench_bed::{Bed, Counted, PASSWORD, Usage};
+use stanchion_bench_bed::{BenchEnv, Counted, PASSWORD, Usage};
 use stanchion_testkit::cluster::{Grant, rule};
 use tokio::time::sleep;
 
@@ -57,30 +57,30 @@ pub(crate) fn number(count: usize) -> f64 {
 }
 
 pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> Figures {
-    let bed = operator.bed().await;
+    let env = operator.env().await;
     let everything = Grant::Everywhere(vec![rule("*", &["*"], &["*"])]);
-    let user = bed
+    let user = env
         .cluster()
-        .user(bed.namespace(), "operator", &[everything])
+        .user(env.namespace(), "operator", &[everything])
         .await;
-    create(&bed, load, operator.login()).await;
+    create(&env, load, operator.login()).await;
 
     let is_its = |request: &stanchion_testkit::cluster::Request| request.user == user.name();
-    let (mark, start) = (bed.mark(), Instant::now());
-    let process = operator.start(&bed, &user);
-    bed.ready(&policy(0, 0), load.policies).await;
+    let (checkpoint, start) = (env.checkpoint(), Instant::now());
+    let process = operator.start(&env, &user);
+    env.ready(&policy(0, 0), load.policies).await;
     let (ready, made_cpu) = (start.elapsed(), Usage::of(process.pid()).cpu);
-    let made = bed.count_where(&mark, is_its, operator.login()).await;
+    let made = env.count_where(&checkpoint, is_its, operator.login()).await;
     sleep(AFTERMATH).await;
 
-    let (mark, before) = (bed.mark(), Usage::of(process.pid()));
+    let (checkpoint, before) = (env.checkpoint(), Usage::of(process.pid()));
     sleep(rest).await;
     let usage = Usage::of(process.pid());
     Figures {
         ready,
         made,
         made_cpu,
-        rest: bed.count_where(&mark, is_its, operator.login()).await,
+        rest: env.count_where(&checkpoint, is_its, operator.login()).await,
         minutes: rest.as_secs_f64() / 60.0,
         rest_cpu: usage.cpu.saturating_sub(before.cpu),
         resident_mib: usage.resident_mib(),
@@ -89,20 +89,20 @@ pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> 
 }
 
 /// Creates the databases, a Secret for each, and the policies.
-async fn create(bed: &Bed, load: Load, login: &str) {
+async fn create(env: &BenchEnv, load: Load, login: &str) {
     let mut secrets = Vec::new();
     for number in 0..load.databases {
         let name = format!("bench_{number}");
-        bed.server()
+        env.server()
             .execute("postgres", &format!("CREATE DATABASE {name}"))
             .await;
         secrets.push(json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": format!("db-{number}") },
-            "stringData": { "DATABASE_URL": bed.server().url_of(login, PASSWORD, &name) },
+            "stringData": { "DATABASE_URL": env.server().url_of(login, PASSWORD, &name) },
         }));
     }
-    bed.create(secrets).await;
-    bed.create((0..load.policies).map(|number| policy(number, number % load.databases)))
+    env.create(secrets).await;
+    env.create((0..load.policies).map(|number| policy(number, number % load.databases)))
         .await;
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_saphyr::from_multiple;
-use stanchion_bench_bed::{Bed, OURS, RIVAL};
+use stanchion_bench_bed::{BenchEnv, OURS, RIVAL};
 use stanchion_testkit::cluster::User;
 use stanchion_testkit::process::Process;
 
@@ -40,32 +40,32 @@ impl Operator {
     }
 
     /// A cluster that serves its kinds.
-    pub(crate) async fn bed(&self) -> Bed {
+    pub(crate) async fn env(&self) -> BenchEnv {
         let Self::Rival { crds, .. } = self else {
-            return Bed::new("ours").await;
+            return BenchEnv::new("ours").await;
         };
-        let bed = Bed::bare("rival").await;
+        let env = BenchEnv::bare("rival").await;
         let text = fs::read_to_string(crds).expect("a file with definitions");
         let crds: Vec<CustomResourceDefinition> = from_multiple(&text).expect("definitions");
-        bed.cluster().install_crds(crds).await;
-        bed
+        env.cluster().install_crds(crds).await;
+        env
     }
 
     /// Starts the operator as this user.
-    pub(crate) fn start(&self, bed: &Bed, user: &User) -> Process {
+    pub(crate) fn start(&self, env: &BenchEnv, user: &User) -> Process {
         let launch = match self {
-            Self::Ours(binary) => bed
+            Self::Ours(binary) => env
                 .launch(binary, "ours")
                 .args(["run", "--controllers", "policy", "--no-webhooks"])
                 .args(["--health-addr", ANYWHERE, "--metrics-addr", ANYWHERE]),
-            Self::Rival { binary, .. } => bed
+            Self::Rival { binary, .. } => env
                 .launch(binary, "rival")
                 .env("OPERATOR_HTTP_ADDR", ANYWHERE)
                 .env("OTEL_METRICS_EXPORTER", "none"),
         };
         launch
             .env("KUBECONFIG", user.kubeconfig_path())
-            .env("POD_NAMESPACE", bed.namespace())
+            .env("POD_NAMESPACE", env.namespace())
             .spawn()
             .expect("the operator starts")
     }

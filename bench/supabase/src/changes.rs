@@ -11,7 +11,7 @@ use serde_json::json;
 use stanchion_bench_bed::row;
 use tokio::time::sleep;
 
-use crate::stage::{Stage, name};
+use crate::setup::{BenchSetup, name};
 
 /// Number of changes that are timed, one after the other.
 const CHANGES: usize = 20;
@@ -20,15 +20,15 @@ const GLANCE: Duration = Duration::from_millis(4);
 
 /// From the response to a change of the spec until a watch reports the changed Deployment. Each change finds an idle
 /// cluster: the rollout of the previous change is over.
-pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
+pub(crate) async fn measure(setup: &BenchSetup, projects: usize) -> bool {
     let mut took = Vec::with_capacity(CHANGES);
     for change in 0..CHANGES {
         let project = name(change * 7 % projects);
         let value = format!("change-{change}");
         let patch = json!({ "spec": { "auth": { "extraEnv": [{ "name": "BENCH", "value": value }] } } });
         let deployment = format!("{project}-auth");
-        let mut news = pin!(watch(stage, &deployment).await);
-        stage
+        let mut news = pin!(watch(setup, &deployment).await);
+        setup
             .projects
             .patch(&project, &PatchParams::default(), &Patch::Merge(&patch))
             .await
@@ -36,7 +36,7 @@ pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
         let start = Instant::now();
         while !has(&news.next().await.expect("an open watch"), &value) {}
         took.push(start.elapsed());
-        stage.settled(&project).await;
+        setup.settled(&project).await;
     }
     took.sort();
     let at = |share: usize| took[(CHANGES * share / 100).min(CHANGES - 1)].as_millis();
@@ -48,10 +48,10 @@ pub(crate) async fn measure(stage: &Stage, projects: usize) -> bool {
 }
 
 /// The changes of a Deployment from now on.
-async fn watch(stage: &Stage, deployment: &str) -> impl Stream<Item = Deployment> {
+async fn watch(setup: &BenchSetup, deployment: &str) -> impl Stream<Item = Deployment> {
     let named = format!("metadata.name={deployment}");
     // From now on, and not from its last change: that can be too old for the server's history.
-    let found = stage
+    let found = setup
         .deployments
         .list(&ListParams::default().fields(&named))
         .await;
@@ -61,7 +61,7 @@ async fn watch(stage: &Stage, deployment: &str) -> impl Stream<Item = Deployment
         .resource_version
         .expect("a version");
     let params = WatchParams::default().fields(&named);
-    let events = stage.deployments.watch(&params, &version).await;
+    let events = setup.deployments.watch(&params, &version).await;
     events
         .expect("a watch")
         .filter_map(async |event| match event.expect("an event") {
@@ -83,15 +83,15 @@ fn has(deployment: &Deployment, value: &str) -> bool {
 }
 
 /// From a deletion until the project and its children are gone.
-pub(crate) async fn deletion(stage: &Stage, binary: &Path) -> bool {
-    let _operator = stage.operator(binary);
+pub(crate) async fn deletion(setup: &BenchSetup, binary: &Path) -> bool {
+    let _operator = setup.operator(binary);
     let (project, start) = (name(0), Instant::now());
-    stage
+    setup
         .projects
         .delete(&project, &DeleteParams::default())
         .await
         .expect("a project");
-    while stage
+    while setup
         .projects
         .get_opt(&project)
         .await
@@ -111,7 +111,7 @@ pub(crate) async fn deletion(stage: &Stage, binary: &Path) -> bool {
         "studio",
     ] {
         let child = format!("{project}-{component}");
-        while stage
+        while setup
             .deployments
             .get_opt(&child)
             .await

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use stanchion_bench_bed::row;
 
 use crate::seconds;
-use crate::stage::{Stage, name};
+use crate::setup::{BenchSetup, name};
 
 /// How often the readiness is checked: seldom, because listing all objects is work for the measured server.
 const GLANCE: Duration = Duration::from_secs(2);
@@ -21,14 +21,14 @@ const GLANCE: Duration = Duration::from_secs(2);
 /// Lets the operator create one project on a separate cluster, and stops it; then creates that project's Services and
 /// Deployments repeatedly, under other names, and waits for their pods.
 pub(crate) async fn measure(binary: &Path, projects: usize) {
-    let stage = Stage::new(1).await;
-    let operator = stage.operator(binary);
-    stage.create(1).await;
-    stage.running(1).await;
+    let setup = BenchSetup::new(1).await;
+    let operator = setup.operator(binary);
+    setup.create(1).await;
+    setup.running(1).await;
     drop(operator);
     let pattern = [
-        patterns(&stage.services).await,
-        patterns(&stage.deployments).await,
+        patterns(&setup.services).await,
+        patterns(&setup.deployments).await,
     ]
     .concat();
     let children = (1..=projects).flat_map(|number| {
@@ -37,8 +37,8 @@ pub(crate) async fn measure(binary: &Path, projects: usize) {
     });
     let start = Instant::now();
     let parsed = children.map(|text| serde_json::from_str(&text).expect("an object"));
-    stage.bed.create(parsed).await;
-    while !are_available(&stage).await {
+    setup.env.create(parsed).await;
+    while !are_available(&setup).await {
         tokio::time::sleep(GLANCE).await;
     }
     row("the cluster alone needs", &seconds(start.elapsed()));
@@ -72,8 +72,8 @@ pub(crate) fn pattern<K: kube::Resource<DynamicType = ()> + Serialize>(object: &
     pattern
 }
 
-async fn are_available(stage: &Stage) -> bool {
-    let found = stage.deployments.list(&ListParams::default()).await;
+async fn are_available(setup: &BenchSetup) -> bool {
+    let found = setup.deployments.list(&ListParams::default()).await;
     let mut found = found.expect("a list").items.into_iter();
     found.all(|deployment| {
         let wanted = deployment.spec.and_then(|spec| spec.replicas);

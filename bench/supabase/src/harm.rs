@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use crate::floor::pattern;
-use crate::stage::{Stage, name};
+use crate::setup::{BenchSetup, name};
 
 /// A component, and the label of its objects.
 struct Component {
@@ -49,16 +49,16 @@ pub(crate) struct Mended {
 
 /// Deletes a Service and changes a Deployment of each of these projects, and waits until the new pods are available, so
 /// that their creation is not measured.
-pub(crate) async fn harm(stage: &Stage, projects: &[usize]) {
+pub(crate) async fn harm(setup: &BenchSetup, projects: &[usize]) {
     let harm = json!({ "spec": { "replicas": HARMED } });
-    stage
+    setup
         .each(projects.iter().copied(), TOGETHER, async |project| {
             let service = DELETED.child(&project);
-            let deleted = stage.services.delete(&service, &DeleteParams::default()).await;
+            let deleted = setup.services.delete(&service, &DeleteParams::default()).await;
             deleted.expect("a Service");
             let deployment = CHANGED.child(&project);
             let (params, patch) = (PatchParams::default(), Patch::Merge(&harm));
-            let changed = stage.deployments.patch(&deployment, &params, &patch).await;
+            let changed = setup.deployments.patch(&deployment, &params, &patch).await;
             changed.expect("a Deployment");
         })
         .await;
@@ -67,7 +67,7 @@ pub(crate) async fn harm(stage: &Stage, projects: &[usize]) {
         status.and_then(|status| status.available_replicas) == Some(HARMED)
     };
     until(
-        &stage.deployments,
+        &setup.deployments,
         &CHANGED,
         projects,
         Instant::now(),
@@ -78,10 +78,10 @@ pub(crate) async fn harm(stage: &Stage, projects: &[usize]) {
 
 /// Waits until all of these projects are repaired. It uses a watch, because reading each of a thousand objects would take
 /// longer than the repair.
-pub(crate) async fn mended(stage: &Stage, projects: &[usize], start: Instant) -> Mended {
-    let services = until(&stage.services, &DELETED, projects, start, |_: &Service| true);
+pub(crate) async fn mended(setup: &BenchSetup, projects: &[usize], start: Instant) -> Mended {
+    let services = until(&setup.services, &DELETED, projects, start, |_: &Service| true);
     let deployments = until(
-        &stage.deployments,
+        &setup.deployments,
         &CHANGED,
         projects,
         start,
@@ -125,29 +125,29 @@ where
 }
 
 /// The time that a plain client needs for the same writes with the same concurrency. No operator can repair faster.
-pub(crate) async fn floor(stage: &Stage, projects: &[usize]) -> Duration {
+pub(crate) async fn floor(setup: &BenchSetup, projects: &[usize]) -> Duration {
     let mut wanted = HashMap::new();
     for number in projects {
         let project = name(*number);
-        let service = stage.services.get(&DELETED.child(&project)).await;
-        let deployment = stage.deployments.get(&CHANGED.child(&project)).await;
+        let service = setup.services.get(&DELETED.child(&project)).await;
+        let deployment = setup.deployments.get(&CHANGED.child(&project)).await;
         let both = (
             pattern(&service.expect("a Service")),
             pattern(&deployment.expect("a Deployment")),
         );
         wanted.insert(project, both);
     }
-    harm(stage, projects).await;
+    harm(setup, projects).await;
     let params = PatchParams::apply("floor").force();
     let start = Instant::now();
-    stage
+    setup
         .each(projects.iter().copied(), TOGETHER, async |project| {
             let (service, deployment) = &wanted[&project];
             let name = DELETED.child(&project);
-            let written = stage.services.patch(&name, &params, &Patch::Apply(service)).await;
+            let written = setup.services.patch(&name, &params, &Patch::Apply(service)).await;
             written.expect("a Service");
             let name = CHANGED.child(&project);
-            let written = stage
+            let written = setup
                 .deployments
                 .patch(&name, &params, &Patch::Apply(deployment))
                 .await;

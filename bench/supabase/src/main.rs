@@ -20,14 +20,14 @@ mod changes;
 mod floor;
 mod harm;
 mod restarts;
-mod stage;
+mod setup;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use stage::Stage;
+use setup::BenchSetup;
 use stanchion_bench_bed::{Usage, row};
 use tokio::time::sleep;
 
@@ -52,25 +52,25 @@ async fn main() -> ExitCode {
         projects,
         seconds,
     } = Arguments::parse();
-    let stage = Stage::new(projects).await;
-    let operator = stage.operator(&binary);
+    let setup = BenchSetup::new(projects).await;
+    let operator = setup.operator(&binary);
     // The cost of the start does not belong to a project.
-    stage.bed.unwritten().await;
+    setup.env.unwritten().await;
     let kept = [
-        made(&stage, projects, operator.pid()).await,
-        idle(&stage, seconds, operator.pid()).await,
-        changes::measure(&stage, projects).await,
+        made(&setup, projects, operator.pid()).await,
+        idle(&setup, seconds, operator.pid()).await,
+        changes::measure(&setup, projects).await,
     ];
     drop(operator);
     let restarted = [
-        restarts::in_order(&stage, &binary).await,
-        restarts::with_drift(&stage, &binary, projects, 10).await,
-        restarts::with_drift(&stage, &binary, projects, 1).await,
-        changes::deletion(&stage, &binary).await,
+        restarts::in_order(&setup, &binary).await,
+        restarts::with_drift(&setup, &binary, projects, 10).await,
+        restarts::with_drift(&setup, &binary, projects, 1).await,
+        changes::deletion(&setup, &binary).await,
     ];
-    restarts::floor(&stage, projects).await;
+    restarts::floor(&setup, projects).await;
     // Its cluster would disturb the next one.
-    drop(stage);
+    drop(setup);
     floor::measure(&binary, projects).await;
     if kept.into_iter().chain(restarted).all(|kept| kept) {
         ExitCode::SUCCESS
@@ -80,15 +80,15 @@ async fn main() -> ExitCode {
 }
 
 /// Creates the projects.
-async fn made(stage: &Stage, projects: usize, pid: u32) -> bool {
-    let (mark, start) = (stage.bed.mark(), Instant::now());
-    stage.create(projects).await;
-    stage.running(1).await;
+async fn made(setup: &BenchSetup, projects: usize, pid: u32) -> bool {
+    let (checkpoint, start) = (setup.env.checkpoint(), Instant::now());
+    setup.create(projects).await;
+    setup.running(1).await;
     let first = start.elapsed();
-    stage.running(projects).await;
+    setup.running(projects).await;
     let (took, usage) = (start.elapsed(), Usage::of(pid));
-    stage.bed.unwritten().await;
-    let counted = stage.bed.count(&mark).await;
+    setup.env.unwritten().await;
+    let counted = setup.env.count(&checkpoint).await;
     let count = f64::from(u32::try_from(projects).expect("a count"));
     let calls = f64::from(u32::try_from(counted.writes + counted.reads).expect("a count"));
     row("projects", &projects.to_string());
@@ -104,10 +104,10 @@ async fn made(stage: &Stage, projects: usize, pid: u32) -> bool {
 }
 
 /// The idle phase.
-async fn idle(stage: &Stage, during: u64, pid: u32) -> bool {
-    let (mark, before) = (stage.bed.mark(), Usage::of(pid));
+async fn idle(setup: &BenchSetup, during: u64, pid: u32) -> bool {
+    let (checkpoint, before) = (setup.env.checkpoint(), Usage::of(pid));
     sleep(Duration::from_secs(during)).await;
-    let counted = stage.bed.count(&mark).await;
+    let counted = setup.env.count(&checkpoint).await;
     let cpu = Usage::of(pid).cpu.saturating_sub(before.cpu);
     row("nothing happened for", &format!("{during} s"));
     row(

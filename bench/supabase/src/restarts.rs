@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use stanchion_bench_bed::row;
 use tokio::time::sleep;
 
-use crate::stage::Stage;
+use crate::setup::BenchSetup;
 use crate::{harm, seconds};
 
 /// Enough to reconcile everything.
 const WINDOW: Duration = Duration::from_secs(20);
 
 /// Nothing has changed while the operator was down.
-pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
-    stage.bed.unwritten().await;
-    let mark = stage.bed.mark();
-    let operator = stage.operator(binary);
+pub(crate) async fn in_order(setup: &BenchSetup, binary: &Path) -> bool {
+    setup.env.unwritten().await;
+    let checkpoint = setup.env.checkpoint();
+    let operator = setup.operator(binary);
     sleep(WINDOW).await;
-    let counted = stage.bed.count(&mark).await;
+    let counted = setup.env.count(&checkpoint).await;
     drop(operator);
     row(
         "restart: writes, reads",
@@ -34,27 +34,27 @@ pub(crate) async fn in_order(stage: &Stage, binary: &Path) -> bool {
 }
 
 /// Services were deleted and Deployments changed while the operator was down, in every nth project.
-pub(crate) async fn with_drift(stage: &Stage, binary: &Path, projects: usize, every: usize) -> bool {
+pub(crate) async fn with_drift(setup: &BenchSetup, binary: &Path, projects: usize, every: usize) -> bool {
     let harmed: Vec<usize> = (0..projects).step_by(every).collect();
-    harm::harm(stage, &harmed).await;
+    harm::harm(setup, &harmed).await;
     let start = Instant::now();
-    let operator = stage.operator(binary);
-    let mended = harm::mended(stage, &harmed, start).await;
+    let operator = setup.operator(binary);
+    let mended = harm::mended(setup, &harmed, start).await;
     row(
         &format!("restart, {} harmed: first, all", harmed.len()),
         &format!("{}, {}", seconds(mended.first), seconds(mended.last)),
     );
     // The next measurement starts with running projects.
-    stage.running(projects).await;
-    stage.bed.unwritten().await;
+    setup.running(projects).await;
+    setup.env.unwritten().await;
     drop(operator);
     true
 }
 
 /// The time of the writes alone. The first project was deleted before.
-pub(crate) async fn floor(stage: &Stage, projects: usize) {
+pub(crate) async fn floor(setup: &BenchSetup, projects: usize) {
     let harmed: Vec<usize> = (1..projects).collect();
-    let took = harm::floor(stage, &harmed).await;
+    let took = harm::floor(setup, &harmed).await;
     row(
         &format!("the writes alone, {} harmed", harmed.len()),
         &seconds(took),

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use stanchion_bench_bed::{Bed, Counted, Usage, row};
+use stanchion_bench_bed::{BenchEnv, Counted, Usage, row};
 use tokio::time::sleep;
 
 /// Number of objects in the burst.
@@ -64,26 +64,26 @@ async fn main() -> ExitCode {
 
 /// Prints our figures; returns whether there was no failure.
 async fn measure(binary: &Path, objects: usize, seconds: u64) -> bool {
-    let bed = Bed::new("users").await;
-    bed.create_users(0..objects).await;
-    let (mark, start) = (bed.mark(), Instant::now());
-    let operator = bed.operator(binary);
-    bed.users_ready(objects).await;
+    let env = BenchEnv::new("users").await;
+    env.create_users(0..objects).await;
+    let (checkpoint, start) = (env.checkpoint(), Instant::now());
+    let operator = env.operator(binary);
+    env.users_ready(objects).await;
     let took = start.elapsed();
     let usage = Usage::of(operator.pid());
-    bed.quiet().await;
+    env.quiet().await;
     row("users of one database", &objects.to_string());
-    made(objects, took, &bed.count(&mark).await);
+    made(objects, took, &env.count(&checkpoint).await);
     row(
         "CPU of the operator",
         &format!("{:.1} s", usage.cpu.as_secs_f64()),
     );
-    let granted = granted(&bed).await;
+    let granted = granted(&env).await;
     row("grants in the catalog", &format!("{granted} of {objects}"));
 
-    let mark = bed.mark();
+    let checkpoint = env.checkpoint();
     sleep(Duration::from_secs(seconds)).await;
-    let idle = bed.count(&mark).await;
+    let idle = env.count(&checkpoint).await;
     row("nothing happened for", &format!("{seconds} s"));
     row(
         "API writes, SQL statements",
@@ -91,10 +91,10 @@ async fn measure(binary: &Path, objects: usize, seconds: u64) -> bool {
     );
 
     let start = Instant::now();
-    bed.create_users(objects..objects + BURST).await;
-    bed.users_ready(objects + BURST).await;
+    env.create_users(objects..objects + BURST).await;
+    env.users_ready(objects + BURST).await;
     let took = start.elapsed().as_secs_f64();
-    let all = self::granted(&bed).await;
+    let all = self::granted(&env).await;
     row(
         &format!("{BURST} more at once"),
         &format!("{took:.1} s, {} grants", all - granted),
@@ -138,9 +138,9 @@ pub(crate) fn made(objects: usize, took: Duration, counted: &Counted) {
 }
 
 /// The number of our users in the database's ACL.
-async fn granted(bed: &Bed) -> usize {
+async fn granted(env: &BenchEnv) -> usize {
     let sql = "SELECT count(*) FROM pg_database d, aclexplode(d.datacl) a JOIN pg_roles r ON r.oid = a.grantee \
                WHERE d.datname = 'app' AND a.privilege_type = 'CONNECT' AND r.rolname LIKE 'user\\_%'";
-    let count = bed.server().scalar("postgres", sql).await.expect("a count");
+    let count = env.server().scalar("postgres", sql).await.expect("a count");
     count.parse().expect("a count")
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stanchion_bench_bed::{Bed, DATABASE, PASSWORD, RIVAL, Usage, row};
+use stanchion_bench_bed::{BenchEnv, DATABASE, PASSWORD, RIVAL, Usage, row};
 
 use crate::made;
 
@@ -29,7 +29,7 @@ pub(crate) async fn compare(ours: &Path, rival: &Path, objects: usize) {
 }
 
 async fn stanchion(binary: &Path, objects: usize) -> Duration {
-    let bed = Bed::new("ours").await;
+    let env = BenchEnv::new("ours").await;
     let user = |number: usize| {
         json!({
             "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
@@ -40,20 +40,20 @@ async fn stanchion(binary: &Path, objects: usize) -> Duration {
             },
         })
     };
-    bed.create((0..objects).map(user)).await;
-    let (mark, start) = (bed.mark(), Instant::now());
-    let operator = bed.operator(binary);
-    bed.users_ready(objects).await;
+    env.create((0..objects).map(user)).await;
+    let (checkpoint, start) = (env.checkpoint(), Instant::now());
+    let operator = env.operator(binary);
+    env.users_ready(objects).await;
     let took = start.elapsed();
-    made(objects, took, &bed.count(&mark).await);
+    made(objects, took, &env.count(&checkpoint).await);
     used(operator.pid());
     took
 }
 
 async fn movetokube(directory: &Path, objects: usize) -> Duration {
-    let bed = Bed::new("rival").await;
+    let env = BenchEnv::new("rival").await;
     let crds = directory.join("config/crd/bases");
-    let kubectl = bed.cluster().kubectl().expect("kubectl on this machine");
+    let kubectl = env.cluster().kubectl().expect("kubectl on this machine");
     let apply = ["apply", "--server-side", "-f", crds.to_str().expect("a path")];
     kubectl.run(&apply).await.expect("its CRDs");
     let wait = [
@@ -77,25 +77,25 @@ async fn movetokube(directory: &Path, objects: usize) -> Duration {
         object("PostgresUser", &name, spec)
     };
     let operator = || {
-        bed.launch(&directory.join("manager"), "rival")
+        env.launch(&directory.join("manager"), "rival")
             .args(["--leader-elect=false", "--metrics-bind-address=0"])
             .args(["--health-probe-bind-address=127.0.0.1:0"])
-            .env("POSTGRES_HOST", bed.server().address().to_string())
+            .env("POSTGRES_HOST", env.server().address().to_string())
             .env("POSTGRES_USER", RIVAL)
             .env("POSTGRES_PASS", PASSWORD)
             .env("POSTGRES_DEFAULT_DATABASE", "postgres")
             .env("POSTGRES_URI_ARGS", "sslmode=disable")
-            .env("WATCH_NAMESPACE", bed.namespace())
+            .env("WATCH_NAMESPACE", env.namespace())
             .spawn()
             .expect("the rival starts")
     };
     // Its users wait for the database with increasing delays: the benchmark creates it first and does not count it.
     let database = object("Postgres", "app", json!({ "database": "app" }));
-    bed.cluster().apply(&database.to_string(), bed.namespace()).await;
+    env.cluster().apply(&database.to_string(), env.namespace()).await;
     let first = operator();
     let status = [
         "-n",
-        bed.namespace(),
+        env.namespace(),
         "wait",
         "postgres.db.movetokube.com/app",
         "--timeout=120s",
@@ -103,13 +103,13 @@ async fn movetokube(directory: &Path, objects: usize) -> Duration {
     let made = [&status[..], &["--for=jsonpath={.status.succeeded}=true"]].concat();
     kubectl.run(&made).await.expect("its database");
     drop(first);
-    bed.create((0..objects).map(user)).await;
-    let (mark, start) = (bed.mark(), Instant::now());
+    env.create((0..objects).map(user)).await;
+    let (checkpoint, start) = (env.checkpoint(), Instant::now());
     let operator = operator();
     let succeeded = |object: &Value| object["status"]["succeeded"] == true;
-    bed.converge(&user(0), objects, succeeded).await;
+    env.converge(&user(0), objects, succeeded).await;
     let took = start.elapsed();
-    crate::made(objects, took, &bed.count_of(&mark, "manager/", RIVAL).await);
+    crate::made(objects, took, &env.count_of(&checkpoint, "manager/", RIVAL).await);
     used(operator.pid());
     took
 }

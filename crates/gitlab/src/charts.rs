@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_allows_an_unencrypted_repository_to_everybody() {
+    fn an_unencrypted_repository_cannot_be_allowed_for_all() {
         assert!(allowed("http://charts.example.com").is_err());
         assert!(allowed("https://charts.example.com").is_ok());
     }

@@ -27,5 +27,5 @@ pub mod storage;
 pub mod values;
 pub mod versions;
 
-pub use instance::InstanceController;
+pub use instance::GitlabController;
 pub use setup::Setup;

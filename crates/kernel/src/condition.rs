@@ -90,8 +90,8 @@ impl Conditions {
         self.list.retain(|condition| condition.type_ != kind);
     }
 
-    /// Sets `Reconciling` and `Stalled` from the class of a problem; the one that is false has the reason `settled`.
-    pub fn settle(&mut self, problem: Option<&Problem>, settled: &str) {
+    /// Sets `Reconciling` and `Stalled` from the class of a problem; the one that is false has the reason `idle_reason`.
+    pub fn set_kstatus(&mut self, problem: Option<&Problem>, idle_reason: &str) {
         let reaction = problem.map(Problem::reaction);
         let values = [
             (RECONCILING, reaction.is_some_and(|reaction| reaction.reconciling)),
@@ -100,7 +100,7 @@ impl Conditions {
         for (kind, value) in values {
             match problem {
                 Some(problem) if value => self.set(kind, Truth::True, problem.reason, &problem.message),
-                _ => self.set(kind, Truth::False, settled, ""),
+                _ => self.set(kind, Truth::False, idle_reason, ""),
             }
         }
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn stalled_and_reconciling_follow_the_class() {
         let mut conditions = Conditions::new(&[], Some(1), at(1));
-        conditions.settle(Some(&Problem::permanent("InvalidSpec", "no")), "Settled");
+        conditions.set_kstatus(Some(&Problem::permanent("InvalidSpec", "no")), "Settled");
         let list = conditions.finish();
         assert!(is_true(&list, STALLED, Some(1)));
         assert!(!is_true(&list, RECONCILING, Some(1)));

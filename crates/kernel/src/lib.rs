@@ -7,14 +7,14 @@
 pub mod admission;
 pub mod ambient;
 pub mod apply;
+pub mod children;
 pub mod client;
 pub mod condition;
 pub mod context;
 pub mod driver;
 pub mod events;
-pub mod family;
+pub mod external;
 pub mod finalizer;
-pub mod foreign;
 pub mod lease;
 pub mod lenient;
 pub mod marks;

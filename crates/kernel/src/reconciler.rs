@@ -21,15 +21,15 @@ use kube::core::object::HasStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::children::ChildKinds;
 use crate::context::{Reader, Writer};
-use crate::events::{Announcement, Notice};
-use crate::family::Kinds;
-use crate::foreign::Foreign;
+use crate::events::{EventRecord, TransitionEvent};
+use crate::external::ExternalKind;
 use crate::problem::Problem;
 use crate::rbac::Rule;
 use crate::status::Status;
 use crate::watch::Watch;
-use crate::watch::references::Key;
+use crate::watch::dependencies::Key;
 
 /// The traits of our custom resources; implemented for all of them at once.
 pub trait Object:
@@ -86,18 +86,18 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The condition types that this controller writes: other types belong to other writers.
     const CONDITIONS: &'static [&'static str];
     /// The transitions of conditions that cause an event.
-    const ANNOUNCEMENTS: &'static [Announcement];
+    const TRANSITION_EVENTS: &'static [TransitionEvent];
 
     /// The kinds, in addition to its own, whose changes wake its objects.
     fn watches() -> Vec<Watch>;
 
     /// The kinds with many children per object, which are cached as summaries.
-    fn families() -> Kinds {
-        Kinds::default()
+    fn child_kinds() -> ChildKinds {
+        ChildKinds::default()
     }
 
     /// The third-party kinds, which may not exist, whose changes wake its objects.
-    fn foreign() -> &'static [&'static Foreign] {
+    fn external_kinds() -> &'static [&'static ExternalKind] {
         &[]
     }
 
@@ -116,11 +116,11 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     fn validate(object: &Self::Object) -> Result<Self::Target, Problem>;
 
     /// The target of an object that is being deleted. It cannot fail: an invalid object must be deletable.
-    fn farewell(object: &Self::Object) -> Self::Target;
+    fn cleanup_target(object: &Self::Object) -> Self::Target;
 
     /// Whether something outside of Kubernetes is, or will be, created for this target that only its finalizer cleans
     /// up.
-    fn holds(target: &Self::Target) -> bool {
+    fn needs_finalizer(target: &Self::Target) -> bool {
         let _ = target;
         true
     }
@@ -137,7 +137,7 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
 
     /// A status to write before `apply`: that the work has begun, and what a later pass needs if this one is killed
     /// half-way. `None` for no such write.
-    fn announce(
+    fn pre_apply_status(
         object: &Self::Object,
         target: &Self::Target,
         observed: &Self::Observed,
@@ -159,12 +159,12 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
 
     /// Waits for something that no watch tells of, such as a server that is lost, and names the objects to look at. It is
     /// asked again and again, and dropped when the controller ends.
-    fn signs(&self) -> impl Future<Output = Vec<Key>> + Send {
+    fn external_events(&self) -> impl Future<Output = Vec<Key>> + Send {
         std::future::pending()
     }
 
     /// Called at the end of a pass, with its problem if there is one: for a controller's own metrics.
-    fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {
+    fn on_finished(&self, problem: Option<&Problem>, elapsed: Duration) {
         let _ = (problem, elapsed);
     }
 
@@ -190,11 +190,11 @@ pub struct Report<S> {
     /// The complete status. The driver writes it only if it differs from the current one.
     pub status: S,
     /// Events that no transition of a condition causes, for `kubectl describe`.
-    pub notices: Vec<Notice>,
+    pub events: Vec<EventRecord>,
     /// Why the object is idle, if it is not simply done: the reason of `Reconciling=False`.
-    pub settled: &'static str,
+    pub idle_reason: &'static str,
     /// When to requeue without a change; the driver adds jitter. The retry of a problem takes precedence.
-    pub again: Option<Duration>,
+    pub requeue_after: Option<Duration>,
 }
 
 impl<S> Report<S> {
@@ -202,9 +202,9 @@ impl<S> Report<S> {
     pub fn new(status: S) -> Self {
         Self {
             status,
-            notices: Vec::new(),
-            settled: "Settled",
-            again: None,
+            events: Vec::new(),
+            idle_reason: "Settled",
+            requeue_after: None,
         }
     }
 }

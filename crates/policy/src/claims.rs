@@ -14,21 +14,21 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use stanchion_kernel::watch::references::Key;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_postgres::Identity;
 use stanchion_roles::expand::Desired;
 
 use crate::overlap::overlap;
-use crate::target::Who;
+use crate::policy::target::PolicyId;
 
 /// A database: the identity of its server, and its oid there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DatabaseKey {
     system: String,
     database: String,
 }
 
-impl Place {
+impl DatabaseKey {
     /// Parses an identity from a status.
     pub fn parse(text: &str) -> Option<Self> {
         let (system, database) = text.rsplit_once('/')?;
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-impl From<&Identity> for Place {
+impl From<&Identity> for DatabaseKey {
     fn from(identity: &Identity) -> Self {
         Self {
             system: identity.system().into(),
@@ -56,7 +56,7 @@ pub struct Claim {
     /// Creation time: the older policy takes precedence.
     pub created: Option<Timestamp>,
     /// The database.
-    pub place: Place,
+    pub place: DatabaseKey,
     /// The server's address; unknown for a claim from before a restart.
     pub peer: Option<String>,
     /// Whether the claim counts in other namespaces: the login may change roles, and the policy applies changes.
@@ -97,7 +97,7 @@ type Party<'a> = (&'a Pair, &'a Claim, usize);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rival {
     /// The other policy.
-    pub who: Who,
+    pub who: PolicyId,
     /// What both declare.
     pub over: Vec<String>,
 }
@@ -142,7 +142,7 @@ impl Claims {
                 held.rivals.remove(&us);
             } else {
                 held.rivals.insert(us.clone());
-                let who = Who {
+                let who = PolicyId {
                     key: key(other),
                     uid: held.claim.uid.clone(),
                 };
@@ -156,14 +156,14 @@ impl Claims {
             all.get(&name)
                 .is_some_and(|held| hinders((&name, &held.claim, held.order), (&us, &claim, order)))
         });
-        let told = before.symmetric_difference(&now).map(key).collect();
+        let affected = before.symmetric_difference(&now).map(key).collect();
         let held = Held {
             claim,
             order,
             rivals: now,
         };
         all.insert(us, held);
-        (rivals, told)
+        (rivals, affected)
     }
 
     /// Removes a claim; returns the policies whose result has changed.
@@ -201,7 +201,7 @@ impl Claims {
     }
 
     /// The relevant claims of all others in this database: from other namespaces only those at the same address.
-    pub fn others(&self, policy: &Key, place: &Place, peer: &str) -> Vec<Arc<Desired>> {
+    pub fn others(&self, policy: &Key, place: &DatabaseKey, peer: &str) -> Vec<Arc<Desired>> {
         let us = pair(policy);
         let counts = |other: &Pair, claim: &Claim| {
             other.0 == us.0 || (claim.counts && claim.peer.as_deref() == Some(peer))
@@ -236,7 +236,7 @@ mod tests {
         Claim {
             uid: "u".into(),
             created: None,
-            place: Place::parse(place).unwrap(),
+            place: DatabaseKey::parse(place).unwrap(),
             peer: Some("192.0.2.1:5432".into()),
             counts: true,
             waited: false,
@@ -245,19 +245,19 @@ mod tests {
     }
 
     #[test]
-    fn the_second_sees_the_first_and_the_first_is_told() {
+    fn a_conflict_enqueues_the_other_policy() {
         let claims = Claims::default();
-        let (rivals, told) = claims.claim(&policy("a"), claim("1/5", "roles: [{name: x}]"));
-        assert!(rivals.is_empty() && told.is_empty());
-        let (rivals, told) = claims.claim(&policy("b"), claim("1/6", "roles: [{name: x}]"));
+        let (rivals, affected) = claims.claim(&policy("a"), claim("1/5", "roles: [{name: x}]"));
+        assert!(rivals.is_empty() && affected.is_empty());
+        let (rivals, affected) = claims.claim(&policy("b"), claim("1/6", "roles: [{name: x}]"));
         assert_eq!(rivals[0].over, ["role \"x\""]);
-        assert_eq!(told, [policy("a")]);
+        assert_eq!(affected, [policy("a")]);
         assert!(claims.is_contested(&policy("a")) && claims.is_contested(&policy("b")));
-        let (_, told) = claims.claim(&policy("b"), claim("1/6", "roles: [{name: x}]"));
-        assert!(told.is_empty(), "nothing new");
-        let (rivals, told) = claims.claim(&policy("b"), claim("1/6", "roles: [{name: y}]"));
+        let (_, affected) = claims.claim(&policy("b"), claim("1/6", "roles: [{name: x}]"));
+        assert!(affected.is_empty(), "nothing new");
+        let (rivals, affected) = claims.claim(&policy("b"), claim("1/6", "roles: [{name: y}]"));
         assert!(rivals.is_empty());
-        assert_eq!(told, [policy("a")]);
+        assert_eq!(affected, [policy("a")]);
         assert!(!claims.is_contested(&policy("a")));
     }
 
@@ -281,9 +281,9 @@ mod tests {
     fn across_namespaces_the_younger_one_waits() {
         let claims = Claims::default();
         assert!(claims.claim(&of("evil"), made(2, BOTH)).0.is_empty());
-        let (rivals, told) = claims.claim(&of("bank"), made(1, BOTH));
+        let (rivals, affected) = claims.claim(&of("bank"), made(1, BOTH));
         assert!(rivals.is_empty(), "the older one goes on");
-        assert_eq!(told, [of("evil")], "the younger one learns of it");
+        assert_eq!(affected, [of("evil")], "the younger one learns of it");
         assert!(claims.is_contested(&of("evil")) && !claims.is_contested(&of("bank")));
         assert_eq!(claims.claim(&of("evil"), made(2, BOTH)).0.len(), 1);
         assert_eq!(claims.release(&of("bank")), [of("evil")]);
@@ -292,7 +292,7 @@ mod tests {
 
     /// An older policy on a server with a copied identity, or with a login that may change nothing, blocks nobody.
     #[test]
-    fn who_has_no_say_blocks_nobody() {
+    fn a_claim_that_does_not_count_blocks_no_policy() {
         for mute in [
             Claim {
                 peer: Some("198.51.100.1:5432".into()),
@@ -311,13 +311,13 @@ mod tests {
             claims.claim(&of("evil"), mute);
             assert!(claims.claim(&of("bank"), made(2, BOTH)).0.is_empty());
             assert!(!claims.is_contested(&of("bank")));
-            let place = Place::parse("1/5").unwrap();
+            let place = DatabaseKey::parse("1/5").unwrap();
             assert!(claims.others(&of("bank"), &place, "192.0.2.1:5432").is_empty());
         }
     }
 
     #[test]
-    fn who_waited_before_a_restart_waits_until_both_have_spoken() {
+    fn a_waiting_policy_waits_after_a_restart_until_both_have_claimed() {
         let claims = Claims::default();
         let unknown = |claim: Claim| Claim { peer: None, ..claim };
         claims.remember(&of("bank"), unknown(made(1, BOTH)));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_is_another_world() {
+    fn policies_on_different_servers_do_not_conflict() {
         let claims = Claims::default();
         claims.claim(&policy("a"), claim("1/5", "roles: [{name: x}]"));
         let (rivals, _) = claims.claim(&policy("b"), claim("2/5", "roles: [{name: x}]"));
@@ -337,19 +337,23 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_lets_the_others_go_on() {
+    fn a_released_claim_unblocks_the_others() {
         let claims = Claims::default();
         claims.claim(&policy("a"), claim("1/5", "schemas: [{name: s}]"));
         claims.claim(&policy("b"), claim("1/5", "schemas: [{name: s}]"));
         assert_eq!(claims.release(&policy("b")), [policy("a")]);
         assert!(!claims.is_contested(&policy("a")));
         assert!(claims.release(&policy("b")).is_empty());
-        let others = claims.others(&policy("b"), &Place::parse("1/5").unwrap(), "192.0.2.1:5432");
+        let others = claims.others(
+            &policy("b"),
+            &DatabaseKey::parse("1/5").unwrap(),
+            "192.0.2.1:5432",
+        );
         assert_eq!(others.len(), 1);
     }
 
     #[test]
-    fn what_was_said_since_counts_more_than_what_is_remembered() {
+    fn a_newer_claim_replaces_a_remembered_one() {
         let claims = Claims::default();
         claims.claim(&policy("a"), claim("1/5", "roles: [{name: new}]"));
         claims.remember(&policy("a"), claim("1/5", "roles: [{name: old}]"));

@@ -6,17 +6,17 @@
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_api::policy::{Connection, Params, SecretKey};
 use stanchion_kernel::Problem;
-use stanchion_postgres::{Identity, Target, TlsMode};
+use stanchion_postgres::{ConnectionConfig, Identity, TlsMode};
 
 use crate::passwords::Secrets;
-use crate::validate::invalid;
+use crate::policy::validate::invalid;
 
 const URL_KEY: &str = "DATABASE_URL";
 
 /// A connection, validated as far as possible without reading anything.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    way: Way,
+pub struct ConnectionRequest {
+    form: ConnectionForm,
     ca: Option<SecretKey>,
     requires_identity: bool,
     /// Whether the spec itself contains a password.
@@ -24,7 +24,7 @@ pub struct Wish {
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum ConnectionForm {
     Url(SecretKey),
     Parts(Box<Parts>),
 }
@@ -48,21 +48,21 @@ enum Source {
 }
 
 /// Validates a connection.
-pub fn wish(connection: &Connection) -> Result<Wish, Problem> {
-    let way = match (&connection.secret_ref, &connection.params) {
-        (Some(secret), None) => Way::Url(SecretKey {
+pub fn request(connection: &Connection) -> Result<ConnectionRequest, Problem> {
+    let form = match (&connection.secret_ref, &connection.params) {
+        (Some(secret), None) => ConnectionForm::Url(SecretKey {
             name: secret.name.clone(),
             key: connection.secret_key.clone().unwrap_or_else(|| URL_KEY.into()),
         }),
-        (None, Some(params)) => Way::Parts(Box::new(parts(params)?)),
+        (None, Some(params)) => ConnectionForm::Parts(Box::new(parts(params)?)),
         _ => {
             return Err(invalid(
                 "connection needs exactly one of secretRef (a Secret with a URL) and params",
             ));
         }
     };
-    Ok(Wish {
-        way,
+    Ok(ConnectionRequest {
+        form,
         ca: connection.ca_secret.as_ref().map(|ca| SecretKey {
             name: ca.name.clone(),
             key: ca.key.clone(),
@@ -129,21 +129,24 @@ fn bad(message: impl std::fmt::Display) -> Problem {
 }
 
 /// Reads the values from Secrets.
-pub async fn resolve(wish: &Wish, secrets: &mut Secrets<'_>) -> Result<Target, Problem> {
-    let target = match &wish.way {
-        Way::Url(url) => {
+pub async fn resolve(
+    request: &ConnectionRequest,
+    secrets: &mut Secrets<'_>,
+) -> Result<ConnectionConfig, Problem> {
+    let target = match &request.form {
+        ConnectionForm::Url(url) => {
             let text = secrets.value(&url.name, &url.key).await?;
-            Target::parse(&text).map_err(|error| {
+            ConnectionConfig::parse(&text).map_err(|error| {
                 Problem::human(
                     "InvalidConnectionParams",
                     format!("Secret {}, key {}: {error}", url.name, url.key),
                 )
             })?
         }
-        Way::Parts(parts) => of_parts(parts, secrets).await?,
+        ConnectionForm::Parts(parts) => of_parts(parts, secrets).await?,
     }
     .named_in(secrets.namespace());
-    Ok(match &wish.ca {
+    Ok(match &request.ca {
         Some(ca) => {
             let pem = secrets.value(&ca.name, &ca.key).await?;
             let mode = target.tls();
@@ -153,7 +156,7 @@ pub async fn resolve(wish: &Wish, secrets: &mut Secrets<'_>) -> Result<Target, P
     })
 }
 
-async fn of_parts(parts: &Parts, secrets: &mut Secrets<'_>) -> Result<Target, Problem> {
+async fn of_parts(parts: &Parts, secrets: &mut Secrets<'_>) -> Result<ConnectionConfig, Problem> {
     let host = read(&parts.host, secrets).await?;
     let database = read(&parts.database, secrets).await?;
     let user = read(&parts.user, secrets).await?;
@@ -164,9 +167,9 @@ async fn of_parts(parts: &Parts, secrets: &mut Secrets<'_>) -> Result<Target, Pr
             .trim()
             .parse()
             .map_err(|_| bad("the port is not a number from 1 to 65535"))?,
-        None => stanchion_postgres::target::DEFAULT_PORT,
+        None => stanchion_postgres::connection_config::DEFAULT_PORT,
     };
-    let mut target = Target::new(
+    let mut target = ConnectionConfig::new(
         host.expose_secret().trim(),
         port,
         database.expose_secret(),
@@ -199,8 +202,12 @@ async fn read(source: &Source, secrets: &mut Secrets<'_>) -> Result<SecretString
 }
 
 /// Refuses a server that does not report its identity, if the policy requires that.
-pub fn check_identity(wish: &Wish, target: &Target, identity: &Identity) -> Result<(), Problem> {
-    if wish.requires_identity && identity.system() == target.to_string() {
+pub fn check_identity(
+    request: &ConnectionRequest,
+    target: &ConnectionConfig,
+    identity: &Identity,
+) -> Result<(), Problem> {
+    if request.requires_identity && identity.system() == target.to_string() {
         return Err(Problem::human(
             "TargetIdentityBlocked",
             "connection.requirePhysicalIdentity is set, and the role may not call pg_control_system(); grant it EXECUTE",
@@ -215,8 +222,8 @@ mod tests {
 
     use super::*;
 
-    fn check(connection: serde_json::Value) -> Result<Wish, Problem> {
-        wish(&serde_json::from_value(connection).unwrap())
+    fn check(connection: serde_json::Value) -> Result<ConnectionRequest, Problem> {
+        request(&serde_json::from_value(connection).unwrap())
     }
 
     #[test]
@@ -250,10 +257,10 @@ mod tests {
 
     #[test]
     fn nothing_shows_a_password() {
-        let wish = check(
+        let request = check(
             json!({ "params": { "host": "h", "dbname": "d", "username": "u", "password": "hunter2" } }),
         )
         .unwrap();
-        assert!(!format!("{wish:?}").contains("hunter2"));
+        assert!(!format!("{request:?}").contains("hunter2"));
     }
 }

@@ -199,7 +199,7 @@ mod tests {
 
     /// A metric without a name for collectors would reach them under an unknown one.
     #[test]
-    fn every_number_has_the_originals_name() {
+    fn every_metric_has_the_originals_name() {
         let mut registry = Registry::default();
         let metrics = PolicyMetrics::register(&mut registry);
         metrics.ended(None, Duration::ZERO);

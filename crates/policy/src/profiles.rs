@@ -7,8 +7,8 @@ use stanchion_api::policy::{ConfigMapKey, Profile};
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::error::plain_to;
 
-use crate::target::{Content, Wanted};
-use crate::validate::{content, invalid};
+use crate::policy::target::{Content, Wanted};
+use crate::policy::validate::{content, invalid};
 
 /// How many keys, values and brackets the anchors of a document may repeat.
 const MAX_REPEATED: usize = 20_000;

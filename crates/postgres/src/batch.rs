@@ -13,13 +13,13 @@ mod begin;
 pub use begin::{Begin, Isolation};
 pub(crate) use begin::{GUARDS, Prologue};
 
+use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, FailedStatement, Kind, Secrets};
 use crate::fence;
 use crate::lock::AdvisoryKey;
 use crate::session::{Answer, Lost, Session};
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
-use crate::target::Target;
 
 /// Longer statements are cut in error messages, which appear in conditions and events.
 const MAX_SHOWN: usize = 500;
@@ -164,7 +164,7 @@ impl Session {
 }
 
 /// The error of the statement at `index`, or of COMMIT after the last.
-fn blame(statements: &[Statement], index: usize, lost: Lost, target: &Target) -> Error {
+fn blame(statements: &[Statement], index: usize, lost: Lost, target: &ConnectionConfig) -> Error {
     // All secrets, not only those of the one statement: a server's message is not limited to that statement.
     let secrets = Secrets::new(statements.iter().flat_map(Statement::secrets));
     match statements.get(index) {

@@ -13,8 +13,8 @@ use std::fmt;
 pub use plain::{plain, plain_to};
 pub(crate) use redact::Secrets;
 
+use crate::connection_config::ConnectionConfig;
 use crate::sqlstate::{Class, Doing, classify};
-use crate::target::Target;
 
 /// The state of a circuit breaker, in words that stay the same for as long as it is open.
 pub const LEFT_ALONE: &str =
@@ -104,7 +104,7 @@ struct Inner {
 }
 
 impl Error {
-    pub(crate) fn new(kind: Kind, doing: Doing, target: &Target, cause: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Kind, doing: Doing, target: &ConnectionConfig, cause: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
             doing,

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, Kind};
 use crate::sqlstate::Doing;
-use crate::target::Target;
 
 tokio::task_local! {
     static FENCE: Fence;
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Fence {
 }
 
 /// Checks the fence of this task.
-pub(crate) fn check(target: &Target) -> Result<(), Error> {
+pub(crate) fn check(target: &ConnectionConfig) -> Result<(), Error> {
     let may_write = FENCE.try_with(|fence| (fence.0)()).unwrap_or(true);
     if may_write {
         return Ok(());

@@ -171,11 +171,11 @@ impl Disarmed {
 
 /// Gives everything that the role owns in the current database, and shared objects, to another role. Without superuser,
 /// the current role must be a member of both.
-pub fn reassign(leaving: &str, heir: &str) -> Statement {
+pub fn reassign(leaving: &str, new_owner: &str) -> Statement {
     Statement::new("REASSIGN OWNED BY ")
         .ident(leaving)
         .sql(" TO ")
-        .ident(heir)
+        .ident(new_owner)
 }
 
 /// Gives everything to a keeper. Without superuser, a new owner needs CREATE wherever the old one had it: the keeper

@@ -10,8 +10,8 @@
 
 use std::fmt;
 
+use crate::connection_config::ConnectionConfig;
 use crate::session::{Lost, Session};
-use crate::target::Target;
 
 /// The identity of a database, equal for every address of it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ impl Identity {
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
     /// Before the server was queried.
-    pub(crate) fn unknown(target: &Target) -> Self {
+    pub(crate) fn unknown(target: &ConnectionConfig) -> Self {
         Self {
             system: target.to_string(),
             database_oid: 0,
@@ -50,7 +50,7 @@ impl Identity {
     }
 
     pub(crate) fn of_columns(
-        target: &Target,
+        target: &ConnectionConfig,
         system: Option<&str>,
         oid: Option<&str>,
         name: Option<&str>,

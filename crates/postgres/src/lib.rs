@@ -18,6 +18,7 @@
 //! pooler in transaction mode would pass our settings to other clients.
 
 pub mod batch;
+pub mod connection_config;
 pub mod dialer;
 pub mod error;
 pub mod fence;
@@ -35,11 +36,11 @@ pub mod server;
 pub mod session;
 pub mod sqlstate;
 pub mod statement;
-pub mod target;
 pub mod tls;
 pub mod transaction;
 
 pub use batch::{Batch, Begin, Isolation};
+pub use connection_config::{ConnectionConfig, ConnectionConfigError};
 pub use dialer::{Dial, Dialer, Wire};
 pub use error::{Error, Kind, LEFT_ALONE};
 pub use fence::Fence;
@@ -53,7 +54,6 @@ pub use server::{Level, Powers, Server};
 pub use session::{Answered, Budget, Limits, Security, Session, Terms, Timeouts};
 pub use sqlstate::{Class, Doing};
 pub use statement::Statement;
-pub use target::{Target, TargetError};
 pub use tls::TlsMode;
 pub use transaction::Transaction;
 

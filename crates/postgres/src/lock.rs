@@ -18,11 +18,11 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use crate::batch::Begin;
+use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, Kind};
 use crate::identity::Place;
 use crate::session::Session;
 use crate::sqlstate::Doing;
-use crate::target::Target;
 
 /// The number of an advisory lock. Such locks belong to one database each, so the number identifies only the purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,7 +90,12 @@ impl Locks {
     /// Waits for our turn at a database. It waits neither longer than `wait` nor for a task that has held its turn for
     /// longer than [`HURRY`]: such a task waits for a lock or for a server that does not answer, and all others would
     /// wait with it.
-    pub async fn acquire(&self, place: &Place, target: &Target, wait: Duration) -> Result<Turn, Error> {
+    pub async fn acquire(
+        &self,
+        place: &Place,
+        target: &ConnectionConfig,
+        wait: Duration,
+    ) -> Result<Turn, Error> {
         let queue = self.queue(place);
         let begun = Instant::now();
         let mut turn = std::pin::pin!(Arc::clone(&queue.turn).lock_owned());
@@ -177,8 +182,8 @@ impl Drop for SessionLock<'_> {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> (Place, Target) {
-        let target = Target::new("h", 1, name, "u").unwrap();
+    fn place(name: &str) -> (Place, ConnectionConfig) {
+        let target = ConnectionConfig::new("h", 1, name, "u").unwrap();
         let place = Place {
             peer: "192.0.2.1:1".into(),
             identity: crate::identity::Identity::unknown(&target),

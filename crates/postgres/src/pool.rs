@@ -24,6 +24,7 @@ use std::time::Duration;
 pub use losses::Listener;
 pub use pooled::Pooled;
 
+use crate::connection_config::{ConnectionConfig, Fingerprint};
 use crate::dialer::Dialer;
 use crate::error::Error;
 use crate::identity::{Identity, Place};
@@ -31,7 +32,6 @@ use crate::lock::{Locks, Turn};
 use crate::network::AllowedNetworks;
 use crate::observe::StatementObserver;
 use crate::session::{Budget, Limits, Terms, Timeouts};
-use crate::target::{Fingerprint, Target};
 use breaker::Breaker;
 use host::Host;
 use losses::Losses;
@@ -129,7 +129,7 @@ impl Pools {
     }
 
     /// A connection to the target, as soon as one is available.
-    pub async fn get(&self, target: &Target) -> Result<Pooled, Error> {
+    pub async fn get(&self, target: &ConnectionConfig) -> Result<Pooled, Error> {
         let host = self.host(target);
         let (pooled, is_new) = Box::pin(Arc::clone(&host).get(target)).await?;
         if is_new {
@@ -141,7 +141,11 @@ impl Pools {
     }
 
     /// Our turn at the target's database, and a connection to it. Waiting for the turn occupies no connection.
-    pub async fn exclusive(&self, target: &Target, wait: Duration) -> Result<(Turn, Pooled), Error> {
+    pub async fn exclusive(
+        &self,
+        target: &ConnectionConfig,
+        wait: Duration,
+    ) -> Result<(Turn, Pooled), Error> {
         let place = self.place(target).await?;
         let turn = self.0.locks.acquire(&place, target, wait).await?;
         Ok((turn, self.get(target).await?))
@@ -150,7 +154,7 @@ impl Pools {
     /// As [`Pools::exclusive`], for changes of what the databases of a server share: its roles.
     pub async fn exclusive_on_server(
         &self,
-        target: &Target,
+        target: &ConnectionConfig,
         wait: Duration,
     ) -> Result<([Turn; 2], Pooled), Error> {
         let place = self.place(target).await?;
@@ -160,12 +164,12 @@ impl Pools {
     }
 
     /// The identity of the target's database; queried once and cached until its credentials change.
-    pub async fn identity(&self, target: &Target) -> Result<Identity, Error> {
+    pub async fn identity(&self, target: &ConnectionConfig) -> Result<Identity, Error> {
         Ok(self.place(target).await?.identity)
     }
 
     /// The identity, and its address.
-    pub async fn place(&self, target: &Target) -> Result<Place, Error> {
+    pub async fn place(&self, target: &ConnectionConfig) -> Result<Place, Error> {
         match self.host(target).known_place(target) {
             Some(place) => Ok(place),
             None => Ok(Place::of(&*self.get(target).await?)),
@@ -178,7 +182,7 @@ impl Pools {
     }
 
     /// Limits the connections of the target's account. If several targets have the same account, the last call wins.
-    pub fn limit(&self, target: &Target, max: usize) {
+    pub fn limit(&self, target: &ConnectionConfig, max: usize) {
         self.host(target).set_limit(max);
     }
 
@@ -213,7 +217,7 @@ impl Pools {
         futures::future::join_all(hosts.iter().map(|host| host.close_idle())).await;
     }
 
-    fn host(&self, target: &Target) -> Arc<Host> {
+    fn host(&self, target: &ConnectionConfig) -> Arc<Host> {
         let account = target.account();
         let mut known = self.known();
         if let Some(host) = known.hosts.get(&account) {

@@ -145,7 +145,7 @@ impl Session {
             (before, failed, after.as_mut().take_output().flatten())
         };
         // There is one limit for all: the last answer waits for the others.
-        let answers = tokio::time::timeout(self.patience(count), all).await;
+        let answers = tokio::time::timeout(self.answer_timeout(count), all).await;
         let outcome = match answers {
             Err(_) => {
                 self.observe(Doing::Reading, count, begun, false);

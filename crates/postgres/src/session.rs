@@ -19,12 +19,12 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use crate::batch::Batch;
+use crate::connection_config::ConnectionConfig;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::observe::StatementObserver;
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
-use crate::target::Target;
 use crate::tls::Tls;
 use connect::Cancellation;
 
@@ -80,7 +80,7 @@ pub struct Answered(#[allow(dead_code, reason = "it is kept, and not looked at")
 /// A connection to one database.
 pub struct Session {
     client: Client,
-    target: Target,
+    target: ConnectionConfig,
     tls: Tls,
     /// The address that was checked and connected to.
     road: Road,
@@ -100,7 +100,7 @@ pub struct Session {
 
 impl Session {
     /// The target that this session is connected to.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &ConnectionConfig {
         &self.target
     }
 

@@ -27,7 +27,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::target::{Target, TargetError};
+use crate::connection_config::{ConnectionConfig, ConnectionConfigError};
 
 /// The TLS mode, as in libpq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -59,7 +59,7 @@ impl TlsMode {
 }
 
 impl FromStr for TlsMode {
-    type Err = TargetError;
+    type Err = ConnectionConfigError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
@@ -71,7 +71,7 @@ impl FromStr for TlsMode {
             "verify-full" => Self::VerifyFull,
             _ => {
                 let modes = "use disable, prefer, require, verify-ca or verify-full";
-                return Err(TargetError::Invalid("sslmode", modes));
+                return Err(ConnectionConfigError::Invalid("sslmode", modes));
             }
         })
     }
@@ -102,7 +102,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn of(target: &Target) -> Result<Self, TlsSetupError> {
+    pub(crate) fn of(target: &ConnectionConfig) -> Result<Self, TlsSetupError> {
         let tls = if target.is_local_socket() {
             TlsMode::Disable
         } else {

@@ -138,17 +138,17 @@ async fn once(
         transaction.roll_back().await;
     } else {
         let total = statements.transaction.len();
-        let told = |done| options.progress.inspect(|progress| progress(done, total));
+        let notify = |done| options.progress.inspect(|progress| progress(done, total));
         let mut chunks = chunks(&statements.transaction);
         let last = chunks.pop().unwrap_or_default();
         let mut done = 0;
         for chunk in chunks {
             transaction.apply(chunk).await?;
             done += chunk.len();
-            told(done);
+            notify(done);
         }
         transaction.commit(last).await?;
-        told(total);
+        notify(total);
     }
     for statement in &statements.after {
         session.execute(statement).await?;

@@ -14,7 +14,7 @@
 //!                  controllers: CRDs, namespaces, garbage, simulated workloads
 //! ```
 //!
-//! [`players`] simulates other operators.
+//! [`fake_operators`] simulates other operators.
 //!
 //! The built-in kinds (discovery, schemas, list types, merge keys) are not part of the code: they are dumped from a
 //! real server (`examples/dump.rs`) and embedded. Comments call the real kube-apiserver *the original*;
@@ -38,13 +38,13 @@ mod deprecation;
 mod discovery;
 mod error;
 mod events;
+pub mod fake_operators;
 mod faults;
 mod handlers;
 mod lifecycle;
 mod nonresource;
 mod openapi;
 mod patch;
-pub mod players;
 mod private;
 mod protobuf;
 mod request;
@@ -57,12 +57,12 @@ mod service;
 mod store;
 mod table;
 mod tls;
-mod turns;
+mod write_locks;
 
 pub use answer::Body;
 pub use auth::{MASTERS, User};
 pub use error::ApiError;
 pub use faults::{Effect, Faults, Match};
 pub use sandbox::{Builder, Sandbox, StartError};
-pub use service::Door;
+pub use service::InProcessService;
 pub use tls::TlsError;

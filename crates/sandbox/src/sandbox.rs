@@ -19,10 +19,10 @@ use crate::faults::Faults;
 use crate::private;
 use crate::resource::Registry;
 use crate::server::Server;
-use crate::service::Door;
+use crate::service::InProcessService;
 use crate::store::Store;
 use crate::tls::{self, Listening, TlsError};
-use crate::turns::Turns;
+use crate::write_locks::WriteLocks;
 
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
@@ -146,7 +146,7 @@ impl Builder {
             audit,
             webhooks: Webhooks,
             logs: Logs::default(),
-            turns: Turns::default(),
+            write_locks: WriteLocks::default(),
         });
         for (token, user) in self.users {
             server.tokens.add(&token, user);
@@ -186,8 +186,8 @@ impl Sandbox {
     }
 
     /// An in-process service of the server. All its requests have this user.
-    pub fn door(&self, user: User) -> Door {
-        Door::new(self.server.clone(), Some(user))
+    pub fn service_for(&self, user: User) -> InProcessService {
+        InProcessService::new(self.server.clone(), Some(user))
     }
 
     /// A client with all permissions.
@@ -197,7 +197,7 @@ impl Sandbox {
 
     /// A client with this user.
     pub fn client_as(&self, user: User) -> kube::Client {
-        kube::Client::new(self.door(user), "default")
+        kube::Client::new(self.service_for(user), "default")
     }
 
     /// The fault injection.
@@ -218,7 +218,7 @@ impl Sandbox {
     /// Starts the TLS listener on loopback; port 0 selects any free one.
     pub async fn listen(&mut self, port: u16) -> Result<SocketAddr, StartError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let listening = tls::listen(Door::new(self.server.clone(), None), address).await?;
+        let listening = tls::listen(InProcessService::new(self.server.clone(), None), address).await?;
         let address = listening.address;
         self.listening = Some(listening);
         Ok(address)

@@ -20,7 +20,7 @@ use crate::nonresource;
 use crate::request::{Call, Form, Query, Target, Verb};
 use crate::resource::{Registry, has_verb};
 use crate::store::Store;
-use crate::turns::Turns;
+use crate::write_locks::WriteLocks;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -34,7 +34,7 @@ pub(crate) struct Server {
     pub(crate) audit: Audit,
     pub(crate) webhooks: Webhooks,
     pub(crate) logs: Logs,
-    pub(crate) turns: Turns,
+    pub(crate) write_locks: WriteLocks,
 }
 
 impl Server {

@@ -17,18 +17,18 @@ use crate::server::Server;
 
 /// The in-process service for a client. All its requests have one user, unless they have a token.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct InProcessService {
     server: Arc<Server>,
     user: Option<User>,
 }
 
-impl Door {
+impl InProcessService {
     pub(crate) fn new(server: Arc<Server>, user: Option<User>) -> Self {
         Self { server, user }
     }
 }
 
-impl<B> Service<Request<B>> for Door
+impl<B> Service<Request<B>> for InProcessService
 where
     B: http_body::Body + Send + 'static,
     B::Data: Send,

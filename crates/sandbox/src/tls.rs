@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::service::Door;
+use crate::service::InProcessService;
 
 /// Why the TLS listener did not start.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ fn certificates() -> Result<Certificates, TlsError> {
 }
 
 /// Starts the listener and serves until the task is aborted.
-pub(crate) async fn listen(door: Door, address: SocketAddr) -> Result<Listening, TlsError> {
+pub(crate) async fn listen(door: InProcessService, address: SocketAddr) -> Result<Listening, TlsError> {
     let Certificates { authority, config } = certificates()?;
     let listener = TcpListener::bind(address)
         .await

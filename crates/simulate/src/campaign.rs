@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::properties::{Property, Violation};
 use crate::run::judge;
+use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 use crate::shrink::shortest;
-use crate::story::Story;
 
 /// Which seeds, and how.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl fmt::Display for Failure {
 
 impl Campaign {
     /// Runs the seeds until one fails.
-    pub fn run<S: Story>(&self) -> Report {
+    pub fn run<S: Scenario>(&self) -> Report {
         let begun = Instant::now();
         let (next, runs, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let found: Mutex<Option<(Duration, Schedule, Vec<Violation>)>> = Mutex::new(None);
@@ -112,7 +112,7 @@ impl Campaign {
     }
 
     /// Shortens a failing schedule.
-    pub fn shorten<S: Story>(
+    pub fn shorten<S: Scenario>(
         &self,
         found_after: Duration,
         schedule: &Schedule,

@@ -13,11 +13,11 @@ use stanchion_sandbox::Sandbox;
 use tokio::time::sleep;
 
 use crate::replica::LEASE;
-use crate::story::{NAMESPACE, Story};
+use crate::scenario::{NAMESPACE, Scenario};
 use crate::user;
 
 /// Starts one that serves the story's kinds.
-pub(crate) async fn start<S: Story>(seed: u64, wall: Timestamp) -> Sandbox {
+pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
     let sandbox = Sandbox::builder()
         .seed(seed)
         .clock(wall)
@@ -57,7 +57,7 @@ pub(crate) async fn names(objects: &Api<DynamicObject>) -> Vec<String> {
 }
 
 /// Everything that belongs to the story: by kind, by name.
-pub(crate) async fn objects<S: Story>(client: &Client) -> Map<String, Value> {
+pub(crate) async fn objects<S: Scenario>(client: &Client) -> Map<String, Value> {
     let mut all = Map::new();
     for kind in S::PRIMARY.iter().chain(S::OTHERS) {
         let objects = user::api(client, kind);

@@ -20,14 +20,14 @@ use stanchion_kernel::ambient::Scripted;
 use crate::generate;
 use crate::network::{Lease, Network, Record};
 use crate::properties::{self, Violation};
-use crate::replica::{Bed, Replicas, timings};
+use crate::replica::{Replicas, SimulationEnv, timings};
 use crate::run::come_to_rest;
+use crate::scenario::{Kind, Scenario};
 use crate::schedule::Setup;
-use crate::story::{Kind, Story};
 use crate::{cluster, user};
 
 /// A story whose objects can be changed at random.
-pub trait Changeable: Story {
+pub trait Changeable: Scenario {
     /// The kind that is changed.
     const KIND: Kind;
     /// Fields that lead to another place, from which there is no way back, and why that is so.
@@ -132,10 +132,10 @@ async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
     report
 }
 
-struct Bench<S: Story> {
+struct Bench<S: Scenario> {
     client: Client,
     record: Record,
-    bed: Arc<Bed<S>>,
+    env: Arc<SimulationEnv<S>>,
     // Held for its end: the operator runs as long as this is there.
     #[allow(dead_code)]
     replicas: Replicas<S>,
@@ -145,16 +145,16 @@ impl<S: Changeable> Bench<S> {
     async fn start(seed: u64, wall: Timestamp) -> Self {
         let sandbox = cluster::start::<S>(seed, wall).await;
         let client = sandbox.client();
-        let story = S::new();
-        story.prepare(&client).await;
+        let scenario = S::new();
+        scenario.prepare(&client).await;
         let record = Record::new(Lease::None, timings().renew_deadline());
         let setup = Setup {
             replicas: 1,
             streaming_lists: true,
         };
         let network = Network::new(seed, record.clone());
-        let bed = Arc::new(Bed {
-            story,
+        let env = Arc::new(SimulationEnv {
+            scenario,
             sandbox,
             network,
             setup,
@@ -162,8 +162,8 @@ impl<S: Changeable> Bench<S> {
         Self {
             client,
             record,
-            replicas: Replicas::start(&bed),
-            bed,
+            replicas: Replicas::start(&env),
+            env,
         }
     }
 
@@ -187,8 +187,8 @@ impl<S: Changeable> Bench<S> {
         let undone = self.settled(NAMES[0], &mut what).await;
         let back = properties::differences(before, &undone);
         what.extend(back.into_iter().map(|line| format!("the way back: {line}")));
-        let [subject, other] = NAMES;
-        let fresh = changed.to_string().replace(subject, other);
+        let [parent, other] = NAMES;
+        let fresh = changed.to_string().replace(parent, other);
         let fresh: Value = serde_json::from_str(&fresh).unwrap_or_default();
         if self.apply(&fresh).await.is_ok() {
             let made = self.settled(other, &mut what).await;
@@ -245,7 +245,7 @@ impl<S: Changeable> Bench<S> {
                 objects.retain(|key, _| key == name || key.starts_with(&format!("{name}-")));
             }
         }
-        let mut end = json!({ "objects": all, "world": self.bed.story.outside_of(name) });
+        let mut end = json!({ "objects": all, "world": self.env.scenario.outside_of(name) });
         S::comparable(&mut end);
         let text = properties::normal(end).to_string();
         serde_json::from_str(&text.replace(name, "<name>")).unwrap_or_default()
@@ -253,6 +253,6 @@ impl<S: Changeable> Bench<S> {
 
     /// What an object that there never was has outside the cluster.
     fn nothing(&self) -> Value {
-        self.bed.story.outside_of("nobody")
+        self.env.scenario.outside_of("nobody")
     }
 }

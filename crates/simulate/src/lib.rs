@@ -16,7 +16,7 @@
 //! | [`shrink`] | the shortest schedule that still fails |
 //! | [`campaign`] | many seeds on all cores |
 //! | [`generate`], [`fuzz`] | objects from their schemas, and what follows from changing one field after the other |
-//! | [`story`] | what a kind has to bring along; [`stories`] are those that there are |
+//! | [`scenario`] | what a kind has to bring along; [`scenarios`] are those that there are |
 //!
 //! What makes it repeatable: one thread a run; tokio's paused clock, which jumps to the next timer when nobody has
 //! anything to do; no sockets of the runtime's: an exchange with PostgreSQL blocks the thread, so that no time passes and
@@ -42,9 +42,9 @@ pub mod network;
 pub mod properties;
 pub mod replica;
 pub mod run;
+pub mod scenario;
+pub mod scenarios;
 pub mod schedule;
 pub mod server;
 pub mod shrink;
-pub mod stories;
-pub mod story;
 mod user;

@@ -9,9 +9,9 @@ use clap::Parser;
 use stanchion_simulate::campaign::{Campaign, quiet_panics};
 use stanchion_simulate::fuzz::{Changeable, fuzz};
 use stanchion_simulate::run;
+use stanchion_simulate::scenario::Scenario;
+use stanchion_simulate::scenarios::{Gitlab, Kernel, Policy, User};
 use stanchion_simulate::schedule::Schedule;
-use stanchion_simulate::stories::{Gitlab, Kernel, Policy, User};
-use stanchion_simulate::story::Story;
 
 /// Runs the operator in a simulated world, many times, and looks for a run that ends wrong.
 #[derive(Parser)]
@@ -51,12 +51,12 @@ struct Arguments {
 fn main() -> ExitCode {
     quiet_panics();
     let arguments = Arguments::parse();
-    let mut stories = 0;
+    let mut scenarios = 0;
     let mut failed = false;
-    let mut tell = |name: &str, story: fn(&Arguments) -> bool| {
+    let mut tell = |name: &str, scenario: fn(&Arguments) -> bool| {
         if arguments.kind == "all" || arguments.kind == name {
-            stories += 1;
-            failed |= !story(&arguments);
+            scenarios += 1;
+            failed |= !scenario(&arguments);
         }
     };
     if arguments.fuzz {
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         tell(User::NAME, simulate::<User>);
         tell(Policy::NAME, simulate::<Policy>);
     }
-    if stories == 0 {
+    if scenarios == 0 {
         println!("there is no story \"{}\"", arguments.kind);
         return ExitCode::FAILURE;
     }
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 /// Says whether everything held.
-fn simulate<S: Story>(arguments: &Arguments) -> bool {
+fn simulate<S: Scenario>(arguments: &Arguments) -> bool {
     if let Some(seed) = arguments.seed {
         return one::<S>(seed);
     }
@@ -120,7 +120,7 @@ fn change<S: Changeable>(arguments: &Arguments) -> bool {
 }
 
 /// Says whether every schedule repeats exactly.
-fn repeat<S: Story>(arguments: &Arguments) -> bool {
+fn repeat<S: Scenario>(arguments: &Arguments) -> bool {
     let begun = Instant::now();
     let seeds = arguments.seeds.unwrap_or(S::SCHEDULES);
     let differing: Vec<u64> = (arguments.first..arguments.first + seeds)
@@ -138,7 +138,7 @@ fn repeat<S: Story>(arguments: &Arguments) -> bool {
     differing.is_empty()
 }
 
-fn one<S: Story>(seed: u64) -> bool {
+fn one<S: Scenario>(seed: u64) -> bool {
     let schedule = Schedule::of::<S>(seed);
     println!("{schedule}");
     for line in run::run::<S>(&schedule).lines {

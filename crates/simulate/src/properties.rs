@@ -8,7 +8,7 @@ use stanchion_kernel::watch::MANAGED_BY;
 pub use stanchion_testkit::crash::differences;
 use stanchion_testkit::crash::normalise;
 
-use crate::story::Kind;
+use crate::scenario::Kind;
 
 /// A property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::network::{Network, Witness};
+use crate::scenario::{NAMESPACE, Scenario, Seat};
 use crate::schedule::Setup;
-use crate::story::{NAMESPACE, Seat, Story};
 
 /// The Lease's name.
 pub const LEASE: &str = "stanchion";
@@ -29,14 +29,14 @@ pub fn timings() -> Timings {
 
 /// The replicas of a run.
 pub struct Replicas<S> {
-    bed: Arc<Bed<S>>,
+    env: Arc<SimulationEnv<S>>,
     running: Vec<Option<AbortOnDropHandle<()>>>,
 }
 
 /// What every replica runs on.
-pub struct Bed<S> {
+pub struct SimulationEnv<S> {
     /// The story.
-    pub story: S,
+    pub scenario: S,
     /// The API server.
     pub sandbox: Sandbox,
     /// The way to it.
@@ -45,15 +45,15 @@ pub struct Bed<S> {
     pub setup: Setup,
 }
 
-impl<S: Story> Replicas<S> {
+impl<S: Scenario> Replicas<S> {
     /// Starts all.
-    pub fn start(bed: &Arc<Bed<S>>) -> Self {
+    pub fn start(env: &Arc<SimulationEnv<S>>) -> Self {
         let mut replicas = Self {
-            bed: Arc::clone(bed),
+            env: Arc::clone(env),
             running: Vec::new(),
         };
-        replicas.running.resize_with(bed.setup.replicas, || None);
-        for index in 0..bed.setup.replicas {
+        replicas.running.resize_with(env.setup.replicas, || None);
+        for index in 0..env.setup.replicas {
             replicas.begin(index);
         }
         replicas
@@ -61,10 +61,10 @@ impl<S: Story> Replicas<S> {
 
     /// Starts one, where it does not run.
     pub fn begin(&mut self, index: usize) {
-        let bed = Arc::clone(&self.bed);
+        let env = Arc::clone(&self.env);
         if let Some(slot @ None) = self.running.get_mut(index) {
-            bed.network.record().note(&format!("{index} begins"));
-            *slot = Some(AbortOnDropHandle::new(tokio::spawn(live(bed, index))));
+            env.network.record().note(&format!("{index} begins"));
+            *slot = Some(AbortOnDropHandle::new(tokio::spawn(live(env, index))));
         }
     }
 
@@ -73,7 +73,7 @@ impl<S: Story> Replicas<S> {
         if let Some(slot) = self.running.get_mut(index)
             && slot.take().is_some()
         {
-            self.bed.network.record().note(&format!("{index} is killed"));
+            self.env.network.record().note(&format!("{index} is killed"));
         }
     }
 
@@ -86,17 +86,17 @@ impl<S: Story> Replicas<S> {
 }
 
 /// A process that is started again whenever it ends.
-async fn live<S: Story>(bed: Arc<Bed<S>>, index: usize) {
+async fn live<S: Scenario>(env: Arc<SimulationEnv<S>>, index: usize) {
     loop {
-        process(&bed, index).await;
-        bed.network.record().note(&format!("{index} has ended"));
+        process(&env, index).await;
+        env.network.record().note(&format!("{index} has ended"));
         sleep(Duration::from_secs(1)).await;
     }
 }
 
-async fn process<S: Story>(bed: &Bed<S>, index: usize) {
-    if bed.setup.replicas < 2 {
-        return work(bed, index, Fence::open()).await;
+async fn process<S: Scenario>(env: &SimulationEnv<S>, index: usize) {
+    if env.setup.replicas < 2 {
+        return work(env, index, Fence::open()).await;
     }
     let settings = LeaseSettings {
         namespace: NAMESPACE.into(),
@@ -104,7 +104,7 @@ async fn process<S: Story>(bed: &Bed<S>, index: usize) {
         identity: Identity::new(&format!("replica-{index}")),
         timings: timings(),
     };
-    let service = ApiService::new(bed.network.wire(index, &bed.sandbox));
+    let service = ApiService::new(env.network.wire(index, &env.sandbox));
     let unfenced = client::over(
         service,
         NAMESPACE,
@@ -112,14 +112,14 @@ async fn process<S: Story>(bed: &Bed<S>, index: usize) {
         &Options::new("lease"),
     );
     let elector = Elector::new(unfenced, settings);
-    let work = |leadership| Box::pin(work(bed, index, Fence::guarded_by(leadership)));
+    let work = |leadership| Box::pin(work(env, index, Fence::guarded_by(leadership)));
     elector.lead(CancellationToken::new(), work).await;
 }
 
-async fn work<S: Story>(bed: &Bed<S>, index: usize, fence: Fence) {
+async fn work<S: Scenario>(env: &SimulationEnv<S>, index: usize, fence: Fence) {
     let metrics = Metrics::new("simulated");
     let options = Options::new("simulated").with_layer(fence.clone());
-    let service = ApiService::new(bed.network.wire(index, &bed.sandbox));
+    let service = ApiService::new(env.network.wire(index, &env.sandbox));
     let client = client::over(service, NAMESPACE, &metrics, &options);
     let environment = Environment {
         client,
@@ -127,20 +127,20 @@ async fn work<S: Story>(bed: &Bed<S>, index: usize, fence: Fence) {
         instance: format!("replica-{index}"),
         settings: Settings {
             concurrency: 64,
-            streaming_lists: bed.setup.streaming_lists,
+            streaming_lists: env.setup.streaming_lists,
             ..Settings::default()
         },
         shutdown: CancellationToken::new(),
     };
     let mut operator = Operator::new(environment).fenced_by(fence);
-    let record = bed.network.record().clone();
+    let record = env.network.record().clone();
     let witness: Witness = Arc::new(move |what| record.writes(index, what));
     let scope = Scope::Namespace(NAMESPACE.into());
     let seat = Seat {
-        network: bed.network.clone(),
+        network: env.network.clone(),
         replica: index,
         witness,
     };
-    bed.story.add(&mut operator, &scope, seat);
+    env.scenario.add(&mut operator, &scope, seat);
     operator.run().await;
 }

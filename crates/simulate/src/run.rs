@@ -14,15 +14,15 @@ use crate::cluster;
 use crate::disturbance::Disturbance;
 use crate::network::{Lease, Network, Record};
 use crate::properties::{self, Property, Violation};
-use crate::replica::{Bed, Replicas, timings};
+use crate::replica::{Replicas, SimulationEnv, timings};
+use crate::scenario::{Operation, Scenario};
 use crate::schedule::{Act, Schedule};
-use crate::story::{Operation, Story};
 use crate::user;
 
 /// Nothing is written for so long: every retry has come round once.
 const REST: Duration = Duration::from_mins(8);
 /// How long it may take to come to rest, and to delete everything.
-const PATIENCE: Duration = Duration::from_hours(2);
+const CONVERGENCE_TIMEOUT: Duration = Duration::from_hours(2);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Outcome {
 }
 
 /// Runs a schedule. The same schedule has the same outcome.
-pub fn run<S: Story>(schedule: &Schedule) -> Outcome {
+pub fn run<S: Scenario>(schedule: &Schedule) -> Outcome {
     // The watches' backoff takes its jitter from here.
     fastrand::seed(schedule.seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -48,7 +48,7 @@ pub fn run<S: Story>(schedule: &Schedule) -> Outcome {
 }
 
 /// Runs a schedule with and without its disturbances: what does not hold?
-pub fn judge<S: Story>(schedule: &Schedule) -> Vec<Violation> {
+pub fn judge<S: Scenario>(schedule: &Schedule) -> Vec<Violation> {
     let reference = run::<S>(&schedule.undisturbed());
     let mut violations: Vec<Violation> = reference
         .violations
@@ -101,7 +101,7 @@ fn timeline(schedule: &Schedule) -> Vec<(Duration, Moment)> {
     moments
 }
 
-async fn simulate<S: Story>(schedule: &Schedule) -> Outcome {
+async fn simulate<S: Scenario>(schedule: &Schedule) -> Outcome {
     let wall: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
     let script = Scripted::begin(wall, schedule.seed);
     let sandbox = cluster::start::<S>(schedule.seed, wall).await;
@@ -111,41 +111,41 @@ async fn simulate<S: Story>(schedule: &Schedule) -> Outcome {
     } else {
         Lease::None
     };
-    let story = S::new();
-    story.prepare(&client).await;
+    let scenario = S::new();
+    scenario.prepare(&client).await;
     let record = Record::new(lease, timings().renew_deadline());
     let network = Network::new(schedule.seed, record.clone());
-    let bed = Arc::new(Bed {
-        story,
+    let env = Arc::new(SimulationEnv {
+        scenario,
         sandbox,
         network,
         setup: schedule.setup,
     });
-    let mut replicas = Replicas::start(&bed);
+    let mut replicas = Replicas::start(&env);
     let (operations, queue) = mpsc::unbounded_channel();
     let acting = {
-        let (bed, client, record) = (Arc::clone(&bed), client.clone(), record.clone());
-        tokio::spawn(async move { user::act(&bed.story, client, record, queue).await })
+        let (env, client, record) = (Arc::clone(&env), client.clone(), record.clone());
+        tokio::spawn(async move { user::act(&env.scenario, client, record, queue).await })
     };
     let start = Instant::now();
     for (at, moment) in timeline(schedule) {
         sleep_until(start + at).await;
         match moment {
             Moment::Operate(operation) => operations.send(operation).expect("users act until the end"),
-            Moment::Disturb(what) => disturb(what, &bed, &mut replicas, &script).await,
-            Moment::Over(what) => over(what, &bed, &mut replicas).await,
+            Moment::Disturb(what) => disturb(what, &env, &mut replicas, &script).await,
+            Moment::Over(what) => over(what, &env, &mut replicas).await,
         }
     }
-    bed.network.heal();
-    bed.story.heal();
+    env.network.heal();
+    env.scenario.heal();
     replicas.begin_all();
     drop(operations);
     let mut violations = acting.await.expect("users do not panic");
     violations.extend(come_to_rest(&record).await);
     record.note("at rest");
-    let mut end = json!({ "objects": cluster::objects::<S>(&client).await, "world": bed.story.world() });
+    let mut end = json!({ "objects": cluster::objects::<S>(&client).await, "world": env.scenario.world() });
     violations.extend(check_conditions::<S>(&end));
-    violations.extend(delete_everything::<S>(&client, &bed.story, &record).await);
+    violations.extend(delete_everything::<S>(&client, &env.scenario, &record).await);
     let seen = record.violations();
     violations.extend(
         seen.into_iter()
@@ -160,14 +160,19 @@ async fn simulate<S: Story>(schedule: &Schedule) -> Outcome {
     }
 }
 
-async fn disturb<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Replicas<S>, script: &Scripted) {
-    let network = &bed.network;
+async fn disturb<S: Scenario>(
+    what: Disturbance,
+    env: &SimulationEnv<S>,
+    replicas: &mut Replicas<S>,
+    script: &Scripted,
+) {
+    let network = &env.network;
     network.record().note(&format!("! {what:?}"));
     match what {
         Disturbance::Request { which, skip, effect } => network.arm(which, skip, effect),
         Disturbance::CutWatches { expired } => {
             if expired {
-                cluster::forget_history(&bed.sandbox).await;
+                cluster::forget_history(&env.sandbox).await;
             }
             network.cut_watches();
         }
@@ -175,7 +180,7 @@ async fn disturb<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Repli
         Disturbance::Partition(replica, _) => network.cut_off(replica, true),
         Disturbance::Kill(replica, _) => replicas.kill(replica),
         Disturbance::StealLease => {
-            if cluster::steal_lease(&bed.sandbox).await {
+            if cluster::steal_lease(&env.sandbox).await {
                 network.record().leased(Lease::Stolen(Instant::now()));
             }
         }
@@ -184,14 +189,14 @@ async fn disturb<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Repli
     }
 }
 
-async fn over<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Replicas<S>) {
-    bed.network.record().note(&format!("! over: {what:?}"));
+async fn over<S: Scenario>(what: Disturbance, env: &SimulationEnv<S>, replicas: &mut Replicas<S>) {
+    env.network.record().note(&format!("! over: {what:?}"));
     match what {
         Disturbance::Outage(_) => {
-            cluster::forget_history(&bed.sandbox).await;
-            bed.network.away(false);
+            cluster::forget_history(&env.sandbox).await;
+            env.network.away(false);
         }
-        Disturbance::Partition(replica, _) => bed.network.cut_off(replica, false),
+        Disturbance::Partition(replica, _) => env.network.cut_off(replica, false),
         Disturbance::Kill(replica, _) => replicas.begin(replica),
         _ => {}
     }
@@ -199,7 +204,7 @@ async fn over<S: Story>(what: Disturbance, bed: &Bed<S>, replicas: &mut Replicas
 
 /// Waits until nothing is written any more.
 pub(crate) async fn come_to_rest(record: &Record) -> Option<Violation> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + CONVERGENCE_TIMEOUT;
     let begun = Instant::now();
     while Instant::now() < end {
         if begun.elapsed() >= REST && record.writing().1 >= REST {
@@ -217,7 +222,7 @@ pub(crate) async fn come_to_rest(record: &Record) -> Option<Violation> {
     Some(Violation::new(Property::Rest, what))
 }
 
-fn check_conditions<S: Story>(end: &Value) -> Vec<Violation> {
+fn check_conditions<S: Scenario>(end: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     for kind in S::PRIMARY {
         for (name, object) in end["objects"][kind.kind].as_object().into_iter().flatten() {
@@ -233,7 +238,11 @@ fn check_conditions<S: Story>(end: &Value) -> Vec<Violation> {
 }
 
 /// Deletes what users have made; nothing must be left of it.
-async fn delete_everything<S: Story>(client: &kube::Client, story: &S, record: &Record) -> Vec<Violation> {
+async fn delete_everything<S: Scenario>(
+    client: &kube::Client,
+    scenario: &S,
+    record: &Record,
+) -> Vec<Violation> {
     record.note("users delete everything");
     for kind in S::PRIMARY {
         let objects = user::api(client, kind);
@@ -242,7 +251,7 @@ async fn delete_everything<S: Story>(client: &kube::Client, story: &S, record: &
             let _ = objects.delete(&name, &DeleteParams::default()).await;
         }
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + CONVERGENCE_TIMEOUT;
     let mut found = Vec::new();
     while Instant::now() < end {
         sleep(Duration::from_mins(1)).await;
@@ -258,7 +267,7 @@ async fn delete_everything<S: Story>(client: &kube::Client, story: &S, record: &
                 found.push(Violation::new(Property::Served, what));
             }
         }
-        let left = story.left();
+        let left = scenario.left();
         found.extend(
             left.into_iter()
                 .map(|what| Violation::new(Property::NothingLeft, what)),

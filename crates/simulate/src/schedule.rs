@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use crate::disturbance::{self, Disturbance};
-use crate::story::{Operation, Story};
+use crate::scenario::{Operation, Scenario};
 
 /// Everything that decides a run.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub enum Act {
 
 impl Schedule {
     /// The schedule of a seed.
-    pub fn of<S: Story>(seed: u64) -> Self {
+    pub fn of<S: Scenario>(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let setup = Setup {
             replicas: if S::REPLICATED && random.random_bool(0.3) {

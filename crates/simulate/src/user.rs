@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::network::Record;
 use crate::properties::{Property, Violation};
-use crate::story::{Kind, NAMESPACE, Operation, Story};
+use crate::scenario::{Kind, NAMESPACE, Operation, Scenario};
 
 /// How long a deletion may take, and with it everything else.
-const PATIENCE: Duration = Duration::from_hours(1);
+const CONDITION_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Objects of a kind.
 pub(crate) fn api(client: &Client, kind: &Kind) -> Api<DynamicObject> {
@@ -20,8 +20,8 @@ pub(crate) fn api(client: &Client, kind: &Kind) -> Api<DynamicObject> {
 }
 
 /// Does what it is sent, until there is no more.
-pub(crate) async fn act<S: Story>(
-    story: &S,
+pub(crate) async fn act<S: Scenario>(
+    scenario: &S,
     client: Client,
     record: Record,
     mut operations: mpsc::UnboundedReceiver<Operation>,
@@ -54,14 +54,14 @@ pub(crate) async fn act<S: Story>(
                 true
             }
             Operation::Outside(what) => {
-                story.outside(what);
+                scenario.outside(what);
                 true
             }
         };
         if !done {
             let what = format!(
                 "not deleted within {} minutes, so that this cannot be done: {operation}",
-                PATIENCE.as_secs() / 60
+                CONDITION_TIMEOUT.as_secs() / 60
             );
             unserved.push(Violation::new(Property::Served, what));
         }
@@ -77,7 +77,7 @@ async fn apply(objects: &Api<DynamicObject>, name: &str, object: &serde_json::Va
 
 /// An object of this name that is on its way out is waited for, as everybody would. Says whether it has gone.
 pub(crate) async fn gone_if_terminating(objects: &Api<DynamicObject>, name: &str) -> bool {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + CONDITION_TIMEOUT;
     while Instant::now() < end {
         let object = objects.get_metadata_opt(name).await.ok().flatten();
         if object.is_none_or(|object| object.metadata.deletion_timestamp.is_none()) {

@@ -9,7 +9,7 @@ use stanchion_api::{
     GitlabInstance, GitlabProfile, GitlabVersionMap, PostgresInstance, PostgresPolicy, PostgresPolicyPlan,
     PostgresUser, SupabaseProject,
 };
-use stanchion_gitlab::InstanceController as GitlabController;
+use stanchion_gitlab::GitlabController;
 use stanchion_kernel::admission::{Webhook, validation};
 use stanchion_kernel::driver::{Operator, rules};
 use stanchion_kernel::rbac::Rule;

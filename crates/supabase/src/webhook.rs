@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use stanchion_api::SupabaseProject;
-use stanchion_kernel::admission::{Denial, Lookup, Request, Target, Unseen, Webhook};
+use stanchion_kernel::admission::{Denial, Lookup, Request, Unseen, Webhook, WebhookTarget};
 use stanchion_kernel::problem::Class;
 use stanchion_kernel::scope::Scope;
 
@@ -21,7 +21,7 @@ use crate::project::target::name;
 pub fn webhooks(client: &Client, _: &[Scope]) -> Vec<Webhook> {
     let secrets = Lookup::new(client.clone());
     vec![Webhook::validating_with(
-        Target::of::<SupabaseProject>(),
+        WebhookTarget::of::<SupabaseProject>(),
         move |request| review(secrets.clone(), request),
     )]
 }
@@ -153,7 +153,7 @@ mod tests {
 
     /// An update that only removes a finalizer or an annotation is not checked, also not for Secrets.
     #[test]
-    fn what_was_let_in_stays_changeable() {
+    fn an_accepted_object_stays_changeable() {
         let (bad, good) = (spec("kong"), spec("kong:1"));
         assert!(matches!(judged(Some(&good), &good), Ok(Judged::Passed(warnings)) if warnings.is_empty()));
         let mut other = bad.clone();

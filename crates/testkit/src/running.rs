@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::wait;
 
 /// Enough for a busy machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+const OPERATOR_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Returns the text of `/metrics`.
 type Numbers = Box<dyn Fn() -> String + Send + Sync>;
@@ -42,7 +42,7 @@ impl Running {
 
     /// Waits until no pass is running.
     pub async fn idle(&self) {
-        wait::eventually(PATIENCE, "all passes to end", async || {
+        wait::eventually(OPERATOR_TIMEOUT, "all passes to end", async || {
             running_passes(&self.numbers(), self.controller) == 0
         })
         .await;

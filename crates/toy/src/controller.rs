@@ -8,8 +8,8 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use stanchion_kernel::apply::{Intent, Takeover, decide};
 use stanchion_kernel::condition::{Conditions, Truth};
-use stanchion_kernel::context::Subject;
-use stanchion_kernel::events::{Announcement, Severity};
+use stanchion_kernel::context::Parent;
+use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{self, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
@@ -23,7 +23,7 @@ pub const POKE: &str = "test.stanchion.dev/poke";
 const CONDITION: &str = "Ready";
 
 /// The controller.
-pub struct Toy {
+pub struct WidgetController {
     /// The state outside of the cluster.
     pub world: World,
 }
@@ -38,7 +38,7 @@ pub struct Target {
 
 /// What was read.
 pub struct Observed {
-    subject: Subject,
+    parent: Parent,
     password: Option<String>,
     child: Option<ConfigMap>,
     thing: Option<Thing>,
@@ -67,7 +67,7 @@ impl Target {
     }
 }
 
-impl Reconciler for Toy {
+impl Reconciler for WidgetController {
     type Object = Widget;
     type Target = Target;
     type Observed = Observed;
@@ -78,14 +78,14 @@ impl Reconciler for Toy {
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[POKE];
     const CONDITIONS: &'static [&'static str] = &[CONDITION];
-    const ANNOUNCEMENTS: &'static [Announcement] = &[
-        Announcement {
+    const TRANSITION_EVENTS: &'static [TransitionEvent] = &[
+        TransitionEvent {
             condition: CONDITION,
             status: "True",
             kind: Severity::Normal,
             action: "Reconcile",
         },
-        Announcement {
+        TransitionEvent {
             condition: CONDITION,
             status: "False",
             kind: Severity::Warning,
@@ -117,7 +117,7 @@ impl Reconciler for Toy {
         Ok(Target::of(object, Some(object.spec.clone())))
     }
 
-    fn farewell(object: &Widget) -> Target {
+    fn cleanup_target(object: &Widget) -> Target {
         Target::of(object, None)
     }
 
@@ -138,7 +138,7 @@ impl Reconciler for Toy {
         };
         self.world.pause(&target.name).await;
         Ok(Observed {
-            subject: read.subject().clone(),
+            parent: read.parent().clone(),
             password,
             child,
             thing: self.world.thing(&target.name),
@@ -165,11 +165,11 @@ impl Reconciler for Toy {
                 "data": { "size": spec.size.to_string() },
                 "immutable": spec.frozen.then_some(true),
             });
-            let intent = Intent::new(&child, &observed.subject)?;
+            let intent = Intent::new(&child, &observed.parent)?;
             plan.child = decide(
                 intent,
                 observed.child.as_ref(),
-                &observed.subject,
+                &observed.parent,
                 Takeover::Refuse,
             )?;
         }
@@ -208,7 +208,7 @@ impl Reconciler for Toy {
         }
         status.conditions = conditions.finish();
         Report {
-            again: object.spec.interval.map(Duration::from_secs),
+            requeue_after: object.spec.interval.map(Duration::from_secs),
             ..Report::new(status)
         }
     }

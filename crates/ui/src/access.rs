@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use stanchion_api::PostgresPolicy;
 use stanchion_fleet::cluster::{Cluster, Unreadable, printable};
-use stanchion_policy::{profiles, validate};
+use stanchion_policy::{policy::validate, profiles};
 use stanchion_roles::expand::{Desired, GrantKey, is_excepted};
 use stanchion_roles::model::{ObjectType, PUBLIC, Privilege};
 

@@ -11,8 +11,8 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::marks::Found;
 
 use crate::user::catalog::{DatabaseFacts, RoleRef};
-use crate::user::target::{DatabaseWish, SchemaWish};
-use crate::user::words;
+use crate::user::privilege_keywords;
+use crate::user::target::{DatabaseRequest, SchemaRequest};
 use pattern::is_among;
 pub(crate) use pattern::is_like;
 
@@ -225,7 +225,7 @@ impl Rules {
     pub fn check_database(
         &self,
         name: &str,
-        wish: &DatabaseWish,
+        request: &DatabaseRequest,
         facts: &DatabaseFacts,
     ) -> Result<(), Problem> {
         match self.whose_database(facts) {
@@ -239,14 +239,14 @@ impl Rules {
         if facts.template {
             return Err(no_database(name, "is a template", "choose another database"));
         }
-        if name == OF_THE_SERVER && (self.side != Side::Home || wish.owner) {
+        if name == OF_THE_SERVER && (self.side != Side::Home || request.owner) {
             let what = "belongs to the server itself";
             return Err(no_database(name, what, "choose another database"));
         }
         if self.side == Side::Home {
             return Ok(());
         }
-        if wish.owner {
+        if request.owner {
             let what =
                 "was not made by an object of this namespace, so no role of this namespace becomes its owner";
             return Err(no_database(
@@ -272,7 +272,7 @@ impl Rules {
         if most.is_empty() {
             return Err(no_database(name, "is not open to this namespace", advice));
         }
-        match more_than(&most, wish) {
+        match more_than(&most, request) {
             None => Ok(()),
             Some(word) => Err(no_database(
                 name,
@@ -296,13 +296,13 @@ impl Rules {
 }
 
 /// The first requested privilege that goes beyond these.
-fn more_than(most: &[Privilege], wish: &DatabaseWish) -> Option<String> {
-    let mut open = DatabaseWish::default();
-    open.schemas.insert("public".into(), SchemaWish::default());
-    words::add_to_database(&mut open, most);
+fn more_than(most: &[Privilege], request: &DatabaseRequest) -> Option<String> {
+    let mut open = DatabaseRequest::default();
+    open.schemas.insert("public".into(), SchemaRequest::default());
+    privilege_keywords::add_to_database(&mut open, most);
     let inside = open.schemas.get("public").cloned().unwrap_or_default();
-    let words = wish.privileges.difference(&open.privileges);
-    let schemas = wish.schemas.iter().flat_map(|(name, schema)| {
+    let words = request.privileges.difference(&open.privileges);
+    let schemas = request.schemas.iter().flat_map(|(name, schema)| {
         let parts = [
             (&schema.schema, &inside.schema),
             (&schema.tables, &inside.tables),
@@ -315,7 +315,7 @@ fn more_than(most: &[Privilege], wish: &DatabaseWish) -> Option<String> {
             .map(move |word| format!("{word} in schema {name}"))
             .collect::<Vec<_>>()
     });
-    let makes = !wish.extensions.is_empty() || wish.schemas.values().any(|schema| schema.create);
+    let makes = !request.extensions.is_empty() || request.schemas.values().any(|schema| schema.create);
     let makes = (makes && !open.privileges.contains("CREATE")).then(|| "CREATE".to_owned());
     words
         .map(|word| (*word).to_owned())
@@ -357,22 +357,25 @@ mod tests {
 
     #[test]
     fn words_are_open_up_to_what_is_said() {
-        let wish = |words: &[Privilege]| {
-            let mut wish = DatabaseWish::default();
-            words::add_to_database(&mut wish, words);
-            wish
+        let request = |words: &[Privilege]| {
+            let mut request = DatabaseRequest::default();
+            privilege_keywords::add_to_database(&mut request, words);
+            request
         };
         let read = [Privilege::Read];
         assert_eq!(
-            more_than(&read, &wish(&[Privilege::Connect, Privilege::Select])),
+            more_than(&read, &request(&[Privilege::Connect, Privilege::Select])),
             None
         );
-        let write = more_than(&read, &wish(&[Privilege::Write]));
+        let write = more_than(&read, &request(&[Privilege::Write]));
         assert!(write.is_some_and(|word| word.contains("in schema public")));
         assert_eq!(
-            more_than(&read, &wish(&[Privilege::Temp])).as_deref(),
+            more_than(&read, &request(&[Privilege::Temp])).as_deref(),
             Some("TEMPORARY")
         );
-        assert_eq!(more_than(&[Privilege::Owner], &wish(&[Privilege::Owner])), None);
+        assert_eq!(
+            more_than(&[Privilege::Owner], &request(&[Privilege::Owner])),
+            None
+        );
     }
 }

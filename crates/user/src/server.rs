@@ -33,7 +33,7 @@ pub enum Access {
 /// A server.
 pub struct Server {
     /// The administrator's connection.
-    pub target: pg::Target,
+    pub target: pg::ConnectionConfig,
     /// The rules for the object's namespace, and the check of ownership.
     pub viewer: Viewer,
     /// Addresses for applications.
@@ -50,7 +50,7 @@ pub async fn resolve(
     reference: Option<&InstanceRef>,
     provisioned: bool,
 ) -> Result<Access, Problem> {
-    let namespace = &read.subject().key.namespace;
+    let namespace = &read.parent().key.namespace;
     let Some(reference) = reference else {
         let target = setup.default_instance.get().ok_or_else(|| {
             Problem::dependency(
@@ -113,16 +113,17 @@ pub async fn of_instance(
         }
         None => None,
     };
-    let target = pg::Target::new(&spec.host, spec.port, &spec.database, user.expose_secret().trim())
-        .map_err(|error| Problem::permanent("InvalidSpec", error.to_string()))?
-        .with_password(trimmed(&password))
-        .with_tls(mode, ca)
-        .named_in(&home);
+    let target =
+        pg::ConnectionConfig::new(&spec.host, spec.port, &spec.database, user.expose_secret().trim())
+            .map_err(|error| Problem::permanent("InvalidSpec", error.to_string()))?
+            .with_password(trimmed(&password))
+            .with_tls(mode, ca)
+            .named_in(&home);
     setup.pools.limit(
         &target,
         usize::try_from(spec.max_connections).unwrap_or(usize::MAX),
     );
-    let namespace = &read.subject().key.namespace;
+    let namespace = &read.parent().key.namespace;
     Ok(Server {
         target,
         viewer: viewer(setup, Rules::of_instance(namespace, &home, spec)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stanchion_kernel::redact::FingerprintKey;
-use stanchion_postgres::{Pools, Target};
+use stanchion_postgres::{ConnectionConfig, Pools};
 
 use crate::rules::Openings;
 
@@ -26,16 +26,16 @@ pub struct Setup {
 
 /// The server of objects without `instanceRef`. It may change while the operator runs.
 #[derive(Clone, Default)]
-pub struct DefaultInstance(Arc<std::sync::RwLock<Option<Target>>>);
+pub struct DefaultInstance(Arc<std::sync::RwLock<Option<ConnectionConfig>>>);
 
 impl DefaultInstance {
     /// This server, or none.
-    pub fn new(target: Option<Target>) -> Self {
+    pub fn new(target: Option<ConnectionConfig>) -> Self {
         Self(Arc::new(std::sync::RwLock::new(target)))
     }
 
     /// The current server.
-    pub fn get(&self) -> Option<Target> {
+    pub fn get(&self) -> Option<ConnectionConfig> {
         self.0
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -43,7 +43,7 @@ impl DefaultInstance {
     }
 
     /// Replaces it; running reconciles keep the one that they have.
-    pub fn set(&self, target: Option<Target>) {
+    pub fn set(&self, target: Option<ConnectionConfig>) {
         *self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = target;
     }
 }

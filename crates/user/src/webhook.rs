@@ -8,7 +8,7 @@ use kube::{Client, ResourceExt};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::INSTANCE_IS_IMMUTABLE;
 use stanchion_kernel::Scope;
-use stanchion_kernel::admission::{Denial, Lookup, Request, Target, Webhook};
+use stanchion_kernel::admission::{Denial, Lookup, Request, Webhook, WebhookTarget};
 use stanchion_kernel::problem::Class;
 
 use crate::user::{check, instance, username_is_immutable};
@@ -17,7 +17,7 @@ use crate::user::{check, instance, username_is_immutable};
 pub fn webhooks(client: &Client, _: &[Scope]) -> Vec<Webhook> {
     let others = Lookup::new(client.clone());
     vec![Webhook::validating_with(
-        Target::of::<PostgresUser>(),
+        WebhookTarget::of::<PostgresUser>(),
         move |request| review(others.clone(), request),
     )]
 }

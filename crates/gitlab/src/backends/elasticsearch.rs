@@ -4,11 +4,11 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stanchion_api::gitlab::ElasticsearchAddress;
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 
 use super::kinds::{self, ELASTICSEARCH};
 use super::pods::claim;
-use super::wish::ElasticsearchWish;
+use super::request::ElasticsearchRequest;
 use super::{Readiness, observed, text};
 
 /// The version to create: the newest of 8 that was known when this was written. It was not tested with GitLab.
@@ -17,7 +17,7 @@ const VERSION: &str = "8.17.0";
 const DISK: &str = "20Gi";
 
 /// The kinds that it needs.
-pub static KINDS: [&Foreign; 1] = [&ELASTICSEARCH];
+pub static KINDS: [&ExternalKind; 1] = [&ELASTICSEARCH];
 
 /// The name of an instance's Elasticsearch.
 pub fn name(instance: &str) -> String {
@@ -25,17 +25,17 @@ pub fn name(instance: &str) -> String {
 }
 
 /// The Elasticsearch.
-pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
+pub fn object(request: &ElasticsearchRequest<'_>) -> Value {
     let mut pod = json!({});
-    wish.placement.place(&mut pod);
+    request.placement.place(&mut pod);
     let mut nodes = json!({
         "name": "default",
-        "count": wish.nodes,
+        "count": request.nodes,
         // Otherwise each node would need a kernel setting that only the cluster's administrator can make.
         "config": { "node.store.allow_mmap": false },
         "volumeClaimTemplates": [{
             "metadata": { "name": "elasticsearch-data" },
-            "spec": claim(wish.storage, DISK),
+            "spec": claim(request.storage, DISK),
         }],
     });
     if pod != json!({}) {
@@ -44,7 +44,7 @@ pub fn object(wish: &ElasticsearchWish<'_>) -> Value {
         nodes["podTemplate"] = json!({ "spec": pod });
     }
     let spec = json!({ "version": VERSION, "nodeSets": [nodes] });
-    kinds::object(&ELASTICSEARCH, &name(wish.instance), &spec)
+    kinds::object(&ELASTICSEARCH, &name(request.instance), &spec)
 }
 
 /// Whether it can be used. A single node is never green, because there is no other node for replicas.
@@ -80,17 +80,17 @@ mod tests {
     use insta::{assert_debug_snapshot, assert_yaml_snapshot};
 
     use super::*;
-    use crate::backends::wish::tests::{asking, fullest, live, spec};
+    use crate::backends::request::tests::{fullest, live, requests, spec};
 
     #[test]
     fn the_smallest() {
         let spec = spec(json!({}));
-        assert_yaml_snapshot!(object(&asking(&spec).elasticsearch()));
+        assert_yaml_snapshot!(object(&requests(&spec).elasticsearch()));
     }
 
     #[test]
     fn the_fullest() {
-        assert_yaml_snapshot!(object(&asking(&fullest()).elasticsearch()));
+        assert_yaml_snapshot!(object(&requests(&fullest()).elasticsearch()));
     }
 
     #[test]

@@ -2,31 +2,31 @@
 //! defined here.
 
 use serde_json::{Value, json};
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 
 /// A PostgreSQL of Percona's operator.
-pub static PERCONA: Foreign = Foreign {
+pub static PERCONA: ExternalKind = ExternalKind {
     group: "pgv2.percona.com",
     kind: "PerconaPGCluster",
     plural: "perconapgclusters",
     versions: &["v2"],
 };
 /// A Redis of one server.
-pub static REDIS: Foreign = redis("Redis", "redis");
+pub static REDIS: ExternalKind = redis("Redis", "redis");
 /// A Redis of several servers, one of which is the master.
-pub static REDIS_REPLICATION: Foreign = redis("RedisReplication", "redisreplications");
+pub static REDIS_REPLICATION: ExternalKind = redis("RedisReplication", "redisreplications");
 /// The Sentinels, which know the master.
-pub static REDIS_SENTINEL: Foreign = redis("RedisSentinel", "redissentinels");
+pub static REDIS_SENTINEL: ExternalKind = redis("RedisSentinel", "redissentinels");
 /// An Elasticsearch of Elastic's operator.
-pub static ELASTICSEARCH: Foreign = Foreign {
+pub static ELASTICSEARCH: ExternalKind = ExternalKind {
     group: "elasticsearch.k8s.elastic.co",
     kind: "Elasticsearch",
     plural: "elasticsearches",
     versions: &["v1"],
 };
 
-const fn redis(kind: &'static str, plural: &'static str) -> Foreign {
-    Foreign {
+const fn redis(kind: &'static str, plural: &'static str) -> ExternalKind {
+    ExternalKind {
         group: "redis.redis.opstreelabs.in",
         kind,
         plural,
@@ -35,7 +35,7 @@ const fn redis(kind: &'static str, plural: &'static str) -> Foreign {
 }
 
 /// An object of such a kind, in its preferred version.
-pub(super) fn object(kind: &Foreign, name: &str, spec: &Value) -> Value {
+pub(super) fn object(kind: &ExternalKind, name: &str, spec: &Value) -> Value {
     let version = kind.versions.first().copied().unwrap_or_default();
     json!({
         "apiVersion": format!("{}/{version}", kind.group),

@@ -2,7 +2,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`wish`] | the requested backends: the spec overrides the profile, which overrides the defaults |
+//! | [`request`] | the requested backends: the spec overrides the profile, which overrides the defaults |
 //! | [`kinds`] | the custom resources of the other operators |
 //! | [`percona`] | PostgreSQL: a `PerconaPGCluster` |
 //! | [`redis`] | Redis: a `Redis`, or a `RedisReplication` with a `RedisSentinel` |
@@ -17,14 +17,14 @@
     reason = "JSON is indexed by key, and only where it was made an object by the line before"
 )]
 
-pub mod brought;
 pub mod elasticsearch;
+pub mod external;
 pub mod keys;
 pub mod kinds;
 pub mod percona;
 mod pods;
 pub mod redis;
-pub mod wish;
+pub mod request;
 
 use kube::core::DynamicObject;
 use serde_json::Value;

@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 
 use super::keys::{Keys, Unusable};
 use super::kinds::{PERCONA, object};
 use super::pods::claim;
-use super::wish::PostgresWish;
+use super::request::PostgresRequest;
 use super::{DATABASE, Readiness, USERNAME, observed, text};
 use crate::login::Psql;
 
@@ -40,7 +40,7 @@ const PGBOUNCER_IMAGE: &str = "docker.io/percona/percona-pgbouncer:1.25.2-1";
 const PGBACKREST_IMAGE: &str = "docker.io/percona/percona-pgbackrest:2.58.0-2";
 
 /// The kinds that it needs.
-pub static KINDS: [&Foreign; 1] = [&PERCONA];
+pub static KINDS: [&ExternalKind; 1] = [&PERCONA];
 
 /// The name of an instance's cluster.
 pub fn name(instance: &str) -> String {
@@ -58,54 +58,54 @@ pub fn init_name(instance: &str) -> String {
 }
 
 /// The cluster.
-pub fn cluster(wish: &PostgresWish<'_>) -> Value {
+pub fn cluster(request: &PostgresRequest<'_>) -> Value {
     let mut user = json!({
         "name": USERNAME,
         "databases": [DATABASE],
         "password": { "type": "AlphaNumeric" },
     });
-    if wish.version >= CLOSED_PUBLIC {
+    if request.version >= CLOSED_PUBLIC {
         user["grantPublicSchemaAccess"] = json!(true);
     }
     let mut server = json!({
         "name": "instance1",
-        "replicas": wish.servers,
-        "dataVolumeClaimSpec": claim(wish.storage, DISK),
+        "replicas": request.servers,
+        "dataVolumeClaimSpec": claim(request.storage, DISK),
     });
-    wish.placement.place_by_affinity(&mut server);
+    request.placement.place_by_affinity(&mut server);
     let mut spec = json!({
-        "postgresVersion": wish.version,
+        "postgresVersion": request.version,
         "autoCreateUserSchema": false,
         "users": [user],
-        "databaseInitSQL": { "name": init_name(wish.instance), "key": INIT },
+        "databaseInitSQL": { "name": init_name(request.instance), "key": INIT },
         "instances": [server],
-        "backups": backups(wish),
+        "backups": backups(request),
     });
-    if let Some((_, image)) = IMAGES.iter().find(|(major, _)| *major == wish.version) {
+    if let Some((_, image)) = IMAGES.iter().find(|(major, _)| *major == request.version) {
         spec["image"] = json!(image);
     }
-    if wish.pgbouncer {
+    if request.pgbouncer {
         let mut pooler = json!({ "image": PGBOUNCER_IMAGE, "replicas": POOLERS });
-        wish.placement.place_by_affinity(&mut pooler);
+        request.placement.place_by_affinity(&mut pooler);
         spec["proxy"] = json!({ "pgBouncer": pooler });
     }
-    object(&PERCONA, &name(wish.instance), &spec)
+    object(&PERCONA, &name(request.instance), &spec)
 }
 
 /// Backups on a separate disk: a full one every week, an incremental one every day. Without a retention they would fill
 /// the disk, and the database would stop.
-fn backups(wish: &PostgresWish<'_>) -> Value {
+fn backups(request: &PostgresRequest<'_>) -> Value {
     let mut pgbackrest = json!({
         "image": PGBACKREST_IMAGE,
         "global": { "repo1-retention-full": "2" },
         "repos": [{
             "name": "repo1",
             "schedules": { "full": "0 1 * * 0", "incremental": "0 1 * * 1-6" },
-            "volume": { "volumeClaimSpec": claim(wish.storage, DISK) },
+            "volume": { "volumeClaimSpec": claim(request.storage, DISK) },
         }],
     });
     let mut pod = json!({});
-    wish.placement.place_by_affinity(&mut pod);
+    request.placement.place_by_affinity(&mut pod);
     if pod != json!({}) {
         for pods in ["jobs", "repoHost"] {
             pgbackrest[pods] = pod.clone();
@@ -187,19 +187,19 @@ mod tests {
 
     use super::*;
     use crate::backends::keys::tests::secret;
-    use crate::backends::wish::tests::live;
-    use crate::backends::wish::tests::{asking, fullest, spec};
+    use crate::backends::request::tests::live;
+    use crate::backends::request::tests::{fullest, requests, spec};
     use crate::login::{Address, SecretKey};
 
     #[test]
     fn the_smallest() {
         let spec = spec(json!({}));
-        assert_yaml_snapshot!(cluster(&asking(&spec).postgres(17)));
+        assert_yaml_snapshot!(cluster(&requests(&spec).postgres(17)));
     }
 
     #[test]
     fn the_fullest() {
-        assert_yaml_snapshot!(cluster(&asking(&fullest()).postgres(17)));
+        assert_yaml_snapshot!(cluster(&requests(&fullest()).postgres(17)));
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
     fn before_version_15_everybody_may_write_into_public() {
         let spec = spec(json!({}));
         let granted = |version| {
-            let cluster = cluster(&asking(&spec).postgres(version));
+            let cluster = cluster(&requests(&spec).postgres(version));
             cluster.pointer("/spec/users/0/grantPublicSchemaAccess").cloned()
         };
         assert_eq!((granted(14), granted(15)), (None, Some(json!(true))));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Volume;
 
-use super::wish::Placement;
+use super::request::Placement;
 
 /// A claim for a disk of one pod.
 pub(super) fn claim(storage: &Volume, size: &str) -> Value {

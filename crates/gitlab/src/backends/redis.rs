@@ -7,12 +7,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Topology;
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 
 use super::Readiness;
 use super::kinds::{self, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
 use super::pods::claim;
-use super::wish::RedisWish;
+use super::request::RedisRequest;
 use crate::login::{Address, RedisLogin, RedisServer, SecretKey};
 
 /// The images, of the same version.
@@ -53,9 +53,9 @@ pub fn auth(instance: &str, password: &SecretString) -> Value {
 }
 
 /// The kinds that a Redis of this topology consists of.
-pub fn kinds(topology: Topology) -> &'static [&'static Foreign] {
-    static ALONE: [&Foreign; 1] = [&REDIS];
-    static WATCHED: [&Foreign; 2] = [&REDIS_REPLICATION, &REDIS_SENTINEL];
+pub fn kinds(topology: Topology) -> &'static [&'static ExternalKind] {
+    static ALONE: [&ExternalKind; 1] = [&REDIS];
+    static WATCHED: [&ExternalKind; 2] = [&REDIS_REPLICATION, &REDIS_SENTINEL];
     match topology {
         Topology::Standalone => &ALONE,
         Topology::Ha => &WATCHED,
@@ -63,44 +63,48 @@ pub fn kinds(topology: Topology) -> &'static [&'static Foreign] {
 }
 
 /// The objects of a Redis, each with its kind.
-pub fn objects(wish: &RedisWish<'_>) -> Vec<(&'static Foreign, Value)> {
-    match wish.topology {
-        Topology::Standalone => vec![object(&REDIS, wish, server(wish))],
+pub fn objects(request: &RedisRequest<'_>) -> Vec<(&'static ExternalKind, Value)> {
+    match request.topology {
+        Topology::Standalone => vec![object(&REDIS, request, server(request))],
         Topology::Ha => {
-            let mut servers = server(wish);
-            servers["clusterSize"] = json!(wish.servers);
+            let mut servers = server(request);
+            servers["clusterSize"] = json!(request.servers);
             vec![
-                object(&REDIS_REPLICATION, wish, servers),
-                object(&REDIS_SENTINEL, wish, sentinels(wish)),
+                object(&REDIS_REPLICATION, request, servers),
+                object(&REDIS_SENTINEL, request, sentinels(request)),
             ]
         }
     }
 }
 
-fn object(kind: &'static Foreign, wish: &RedisWish<'_>, mut spec: Value) -> (&'static Foreign, Value) {
-    wish.placement.place(&mut spec);
+fn object(
+    kind: &'static ExternalKind,
+    request: &RedisRequest<'_>,
+    mut spec: Value,
+) -> (&'static ExternalKind, Value) {
+    request.placement.place(&mut spec);
     // The images run as this user, who must own the disks.
     spec["podSecurityContext"] = json!({ "runAsUser": 1000, "fsGroup": 1000 });
-    (kind, kinds::object(kind, &name(wish.instance), &spec))
+    (kind, kinds::object(kind, &name(request.instance), &spec))
 }
 
-fn server(wish: &RedisWish<'_>) -> Value {
+fn server(request: &RedisRequest<'_>) -> Value {
     json!({
         "kubernetesConfig": {
             "image": SERVER_IMAGE,
-            "redisSecret": { "name": auth_name(wish.instance), "key": PASSWORD },
+            "redisSecret": { "name": auth_name(request.instance), "key": PASSWORD },
         },
-        "storage": { "volumeClaimTemplate": { "spec": claim(wish.storage, DISK) } },
+        "storage": { "volumeClaimTemplate": { "spec": claim(request.storage, DISK) } },
     })
 }
 
-fn sentinels(wish: &RedisWish<'_>) -> Value {
-    let password = json!({ "name": auth_name(wish.instance), "key": PASSWORD });
+fn sentinels(request: &RedisRequest<'_>) -> Value {
+    let password = json!({ "name": auth_name(request.instance), "key": PASSWORD });
     json!({
         "clusterSize": SENTINELS,
         "kubernetesConfig": { "image": SENTINEL_IMAGE },
         "redisSentinelConfig": {
-            "redisReplicationName": name(wish.instance),
+            "redisReplicationName": name(request.instance),
             "redisReplicationPassword": { "secretKeyRef": password },
             "masterGroupName": MASTER,
             "quorum": QUORUM,
@@ -139,10 +143,10 @@ pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
 }
 
 /// The login. Sentinels have no password, and all of them are listed, because one may be gone.
-pub fn login(wish: &RedisWish<'_>) -> RedisLogin {
-    let name = name(wish.instance);
-    let domain = format!("{}.svc", wish.namespace);
-    let server = match wish.topology {
+pub fn login(request: &RedisRequest<'_>) -> RedisLogin {
+    let name = name(request.instance);
+    let domain = format!("{}.svc", request.namespace);
+    let server = match request.topology {
         Topology::Standalone => RedisServer::At(Address {
             host: format!("{name}.{domain}"),
             port: SERVER_PORT,
@@ -160,7 +164,7 @@ pub fn login(wish: &RedisWish<'_>) -> RedisLogin {
     RedisLogin {
         server,
         password: SecretKey {
-            secret: auth_name(wish.instance),
+            secret: auth_name(request.instance),
             key: PASSWORD.to_owned(),
         },
     }
@@ -171,23 +175,23 @@ mod tests {
     use insta::{assert_debug_snapshot, assert_yaml_snapshot};
 
     use super::*;
-    use crate::backends::wish::tests::{asking, fullest, spec};
+    use crate::backends::request::tests::{fullest, requests, spec};
 
-    fn rendered(wish: &RedisWish<'_>) -> Vec<Value> {
-        let (kinds, objects): (Vec<_>, Vec<_>) = objects(wish).into_iter().unzip();
-        assert_eq!(kinds, super::kinds(wish.topology));
+    fn rendered(request: &RedisRequest<'_>) -> Vec<Value> {
+        let (kinds, objects): (Vec<_>, Vec<_>) = objects(request).into_iter().unzip();
+        assert_eq!(kinds, super::kinds(request.topology));
         objects
     }
 
     #[test]
     fn the_smallest() {
         let spec = spec(json!({}));
-        assert_yaml_snapshot!(rendered(&asking(&spec).redis()));
+        assert_yaml_snapshot!(rendered(&requests(&spec).redis()));
     }
 
     #[test]
     fn the_fullest() {
-        assert_yaml_snapshot!(rendered(&asking(&fullest()).redis()));
+        assert_yaml_snapshot!(rendered(&requests(&fullest()).redis()));
     }
 
     #[test]
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn each_sentinel_has_an_address() {
-        assert_debug_snapshot!(login(&asking(&fullest()).redis()));
+        assert_debug_snapshot!(login(&requests(&fullest()).redis()));
     }
 
     #[test]
@@ -209,7 +213,7 @@ mod tests {
             host: "shop-redis.gl.svc".into(),
             port: 6379,
         };
-        assert_eq!(login(&asking(&spec).redis()).server, RedisServer::At(address));
+        assert_eq!(login(&requests(&spec).redis()).server, RedisServer::At(address));
     }
 
     #[test]

@@ -8,10 +8,10 @@ mod release;
 pub use objects::{Chart, helm_release, helm_repository};
 pub use release::{Progress, Release, Running};
 
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 
 /// The release of a chart.
-pub static HELM_RELEASE: Foreign = Foreign {
+pub static HELM_RELEASE: ExternalKind = ExternalKind {
     group: "helm.toolkit.fluxcd.io",
     kind: "HelmRelease",
     plural: "helmreleases",
@@ -19,7 +19,7 @@ pub static HELM_RELEASE: Foreign = Foreign {
 };
 
 /// The kind of chart repositories.
-pub static HELM_REPOSITORY: Foreign = Foreign {
+pub static HELM_REPOSITORY: ExternalKind = ExternalKind {
     group: "source.toolkit.fluxcd.io",
     kind: "HelmRepository",
     plural: "helmrepositories",

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 use stanchion_api::gitlab::{ChartRepository, Values};
-use stanchion_kernel::foreign::Served;
+use stanchion_kernel::external::ServedKind;
 
 use super::name;
 
@@ -28,7 +28,7 @@ pub struct Chart {
 }
 
 /// The chart repository.
-pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &Served) -> Value {
+pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &ServedKind) -> Value {
     let mut spec = json!({ "interval": "1h0m0s", "url": repository.url });
     if repository.url.starts_with("oci://") {
         spec["type"] = json!("oci");
@@ -46,7 +46,7 @@ pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &Serv
 
 /// The release. Flux's default timeout is too short for GitLab's migrations, and its default remediation of a failed
 /// upgrade, a rollback, is wrong after them, because the database is newer by then.
-pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
+pub fn helm_release(instance: &str, chart: &Chart, kind: &ServedKind) -> Value {
     let mut spec = json!({
         "interval": "10m0s",
         "timeout": "45m0s",
@@ -84,7 +84,7 @@ pub fn helm_release(instance: &str, chart: &Chart, kind: &Served) -> Value {
 
 /// Whether this Flux has the strategy `RetryOnFailure`. It came with the first version that no longer serves `v2beta1`,
 /// and is in every one that serves only `v2`; an API server that does not know the field drops it silently.
-fn retries_without_rollback(kind: &Served) -> bool {
+fn retries_without_rollback(kind: &ServedKind) -> bool {
     kind.versions == ["v2"]
 }
 
@@ -95,8 +95,8 @@ mod tests {
     use super::*;
     use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
 
-    fn served(versions: &[&'static str]) -> Served {
-        Served {
+    fn served(versions: &[&'static str]) -> ServedKind {
+        ServedKind {
             resource: HELM_RELEASE.at(versions[0]),
             versions: versions.to_vec(),
         }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_flux_is_told_only_what_it_knows_and_never_rolls_back() {
+    fn an_older_flux_gets_only_known_fields_and_never_rolls_back() {
         for (versions, api_version) in [
             (&["v2", "v2beta2"][..], "helm.toolkit.fluxcd.io/v2"),
             (&["v2", "v2beta2", "v2beta1"], "helm.toolkit.fluxcd.io/v2"),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn charts_come_from_gitlab_or_from_a_mirror() {
-        let kind = Served {
+        let kind = ServedKind {
             resource: HELM_REPOSITORY.at("v1"),
             versions: vec!["v1"],
         };

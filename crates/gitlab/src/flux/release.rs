@@ -28,7 +28,7 @@ pub struct Release {
     /// Whether the release is suspended.
     pub suspended: bool,
     /// It is being uninstalled.
-    pub leaving: bool,
+    pub terminating: bool,
 }
 
 /// Flux's progress.
@@ -67,7 +67,7 @@ pub struct Running {
 
 /// How long Flux may wait before that counts as a failure. It waits for a moment after each change, until the chart is
 /// fetched; and forever for a chart that does not exist.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
+const WAIT_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reasons for which Flux has given up for now. For any other it waits for something.
 const FAILURES: &[&str] = &[
@@ -99,7 +99,7 @@ impl Release {
             working_since: working_since(data),
             timeout: text("/spec/timeout").and_then(|text| text.parse().ok()),
             suspended,
-            leaving: object.metadata.deletion_timestamp.is_some(),
+            terminating: object.metadata.deletion_timestamp.is_some(),
         }
     }
 
@@ -126,7 +126,7 @@ impl Release {
     /// The same, with an overlong wait turned into a failure.
     #[must_use]
     pub fn judged(mut self, now: Timestamp) -> Self {
-        if self.patience(now).is_some_and(|left| !left.is_positive())
+        if self.time_left(now).is_some_and(|left| !left.is_positive())
             && let Progress::Waiting { reason, message, .. } = self.progress
         {
             self.progress = Progress::Failed { reason, message };
@@ -135,9 +135,9 @@ impl Release {
     }
 
     /// The remaining time that Flux may wait.
-    pub fn patience(&self, now: Timestamp) -> Option<SignedDuration> {
+    pub fn time_left(&self, now: Timestamp) -> Option<SignedDuration> {
         match &self.progress {
-            Progress::Waiting { since, .. } => Some(PATIENCE - now.duration_since((*since)?)),
+            Progress::Waiting { since, .. } => Some(WAIT_TIMEOUT - now.duration_since((*since)?)),
             _ => None,
         }
     }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_in_fluxs_own_words_and_a_wait_is_none() {
+    fn a_failure_of_flux_is_reported_with_its_message() {
         let failed = release(1, &json!({ "conditions": ready("False", "UpgradeFailed", 1) }));
         assert_eq!(
             failed.progress,

@@ -8,8 +8,8 @@ use kube::core::DynamicObject;
 use serde_json::json;
 use stanchion_kernel::{Problem, Writer};
 
-use super::findings::Obstacle;
-use super::plan::{Deed, Plan};
+use super::plan::{ObjectChange, Plan};
+use super::prerequisites::Blocker;
 use crate::flux::HELM_REPOSITORY;
 
 /// The result of the apply step.
@@ -37,57 +37,57 @@ pub struct Written {
     /// The Secrets that were written.
     pub storage: Vec<Secret>,
     /// Whether the Secrets of the buckets are up to date.
-    pub storage_settled: bool,
+    pub storage_resolved: bool,
     /// Whether a Secret or a `ServiceAccount` was removed.
     pub removed: bool,
 }
 
 /// Applies the plan; fails with its remaining obstacle.
-pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<Option<Obstacle>, Problem> {
+pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<Option<Blocker>, Problem> {
     let written = &mut applied.written;
-    written.storage_settled = plan.storage_settled;
-    for deed in plan.deeds {
-        match deed {
-            Deed::Secret(intent) => {
+    written.storage_resolved = plan.storage_resolved;
+    for change in plan.changes {
+        match change {
+            ObjectChange::Secret(intent) => {
                 written.storage.push(write.apply(&intent).await?);
                 written.secrets.push(intent.name().to_owned());
             }
-            Deed::ConfigMap(intent) => {
+            ObjectChange::ConfigMap(intent) => {
                 let map = write.apply(&intent).await?;
                 written.maps.insert(intent.name().to_owned(), map);
             }
-            Deed::Foreign(kind, intent) => {
-                let object = write.apply_foreign(&kind, &intent).await?;
+            ObjectChange::External(kind, intent) => {
+                let object = write.apply_external(&kind, &intent).await?;
                 if kind.kind == HELM_REPOSITORY.kind {
                     written.repository = Some(object);
                 }
             }
-            Deed::Release(kind, intent, before) => {
+            ObjectChange::Release(kind, intent, before) => {
                 if let Some(before) = before {
-                    write.succeed_foreign(&kind, &before).await?;
+                    write.take_external_field_ownership(&kind, &before).await?;
                 }
-                applied.release = Some(write.apply_foreign(&kind, &intent).await?);
+                applied.release = Some(write.apply_external(&kind, &intent).await?);
             }
-            Deed::Account(intent) => written.account = Some(write.apply(&intent).await?),
-            Deed::Binding(intent) => written.binding = Some(write.apply(&intent).await?),
-            Deed::Restrict(kind, release, account) => {
+            ObjectChange::Account(intent) => written.account = Some(write.apply(&intent).await?),
+            ObjectChange::Binding(intent) => written.binding = Some(write.apply(&intent).await?),
+            ObjectChange::Restrict(kind, release, account) => {
                 let fields = json!({ "serviceAccountName": account });
-                applied.release = Some(write.merge_foreign(&kind, &release, &fields).await?);
+                applied.release = Some(write.merge_external(&kind, &release, &fields).await?);
             }
-            Deed::RemoveAccount(account) => {
+            ObjectChange::RemoveAccount(account) => {
                 write.delete::<ServiceAccount>(&account).await?;
                 written.removed = true;
             }
-            Deed::RemoveBinding(binding) => {
+            ObjectChange::RemoveBinding(binding) => {
                 write.delete::<RoleBinding>(&binding).await?;
                 written.removed = true;
             }
-            Deed::Uninstall(kind, release) => write.delete_foreign(&kind, &release).await?,
-            Deed::RemoveSecret(secret) => {
+            ObjectChange::Uninstall(kind, release) => write.delete_external(&kind, &release).await?,
+            ObjectChange::RemoveSecret(secret) => {
                 write.delete::<Secret>(&secret).await?;
                 written.removed = true;
             }
         }
     }
-    Ok(plan.obstacle)
+    Ok(plan.blocker)
 }

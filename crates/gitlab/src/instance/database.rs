@@ -5,12 +5,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use secrecy::SecretString;
 use stanchion_kernel::problem::chain;
-use stanchion_postgres::{Error, Pools, Query, Target};
+use stanchion_postgres::{ConnectionConfig, Error, Pools, Query};
 
 use crate::login::Psql;
 
 /// Timeout of the queries.
-const PATIENCE: Duration = Duration::from_secs(5);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The database's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,23 +26,23 @@ pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, 
     let address = psql.behind_pooler.as_ref().unwrap_or(&psql.address);
     let password = secret.data.as_ref().and_then(|data| data.get(&psql.password.key));
     let password = password.and_then(|value| String::from_utf8(value.0.clone()).ok());
-    let target = Target::new(&address.host, address.port, &psql.database, &psql.username);
+    let target = ConnectionConfig::new(&address.host, address.port, &psql.database, &psql.username);
     let target = target.map_err(|error| error.to_string())?;
     let target = target
         .with_password(SecretString::from(password.unwrap_or_default()))
         .named_in(secret.metadata.namespace.as_deref().unwrap_or_default());
-    match tokio::time::timeout(PATIENCE, question(pools, &target)).await {
+    match tokio::time::timeout(QUERY_TIMEOUT, question(pools, &target)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!(
             "PostgreSQL at {target} does not answer within {} seconds",
-            PATIENCE.as_secs()
+            QUERY_TIMEOUT.as_secs()
         )),
     }
 }
 
 /// The states 3 (finished) and 6 (finalized) count as finished. A database without the table has no migrations.
-async fn question(pools: &Pools, target: &Target) -> Result<Answer, Error> {
+async fn question(pools: &Pools, target: &ConnectionConfig) -> Result<Answer, Error> {
     const IS_THERE: &str = "SELECT to_regclass('public.batched_background_migrations') IS NOT NULL";
     const UNFINISHED: &str =
         "SELECT count(*) FROM public.batched_background_migrations WHERE status NOT IN (3, 6)";

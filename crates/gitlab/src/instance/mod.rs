@@ -1,18 +1,18 @@
 //! The controller of `GitlabInstance`. Each step of a reconcile is one file.
 
 pub mod apply;
-#[cfg(test)]
-mod cases;
+pub mod cache;
+pub mod cleanup;
 pub mod database;
-pub mod farewell;
-pub mod findings;
-pub mod marks;
-pub mod memory;
 pub mod observe;
 pub mod plan;
+pub mod prerequisites;
 pub mod report;
+pub mod secret_values;
 pub mod secrets;
 pub mod target;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 
 use jiff::Timestamp;
@@ -21,8 +21,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus};
 use stanchion_api::{GitlabInstance, GitlabProfile, GitlabVersionMap};
-use stanchion_kernel::events::Announcement;
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::events::TransitionEvent;
+use stanchion_kernel::external::ExternalKind;
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
@@ -33,23 +33,23 @@ use crate::backends::kinds;
 use crate::flux;
 
 /// Reconciles `GitlabInstance` objects.
-pub struct InstanceController {
+pub struct GitlabController {
     setup: Setup,
-    memory: memory::Memory,
+    cache: cache::InstanceCache,
 }
 
-impl InstanceController {
+impl GitlabController {
     /// A controller with these connections.
     pub fn new(setup: Setup) -> Self {
         Self {
             setup,
-            memory: memory::Memory::default(),
+            cache: cache::InstanceCache::default(),
         }
     }
 }
 
 /// The kinds of Flux and the operators of the backends.
-static FOREIGN: [&Foreign; 7] = [
+static EXTERNAL_KINDS: [&ExternalKind; 7] = [
     &flux::HELM_RELEASE,
     &flux::HELM_REPOSITORY,
     &kinds::PERCONA,
@@ -59,7 +59,7 @@ static FOREIGN: [&Foreign; 7] = [
     &kinds::ELASTICSEARCH,
 ];
 
-impl Reconciler for InstanceController {
+impl Reconciler for GitlabController {
     type Object = GitlabInstance;
     type Target = target::Target;
     type Observed = observe::Observed;
@@ -69,7 +69,7 @@ impl Reconciler for InstanceController {
     const NAME: &'static str = "gitlab";
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
-    const ANNOUNCEMENTS: &'static [Announcement] = report::ANNOUNCEMENTS;
+    const TRANSITION_EVENTS: &'static [TransitionEvent] = report::TRANSITION_EVENTS;
 
     fn watches() -> Vec<Watch> {
         vec![
@@ -83,8 +83,8 @@ impl Reconciler for InstanceController {
         ]
     }
 
-    fn foreign() -> &'static [&'static Foreign] {
-        &FOREIGN
+    fn external_kinds() -> &'static [&'static ExternalKind] {
+        &EXTERNAL_KINDS
     }
 
     fn rules() -> Vec<Rule> {
@@ -108,7 +108,7 @@ impl Reconciler for InstanceController {
         ];
         rules.extend(account::operator_rules());
         rules.extend(
-            FOREIGN
+            EXTERNAL_KINDS
                 .iter()
                 .map(|kind| Rule::new(kind.group, &[kind.plural], MAKE)),
         );
@@ -119,17 +119,17 @@ impl Reconciler for InstanceController {
         validate::validate(instance)
     }
 
-    fn farewell(instance: &GitlabInstance) -> Self::Target {
-        validate::farewell(instance)
+    fn cleanup_target(instance: &GitlabInstance) -> Self::Target {
+        validate::cleanup_target(instance)
     }
 
     /// An instance that was never applied has nothing to clean up.
-    fn holds(target: &Self::Target) -> bool {
+    fn needs_finalizer(target: &Self::Target) -> bool {
         !matches!(target, target::Target::Suspended)
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
-        observe::observe(&self.setup, &self.memory, read, target).await
+        observe::observe(&self.setup, &self.cache, read, target).await
     }
 
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
@@ -145,12 +145,12 @@ impl Reconciler for InstanceController {
         applied: &mut Self::Applied,
     ) -> Result<(), Problem> {
         // The state after a failed apply is unknown.
-        self.memory.forget(&write.subject().uid);
-        let obstacle = apply::apply(write, plan, applied).await?;
-        if let (target::Target::Instance(wanted), observe::Observed::Instance(seen)) = (target, observed) {
-            self.memory.keep(wanted, seen, applied);
+        self.cache.forget(&write.parent().uid);
+        let blocker = apply::apply(write, plan, applied).await?;
+        if let (target::Target::Ensure(wanted), observe::Observed::Ensure(current)) = (target, observed) {
+            self.cache.remember(wanted, current, applied);
         }
-        obstacle.map_or(Ok(()), |obstacle| Err(obstacle.problem()))
+        blocker.map_or(Ok(()), |blocker| Err(blocker.problem()))
     }
 
     fn report(

@@ -14,17 +14,17 @@ use stanchion_api::gitlab::{DEFAULT_MAP, GitlabProfileSpec, GitlabVersionMapSpec
 use stanchion_api::{GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::ambient;
 use stanchion_kernel::apply::is_owned;
-use stanchion_kernel::context::Subject;
-use stanchion_kernel::foreign::{Foreign, Served};
+use stanchion_kernel::context::Parent;
+use stanchion_kernel::external::{ExternalKind, ServedKind};
 use stanchion_kernel::watch::MANAGED_BY;
 use stanchion_kernel::{Problem, Reader};
 
+use super::cache::{Cached, InstanceCache, Shapes};
 use super::database::{self, Answer};
-use super::findings::{ASKING, Findings};
-use super::marks;
-use super::memory::{Kept, Memory, Shapes};
+use super::prerequisites::{ASKING, Prerequisites};
+use super::secret_values;
 use super::secrets as made;
-use super::target::{Leaving, Target, Wanted};
+use super::target::{CleanupTarget, Target, Wanted};
 use crate::Setup;
 use crate::account;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
@@ -38,18 +38,18 @@ use crate::values::Checksums;
 /// The observed state.
 pub enum Observed {
     /// Of an instance that is not being deleted.
-    Instance(Box<Seen>),
+    Ensure(Box<Current>),
     /// Of a deleted instance.
-    Leaving(Box<Remains>),
+    Cleanup(Box<CleanupState>),
     /// Nothing was read.
     Nothing,
 }
 
 /// The state of an instance.
 #[derive(Clone, Default)]
-pub struct Seen {
+pub struct Current {
     /// The instance as the owner of writes.
-    pub subject: Option<Subject>,
+    pub parent: Option<Parent>,
     /// The version map.
     pub map: Option<GitlabVersionMapSpec>,
     /// The profile, if one is named and exists.
@@ -63,17 +63,17 @@ pub struct Seen {
     /// The existing Secrets that the spec names or the operator creates.
     pub secrets: BTreeMap<String, Secret>,
     /// Whether the storage is unchanged since its derived Secrets were up to date. The Secrets are then only shapes.
-    pub storage_settled: bool,
+    pub storage_resolved: bool,
     /// The initial statements of the database.
     pub init: Option<ConfigMap>,
     /// The `StatefulSets` of the Redis.
     pub stateful_sets: BTreeMap<String, StatefulSet>,
     /// The objects of other operators.
-    pub backends: HashMap<&'static Foreign, Backend>,
+    pub backends: HashMap<&'static ExternalKind, Backend>,
     /// The served version of Flux's repositories.
-    pub repository_kind: Option<Served>,
+    pub repository_kind: Option<ServedKind>,
     /// The served version of Flux's releases.
-    pub release_kind: Option<Served>,
+    pub release_kind: Option<ServedKind>,
     /// The release that Helm itself deployed, if Flux has none; or why it cannot be read.
     pub helm: Option<Result<Deployed, Unreadable>>,
     /// The record of the last version.
@@ -94,15 +94,15 @@ pub struct Seen {
 #[derive(Clone, Default)]
 pub struct Backend {
     /// The served version of the kind, if the cluster serves it.
-    pub served: Option<Served>,
+    pub served: Option<ServedKind>,
     /// The object.
     pub object: Option<DynamicObject>,
 }
 
 /// The state of a deleted instance.
-pub struct Remains {
+pub struct CleanupState {
     /// The release and its served version.
-    pub release: Option<(Served, DynamicObject)>,
+    pub release: Option<(ServedKind, DynamicObject)>,
     /// The derived Secrets.
     pub secrets: Vec<Secret>,
     /// The `ServiceAccount` that the operator created.
@@ -110,7 +110,7 @@ pub struct Remains {
     /// Objects of other operators, which stay: each with its kind and name. Filled only once the release is gone.
     pub retained: Vec<String>,
     /// The instance as the owner of writes.
-    pub subject: Subject,
+    pub parent: Parent,
 }
 
 impl Backend {
@@ -127,9 +127,9 @@ pub fn is_made_here(meta: &ObjectMeta) -> bool {
     label.map(String::as_str) == Some(MANAGED_BY.1)
 }
 
-impl Seen {
+impl Current {
     /// The object of another operator, and whether its kind is served.
-    pub fn backend(&self, kind: &'static Foreign) -> &Backend {
+    pub fn backend(&self, kind: &'static ExternalKind) -> &Backend {
         const NONE: &Backend = &Backend {
             served: None,
             object: None,
@@ -141,20 +141,20 @@ impl Seen {
 /// Reads everything that the plan needs.
 pub async fn observe(
     setup: &Setup,
-    memory: &Memory,
+    cache: &InstanceCache,
     read: &Reader,
     target: &Target,
 ) -> Result<Observed, Problem> {
     match target {
-        Target::Instance(wanted) => {
-            let kept = memory.recall(&read.subject().uid);
-            let seen = Box::pin(instance(setup, kept.as_deref(), read, wanted)).await?;
-            Ok(Observed::Instance(Box::new(seen)))
+        Target::Ensure(wanted) => {
+            let cached = cache.recall(&read.parent().uid);
+            let current = Box::pin(instance(setup, cached.as_deref(), read, wanted)).await?;
+            Ok(Observed::Ensure(Box::new(current)))
         }
-        Target::Leaving(leaving) => {
-            memory.forget(&read.subject().uid);
-            let remains = remains(read, leaving).await?;
-            Ok(Observed::Leaving(Box::new(remains)))
+        Target::Cleanup(cleanup) => {
+            cache.forget(&read.parent().uid);
+            let state = state(read, cleanup).await?;
+            Ok(Observed::Cleanup(Box::new(state)))
         }
         Target::Suspended => Ok(Observed::Nothing),
     }
@@ -162,16 +162,16 @@ pub async fn observe(
 
 async fn instance(
     setup: &Setup,
-    kept: Option<&Kept>,
+    cached: Option<&Cached>,
     read: &Reader,
     wanted: &Wanted,
-) -> Result<Seen, Problem> {
+) -> Result<Current, Problem> {
     let spec = &wanted.spec;
     let map = async {
         if read.is_unchanged_cluster_wide::<GitlabVersionMap>(DEFAULT_MAP)
-            && let Some(kept) = kept
+            && let Some(cached) = cached
         {
-            return Ok(kept.map.clone());
+            return Ok(cached.map.clone());
         }
         let map: Option<GitlabVersionMap> = read.get_cluster_wide(DEFAULT_MAP).await?;
         Ok::<_, Problem>(map.map(|map| map.spec))
@@ -181,9 +181,9 @@ async fn instance(
             return Ok(None);
         };
         if read.is_unchanged_cluster_wide::<GitlabProfile>(name)
-            && let Some(kept) = kept
+            && let Some(cached) = cached
         {
-            return Ok(kept.profile.clone());
+            return Ok(cached.profile.clone());
         }
         let profile: Option<GitlabProfile> = read.get_cluster_wide(name).await?;
         Ok::<_, Problem>(profile.map(|profile| profile.spec))
@@ -195,7 +195,7 @@ async fn instance(
         config_map(
             read,
             &percona::init_name(&wanted.name),
-            kept.map(|kept| &kept.init),
+            cached.map(|cached| &cached.init),
         )
         .await
     };
@@ -203,17 +203,17 @@ async fn instance(
     let (map, profile, secrets, init, flux, account, record) = tokio::try_join!(
         map,
         profile,
-        secrets(setup, kept, read, wanted),
+        secrets(setup, cached, read, wanted),
         init,
-        flux(read, kept, wanted),
-        own_account(read, kept.map(|kept| &kept.account), &wanted.name),
-        config_map(read, &record_name, kept.map(|kept| &kept.record))
+        flux(read, cached, wanted),
+        own_account(read, cached.map(|cached| &cached.account), &wanted.name),
+        config_map(read, &record_name, cached.map(|cached| &cached.record))
     )?;
     let (
         Shapes {
             secrets, checksums, ..
         },
-        storage_settled,
+        storage_resolved,
     ) = secrets;
     let given = profile
         .as_ref()
@@ -224,11 +224,11 @@ async fn instance(
     };
     let (repository_kind, release_kind, repository, release) = flux;
     let lacks_password = spec.redis.managed && !secrets.contains_key(&redis::auth_name(&wanted.name));
-    let password = lacks_password.then(marks::password).transpose()?;
-    let mut seen = Seen {
-        subject: Some(read.subject().clone()),
+    let password = lacks_password.then(secret_values::password).transpose()?;
+    let mut current = Current {
+        parent: Some(read.parent().clone()),
         checksums,
-        storage_settled,
+        storage_resolved,
         tenants: Arc::clone(&setup.tenants),
         account,
         given_account,
@@ -243,12 +243,12 @@ async fn instance(
         repository,
         release,
         password,
-        ..Seen::default()
+        ..Current::default()
     };
-    seen.helm = predecessor(read, wanted, seen.release.as_ref()).await?;
-    backends(read, wanted, &mut seen).await?;
-    seen.database = ask(setup, read, wanted, &seen).await?;
-    Ok(seen)
+    current.helm = predecessor(read, wanted, current.release.as_ref()).await?;
+    backends(read, wanted, &mut current).await?;
+    current.database = ask(setup, read, wanted, &current).await?;
+    Ok(current)
 }
 
 /// The Secrets that the instance names, those that other operators create for it, and those that are derived here.
@@ -256,7 +256,7 @@ async fn instance(
 /// If none of them has changed since everything derived from them was up to date, only their shapes are known.
 async fn secrets(
     setup: &Setup,
-    kept: Option<&Kept>,
+    cached: Option<&Cached>,
     read: &Reader,
     wanted: &Wanted,
 ) -> Result<(Shapes, bool), Problem> {
@@ -279,8 +279,8 @@ async fn secrets(
         .iter()
         .filter(|name| !read.is_unchanged::<Secret>(name))
         .count();
-    let kept = kept.and_then(|kept| kept.secrets.as_ref());
-    if let (Some(shapes), 0) = (kept.filter(|kept| kept.named == mentioned), changed) {
+    let cached = cached.and_then(|cached| cached.secrets.as_ref());
+    if let (Some(shapes), 0) = (cached.filter(|cached| cached.named == mentioned), changed) {
         return Ok((shapes.clone(), true));
     }
     let found = try_join_all(names.into_iter().map(async |name| {
@@ -289,7 +289,7 @@ async fn secrets(
     }))
     .await?;
     let secrets = found.into_iter().flatten().collect();
-    let checksums = marks::checksums(&setup.fingerprints, &read.subject().uid, wanted, &secrets);
+    let checksums = secret_values::checksums(&setup.fingerprints, &read.parent().uid, wanted, &secrets);
     let read = Shapes {
         named: mentioned,
         secrets,
@@ -302,12 +302,12 @@ async fn secrets(
 async fn config_map(
     read: &Reader,
     name: &str,
-    kept: Option<&Option<ConfigMap>>,
+    cached: Option<&Option<ConfigMap>>,
 ) -> Result<Option<ConfigMap>, Problem> {
     if read.is_unchanged::<ConfigMap>(name)
-        && let Some(kept) = kept
+        && let Some(cached) = cached
     {
-        return Ok(kept.clone());
+        return Ok(cached.clone());
     }
     read.get(name).await
 }
@@ -315,7 +315,7 @@ async fn config_map(
 /// The `ServiceAccount` that the operator creates for an instance.
 async fn own_account(
     read: &Reader,
-    kept: Option<&account::Found>,
+    cached: Option<&account::Found>,
     instance: &str,
 ) -> Result<account::Found, Problem> {
     let name = account::name(instance);
@@ -324,9 +324,9 @@ async fn own_account(
         read.is_unchanged::<RoleBinding>(&name),
     ];
     if unchanged == [true, true]
-        && let Some(kept) = kept
+        && let Some(cached) = cached
     {
-        return Ok(kept.clone());
+        return Ok(cached.clone());
     }
     let (account, binding) =
         tokio::try_join!(read.get::<ServiceAccount>(&name), read.get::<RoleBinding>(&name))?;
@@ -334,20 +334,20 @@ async fn own_account(
 }
 
 type Flux = (
-    Option<Served>,
-    Option<Served>,
+    Option<ServedKind>,
+    Option<ServedKind>,
     Option<DynamicObject>,
     Option<DynamicObject>,
 );
 
-async fn flux(read: &Reader, kept: Option<&Kept>, wanted: &Wanted) -> Result<Flux, Problem> {
+async fn flux(read: &Reader, cached: Option<&Cached>, wanted: &Wanted) -> Result<Flux, Problem> {
     let (repositories, releases) =
         tokio::try_join!(read.served(&HELM_REPOSITORY), read.served(&HELM_RELEASE))?;
     let name = flux::name(&wanted.name);
     let repository = match &repositories {
-        Some(kind) => match kept.filter(|_| read.is_foreign_unchanged(&kind.resource, &name)) {
-            Some(kept) => kept.repository.clone(),
-            None => read.get_foreign(&kind.resource, &name).await?,
+        Some(kind) => match cached.filter(|_| read.is_external_unchanged(&kind.resource, &name)) {
+            Some(cached) => cached.repository.clone(),
+            None => read.get_external(&kind.resource, &name).await?,
         },
         None => None,
     };
@@ -359,14 +359,14 @@ async fn flux(read: &Reader, kept: Option<&Kept>, wanted: &Wanted) -> Result<Flu
 }
 
 /// The instance's release: under the operator's name for it, or under any name that a predecessor gave it.
-async fn release(read: &Reader, kind: &Served, name: &str) -> Result<Option<DynamicObject>, Problem> {
-    if let Some(found) = read.get_foreign(&kind.resource, name).await? {
+async fn release(read: &Reader, kind: &ServedKind, name: &str) -> Result<Option<DynamicObject>, Problem> {
+    if let Some(found) = read.get_external(&kind.resource, name).await? {
         return Ok(Some(found));
     }
-    let all = read.list_foreign(&kind.resource).await?;
+    let all = read.list_external(&kind.resource).await?;
     let ours = all
         .into_iter()
-        .find(|release| is_owned(&release.metadata, read.subject()));
+        .find(|release| is_owned(&release.metadata, read.parent()));
     Ok(ours)
 }
 
@@ -402,11 +402,11 @@ async fn predecessor(
 }
 
 /// The objects that other operators run, or will run.
-async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(), Problem> {
+async fn backends(read: &Reader, wanted: &Wanted, current: &mut Current) -> Result<(), Problem> {
     let name = wanted.name.as_str();
-    let mut objects: Vec<(&'static Foreign, String)> = Vec::new();
-    let defaults = seen.profile.as_ref().map(|profile| &profile.defaults);
-    let topology = wanted.asking(defaults).redis().topology;
+    let mut objects: Vec<(&'static ExternalKind, String)> = Vec::new();
+    let defaults = current.profile.as_ref().map(|profile| &profile.defaults);
+    let topology = wanted.requests(defaults).redis().topology;
     if wanted.spec.postgres.managed {
         objects.push((&PERCONA, percona::name(name)));
     }
@@ -423,13 +423,13 @@ async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(),
     let found = try_join_all(objects.into_iter().map(async |(kind, name)| {
         let served = read.served(kind).await?;
         let object = match &served {
-            Some(served) => read.get_foreign(&served.resource, &name).await?,
+            Some(served) => read.get_external(&served.resource, &name).await?,
             None => None,
         };
         Ok::<_, Problem>((kind, Backend { served, object }))
     }))
     .await?;
-    seen.backends = found.into_iter().collect();
+    current.backends = found.into_iter().collect();
     if wanted.spec.redis.managed {
         let names = redis::stateful_sets(name, topology);
         let sets = try_join_all(names.into_iter().map(async |name| {
@@ -437,7 +437,7 @@ async fn backends(read: &Reader, wanted: &Wanted, seen: &mut Seen) -> Result<(),
             Ok::<_, Problem>(set.map(|set| (name, set)))
         }))
         .await?;
-        seen.stateful_sets = sets.into_iter().flatten().collect();
+        current.stateful_sets = sets.into_iter().flatten().collect();
     }
     Ok(())
 }
@@ -448,26 +448,26 @@ async fn ask(
     setup: &Setup,
     read: &Reader,
     wanted: &Wanted,
-    seen: &Seen,
+    current: &Current,
 ) -> Result<Option<Result<Answer, String>>, Problem> {
-    let findings = Findings::of(wanted, seen);
-    let Ok(course) = &findings.course else {
+    let prerequisites = Prerequisites::of(wanted, current);
+    let Ok(upgrade) = &prerequisites.upgrade else {
         return Ok(None);
     };
-    let is_first = seen.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
-    let is_next = course.held.as_ref().is_some_and(|held| held.reason == ASKING);
+    let is_first = current.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
+    let is_next = upgrade.held.as_ref().is_some_and(|held| held.reason == ASKING);
     if !is_first && !is_next {
         return Ok(None);
     }
-    let Ok(psql) = &findings.postgres else {
+    let Ok(psql) = &prerequisites.postgres else {
         return Ok(None);
     };
     let Some(psql) = psql else {
         return Ok(Some(Err("only helm.values say where the database is".into())));
     };
-    let secret = match seen.secrets.get(&psql.password.secret) {
+    let secret = match current.secrets.get(&psql.password.secret) {
         // A shape has no password.
-        Some(_) if seen.storage_settled => read.get::<Secret>(&psql.password.secret).await?,
+        Some(_) if current.storage_resolved => read.get::<Secret>(&psql.password.secret).await?,
         secret => secret.cloned(),
     };
     match secret {
@@ -476,32 +476,32 @@ async fn ask(
     }
 }
 
-async fn remains(read: &Reader, leaving: &Leaving) -> Result<Remains, Problem> {
+async fn state(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupState, Problem> {
     let release = match read.served(&HELM_RELEASE).await? {
-        Some(kind) => release(read, &kind, &flux::name(&leaving.name))
+        Some(kind) => release(read, &kind, &flux::name(&cleanup.name))
             .await?
-            .filter(|release| is_owned(&release.metadata, read.subject()))
+            .filter(|release| is_owned(&release.metadata, read.parent()))
             .map(|release| (kind, release)),
         None => None,
     };
     let secrets = try_join_all(
-        leaving
+        cleanup
             .secrets
             .iter()
             .map(async |name| read.get::<Secret>(name).await),
     )
     .await?;
     let retained = if release.is_none() {
-        retained(read, &leaving.name).await?
+        retained(read, &cleanup.name).await?
     } else {
         Vec::new()
     };
-    Ok(Remains {
+    Ok(CleanupState {
         retained,
         release,
         secrets: secrets.into_iter().flatten().collect(),
-        account: own_account(read, None, &leaving.name).await?,
-        subject: read.subject().clone(),
+        account: own_account(read, None, &cleanup.name).await?,
+        parent: read.parent().clone(),
     })
 }
 
@@ -518,7 +518,7 @@ async fn retained(read: &Reader, instance: &str) -> Result<Vec<String>, Problem>
         let Some(served) = read.served(kind).await? else {
             return Ok::<_, Problem>(None);
         };
-        let object = read.get_foreign(&served.resource, &name).await?;
+        let object = read.get_external(&served.resource, &name).await?;
         Ok(object.map(|_| format!("{} {name}", kind.kind)))
     }))
     .await?;

@@ -2,18 +2,18 @@
 
 use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, ProfileDefaults};
 
-use crate::backends::wish::Asking;
+use crate::backends::request::BackendRequest;
 use crate::backends::{percona, redis};
 use crate::versions::Version;
 
 /// The validated request.
 pub enum Target {
     /// An active instance.
-    Instance(Box<Wanted>),
+    Ensure(Box<Wanted>),
     /// A suspended instance: nothing is changed.
     Suspended,
     /// A deleted instance.
-    Leaving(Leaving),
+    Cleanup(CleanupTarget),
 }
 
 /// A valid instance.
@@ -31,7 +31,7 @@ pub struct Wanted {
 }
 
 /// A deleted instance.
-pub struct Leaving {
+pub struct CleanupTarget {
     /// Its name.
     pub name: String,
     /// The derived Secrets in the status.
@@ -40,8 +40,8 @@ pub struct Leaving {
 
 impl Wanted {
     /// Adds the profile, which configures the backends, too.
-    pub fn asking<'a>(&'a self, profile: Option<&'a ProfileDefaults>) -> Asking<'a> {
-        Asking {
+    pub fn requests<'a>(&'a self, profile: Option<&'a ProfileDefaults>) -> BackendRequest<'a> {
+        BackendRequest {
             instance: &self.name,
             namespace: &self.namespace,
             spec: &self.spec,

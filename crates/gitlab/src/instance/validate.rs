@@ -6,7 +6,7 @@ use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, patterns};
 use stanchion_api::loose::Loose;
 use stanchion_kernel::Problem;
 
-use super::target::{Leaving, Target, Wanted};
+use super::target::{CleanupTarget, Target, Wanted};
 use crate::values;
 
 /// The reason of everything that only a change of the spec can fix.
@@ -35,7 +35,7 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
         )));
     }
     check(&instance.spec)?;
-    Ok(Target::Instance(Box::new(Wanted {
+    Ok(Target::Ensure(Box::new(Wanted {
         name,
         namespace: instance.namespace().unwrap_or_default(),
         spec: instance.spec.clone(),
@@ -52,9 +52,9 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
 }
 
 /// The target of an instance that is being deleted.
-pub fn farewell(instance: &GitlabInstance) -> Target {
+pub fn cleanup_target(instance: &GitlabInstance) -> Target {
     let status = instance.status.clone().unwrap_or_default();
-    Target::Leaving(Leaving {
+    Target::Cleanup(CleanupTarget {
         name: instance.name_any(),
         secrets: status.secrets,
     })

@@ -41,9 +41,10 @@ fn text(which: Derived, changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn each_part_is_told_in_its_own_language() {
-    let told = |which: Derived| format!("# {}: {}\n{}", which.name("shop"), which.key(), text(which, &[]));
-    insta::assert_snapshot!(Derived::ALL.map(told).join("\n"), @"
+fn each_part_gets_its_own_format() {
+    let described =
+        |which: Derived| format!("# {}: {}\n{}", which.name("shop"), which.key(), text(which, &[]));
+    insta::assert_snapshot!(Derived::ALL.map(described).join("\n"), @"
     # shop-gitlab-registry-storage: config
     s3:
       bucket: 'shop-registry'

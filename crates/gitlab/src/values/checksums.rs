@@ -32,7 +32,7 @@ pub(super) fn values(input: &Input<'_>) -> Value {
         exporter,
     } = input.checksums;
     let domains = &input.spec.domains;
-    let told = |part: &str, key: &str, sum: &str| json!({ "gitlab": { part: annotated(key, sum) } });
+    let described = |part: &str, key: &str, sum: &str| json!({ "gitlab": { part: annotated(key, sum) } });
     layered([
         rails
             .as_deref()
@@ -43,13 +43,13 @@ pub(super) fn values(input: &Input<'_>) -> Value {
             .map(|sum| json!({ "registry": annotated("registry-storage", sum) })),
         toolbox
             .as_deref()
-            .map(|sum| told("toolbox", "backup-storage", sum)),
+            .map(|sum| described("toolbox", "backup-storage", sum)),
         kas.as_deref()
             .filter(|_| domains.kas.is_some())
-            .map(|sum| told("kas", "redis", sum)),
+            .map(|sum| described("kas", "redis", sum)),
         exporter
             .as_deref()
-            .map(|sum| told("gitlab-exporter", "backends", sum)),
+            .map(|sum| described("gitlab-exporter", "backends", sum)),
     ])
 }
 
@@ -58,8 +58,8 @@ fn rails_readers(sum: &str, pages: bool) -> Value {
     let readers = ["webservice", "sidekiq", "toolbox"]
         .into_iter()
         .chain(pages.then_some("gitlab-pages"));
-    let told = readers.map(|reader| (reader.to_owned(), annotated("rails-storage", sum)));
-    json!({ "gitlab": told.collect::<Value>() })
+    let described = readers.map(|reader| (reader.to_owned(), annotated("rails-storage", sum)));
+    json!({ "gitlab": described.collect::<Value>() })
 }
 
 fn annotated(secret: &str, sum: &str) -> Value {

@@ -33,13 +33,16 @@ pub(super) fn values(input: &Input<'_>) -> Value {
 }
 
 fn tolerations(input: &Input<'_>) -> Value {
-    let told = |part: &str| (part.to_owned(), json!({ "tolerations": input.spec.tolerations }));
+    let described = |part: &str| (part.to_owned(), json!({ "tolerations": input.spec.tolerations }));
     let storage = input.chart.bundles_backends() && input.buckets.is_none();
     let mut all: Values = AT_THE_TOP
         .into_iter()
         .chain(storage.then_some("minio"))
-        .map(told)
+        .map(described)
         .collect();
-    all.insert("gitlab".to_owned(), UNDER_GITLAB.into_iter().map(told).collect());
+    all.insert(
+        "gitlab".to_owned(),
+        UNDER_GITLAB.into_iter().map(described).collect(),
+    );
     all.into()
 }

@@ -17,10 +17,10 @@ pub(super) fn values(input: &Input<'_>) -> Value {
         .chart
         .bundles_backends()
         .then(|| json!({ "global": { "minio": { "enabled": false } } }));
-    layered([bundled, Some(told(input.name, buckets))])
+    layered([bundled, Some(described(input.name, buckets))])
 }
 
-fn told(instance: &str, buckets: &Buckets) -> Value {
+fn described(instance: &str, buckets: &Buckets) -> Value {
     let secret = |which: Derived| json!({ "secret": which.name(instance), "key": which.key() });
     let optional = |bucket: &str| json!({ "enabled": true, "bucket": bucket });
     let pages = buckets.pages.as_ref().map(|bucket| {

@@ -119,9 +119,9 @@ pub(super) fn step((version, chart): (Version, &ChartOf)) -> Step {
 fn follow<'a>(map: &'a GitlabVersionMapSpec, wanted: &'a str) -> Result<(Vec<String>, &'a str), Unknown> {
     let (mut followed, mut name) = (Vec::new(), wanted);
     while let Some(next) = map.aliases.get(name) {
-        let seen = followed.iter().any(|alias| alias == name);
+        let current = followed.iter().any(|alias| alias == name);
         followed.push(name.to_owned());
-        if seen {
+        if current {
             return Err(Unknown::Circle(followed));
         }
         name = next;

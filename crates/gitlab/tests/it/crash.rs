@@ -13,11 +13,11 @@ use stanchion_testkit::faults::Faults;
 use stanchion_testkit::running::Latest;
 use stanchion_testkit::wait;
 
-use crate::bed::{Bed, PATIENCE};
+use crate::test_env::{TestEnv, WAIT_TIMEOUT};
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
-enum Story {
+enum CrashScenario {
     /// Creates Secrets of buckets, a repository and a release.
     Create,
     /// Requests a database and a Redis.
@@ -28,17 +28,17 @@ enum Story {
     Delete,
 }
 
-struct Told {
-    bed: Bed,
+struct CrashRun {
+    env: TestEnv,
     operator: Latest,
 }
 
-impl Scenario for Story {
-    type Run = Told;
+impl Scenario for CrashScenario {
+    type Run = CrashRun;
 
-    async fn set_up(&self) -> Told {
-        let bed = Bed::new().await;
-        bed.brought().await;
+    async fn set_up(&self) -> CrashRun {
+        let env = TestEnv::new().await;
+        env.brought().await;
         let spec = match self {
             Self::Provision => json!({
                 "postgres": { "managed": true, "credentialsSecret": null },
@@ -47,59 +47,59 @@ impl Scenario for Story {
             Self::Upgrade => json!({ "version": "17.3.0", "upgrade": { "waitForMigrations": false } }),
             Self::Create | Self::Delete => json!({}),
         };
-        bed.instance("hero", spec).await;
+        env.instance("hero", spec).await;
         if matches!(self, Self::Upgrade | Self::Delete) {
-            let operator = bed.operator().await;
-            bed.release("hero").await;
+            let operator = env.operator().await;
+            env.release("hero").await;
             let version = if matches!(self, Self::Upgrade) {
                 "17.3.0"
             } else {
                 "17.11.7"
             };
-            bed.phase("hero", Phase::Deploying).await;
-            bed.installed("hero", version).await;
-            bed.phase("hero", Phase::Ready).await;
+            env.phase("hero", Phase::Deploying).await;
+            env.installed("hero", version).await;
+            env.phase("hero", Phase::Ready).await;
             operator.kill().await;
         }
         match self {
-            Self::Upgrade => drop(bed.respec("hero", json!({ "version": "17.5.5" })).await),
-            Self::Delete => bed.delete("hero").await,
+            Self::Upgrade => drop(env.respec("hero", json!({ "version": "17.5.5" })).await),
+            Self::Delete => env.delete("hero").await,
             Self::Create | Self::Provision => {}
         }
-        Told {
-            bed,
+        CrashRun {
+            env,
             operator: Latest::new("gitlab"),
         }
     }
 
-    async fn operate(&self, told: &Told, faults: Faults) {
-        let config = told.bed.cluster.config().await;
-        let (operator, metrics) = told.bed.build(config, faults);
-        let _now = told.operator.runs(move || metrics.encode());
+    async fn operate(&self, run: &CrashRun, faults: Faults) {
+        let config = run.env.cluster.config().await;
+        let (operator, metrics) = run.env.build(config, faults);
+        let _now = run.operator.runs(move || metrics.encode());
         operator.run().await;
     }
 
-    async fn has_looked(&self, told: &Told) -> bool {
-        told.operator.has_looked() || told.bed.instances().get_opt("hero").await.unwrap().is_none()
+    async fn has_looked(&self, run: &CrashRun) -> bool {
+        run.operator.has_looked() || run.env.instances().get_opt("hero").await.unwrap().is_none()
     }
 
-    async fn converge(&self, told: &Told) {
-        let bed = &told.bed;
+    async fn converge(&self, run: &CrashRun) {
+        let env = &run.env;
         match self {
-            Self::Create => drop(bed.phase("hero", Phase::Deploying).await),
+            Self::Create => drop(env.phase("hero", Phase::Deploying).await),
             Self::Provision => drop(
-                bed.shows("hero", Phase::Provisioning, "PostgresProvisioning")
+                env.shows("hero", Phase::Provisioning, "PostgresProvisioning")
                     .await,
             ),
             Self::Upgrade => {
-                bed.release_of("hero", "8.5.5").await;
-                bed.phase("hero", Phase::Deploying).await;
+                env.release_of("hero", "8.5.5").await;
+                env.phase("hero", Phase::Deploying).await;
             }
             Self::Delete => {
-                bed.wait().gone(&bed.instances(), "hero").await;
-                wait::eventually(PATIENCE, "the collector", async || {
-                    let repositories = bed
-                        .foreign(&HELM_REPOSITORY)
+                env.wait().gone(&env.instances(), "hero").await;
+                wait::eventually(WAIT_TIMEOUT, "the collector", async || {
+                    let repositories = env
+                        .external(&HELM_REPOSITORY)
                         .list(&ListParams::default())
                         .await
                         .unwrap();
@@ -110,26 +110,26 @@ impl Scenario for Story {
         }
     }
 
-    async fn end_state(&self, told: &Told) -> Value {
-        let bed = &told.bed;
-        let mut secrets = objects::<Secret>(bed.client.clone(), &bed.namespace).await;
+    async fn end_state(&self, run: &CrashRun) -> Value {
+        let env = &run.env;
+        let mut secrets = objects::<Secret>(env.client.clone(), &env.namespace).await;
         if let Some(auth) = secrets.get_mut("hero-redis-auth") {
             // It differs between runs.
             auth["data"] = Value::Null;
         }
         // They contain the namespace.
-        let mut bindings = objects::<RoleBinding>(bed.client.clone(), &bed.namespace).await;
+        let mut bindings = objects::<RoleBinding>(env.client.clone(), &env.namespace).await;
         without_marks(&mut bindings);
         let mut all = json!({
-            "instances": objects::<GitlabInstance>(bed.client.clone(), &bed.namespace).await,
+            "instances": objects::<GitlabInstance>(env.client.clone(), &env.namespace).await,
             "secrets": secrets,
-            "maps": objects::<ConfigMap>(bed.client.clone(), &bed.namespace).await,
-            "accounts": objects::<ServiceAccount>(bed.client.clone(), &bed.namespace).await,
+            "maps": objects::<ConfigMap>(env.client.clone(), &env.namespace).await,
+            "accounts": objects::<ServiceAccount>(env.client.clone(), &env.namespace).await,
             "bindings": bindings,
         });
         for kind in [&HELM_RELEASE, &HELM_REPOSITORY, &PERCONA, &REDIS] {
-            let found = bed
-                .foreign(kind)
+            let found = env
+                .external(kind)
                 .list(&ListParams::default())
                 .await
                 .unwrap()
@@ -148,8 +148,8 @@ impl Scenario for Story {
         all
     }
 
-    fn mask(&self, told: &Told, text: &str) -> String {
-        text.replace(&told.bed.namespace, "<namespace>")
+    fn mask(&self, run: &CrashRun, text: &str) -> String {
+        text.replace(&run.env.namespace, "<namespace>")
     }
 }
 
@@ -166,13 +166,13 @@ fn without_marks(value: &mut Value) {
     }
 }
 
-async fn crash(story: Story) -> Report {
-    Box::pin(crash_at_every_write(&story)).await
+async fn crash(scenario: CrashScenario) -> Report {
+    Box::pin(crash_at_every_write(&scenario)).await
 }
 
 #[tokio::test]
 async fn a_creation_killed_at_any_write_is_finished() {
-    let report = crash(Story::Create).await;
+    let report = crash(CrashScenario::Create).await;
     assert_eq!(
         report.writes, 9,
         "the finalizer, the account and its binding, three Secrets, the repository, the release, the status: {report}"
@@ -181,15 +181,15 @@ async fn a_creation_killed_at_any_write_is_finished() {
 
 #[tokio::test]
 async fn a_provision_killed_at_any_write_is_finished() {
-    crash(Story::Provision).await;
+    crash(CrashScenario::Provision).await;
 }
 
 #[tokio::test]
 async fn an_upgrade_killed_at_any_write_is_finished() {
-    crash(Story::Upgrade).await;
+    crash(CrashScenario::Upgrade).await;
 }
 
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {
-    crash(Story::Delete).await;
+    crash(CrashScenario::Delete).await;
 }

@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
-use stanchion_sandbox::players::DEFINITIONS;
+use stanchion_sandbox::fake_operators::DEFINITIONS;
 
 /// Names a directory with the CRDs that the other operators publish, as YAML.
 const VARIABLE: &str = "STANCHION_THIRD_PARTY_CRDS";

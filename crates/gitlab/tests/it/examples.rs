@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Phase;
-use stanchion_sandbox::players::Players;
+use stanchion_sandbox::fake_operators::FakeOperators;
 use tokio_util::sync::CancellationToken;
 
-use crate::bed::Bed;
 use crate::definitions;
+use crate::test_env::TestEnv;
 
 #[tokio::test]
 async fn every_example_becomes_ready() {
-    let bed = Bed::bare().await;
-    bed.cluster.install_crds(definitions::best()).await;
+    let env = TestEnv::bare().await;
+    env.cluster.install_crds(definitions::best()).await;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/gitlabinstance");
     let (mut instances, mut versions) = (Vec::new(), BTreeMap::new());
-    let _operator = bed.operator().await;
+    let _operator = env.operator().await;
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        for object in bed.cluster.apply(&text, &bed.namespace).await {
+        for object in env.cluster.apply(&text, &env.namespace).await {
             match object.types.as_ref().unwrap().kind.as_str() {
                 "GitlabInstance" => instances.push(object.name_any()),
                 "GitlabVersionMap" => {
@@ -36,13 +36,13 @@ async fn every_example_becomes_ready() {
     }
     assert!(instances.len() >= 3 && !versions.is_empty(), "{instances:?}");
     let stop = CancellationToken::new();
-    let mut playing = Players::new(bed.client.clone())
-        .within(&bed.namespace)
+    let mut playing = FakeOperators::new(env.client.clone())
+        .within(&env.namespace)
         .charts(move |chart| versions.get(chart).cloned())
         .start(&stop);
     for name in instances {
-        bed.phase(&name, Phase::Ready).await;
-        let release = bed.release(&name).await;
+        env.phase(&name, Phase::Ready).await;
+        let release = env.release(&name).await;
         let account: Option<&Value> = release.data.pointer("/spec/serviceAccountName");
         assert_eq!(account, Some(&json!(format!("{name}-gitlab-release"))));
     }

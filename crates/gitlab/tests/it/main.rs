@@ -7,18 +7,18 @@
     reason = "tests say what went wrong by failing"
 )]
 
-mod bed;
 mod crash;
 mod definitions;
+mod deletion;
 mod examples;
-mod goodbye;
-mod life;
+mod fake_operators;
 mod managed;
-mod missing;
-mod players;
-mod rights;
+mod missing_dependencies;
+mod provided_backends;
+mod rbac;
 mod schemas;
 mod takeover;
+mod tenant_isolation;
+mod test_env;
 mod upgrade;
 mod upgrades;
-mod walls;

@@ -7,12 +7,12 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 
-use crate::bed::{Bed, ready, secret_text};
+use crate::test_env::{TestEnv, ready, secret_text};
 
-async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
-    let api = bed.foreign(kind);
+async fn say(env: &TestEnv, kind: &ExternalKind, name: &str, mut status: Value) {
+    let api = env.external(kind);
     let object = api.get(name).await.unwrap();
     if status["observedGeneration"].is_null() {
         status["observedGeneration"] = json!(object.metadata.generation);
@@ -24,8 +24,8 @@ async fn say(bed: &Bed, kind: &Foreign, name: &str, mut status: Value) {
 }
 
 /// A `StatefulSet` as Redis' operator creates it; the cluster starts its pods or not, depending on the image.
-pub(crate) async fn stateful_set(bed: &Bed, name: &str, replicas: i32, image: &str) {
-    let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
+pub(crate) async fn stateful_set(env: &TestEnv, name: &str, replicas: i32, image: &str) {
+    let sets: Api<StatefulSet> = Api::namespaced(env.client.clone(), &env.namespace);
     let labels = json!({ "app": name });
     let set = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": name },
@@ -43,7 +43,7 @@ pub(crate) async fn stateful_set(bed: &Bed, name: &str, replicas: i32, image: &s
         let status = set.status.as_ref();
         status.is_some_and(|status| status.observed_generation >= set.metadata.generation)
     };
-    bed.wait().until(&sets, name, is_seen).await;
+    env.wait().until(&sets, name, is_seen).await;
 }
 
 fn value<'a>(release: &'a DynamicObject, path: &str) -> &'a Value {
@@ -55,34 +55,34 @@ fn value<'a>(release: &'a DynamicObject, path: &str) -> &'a Value {
 
 #[tokio::test]
 async fn a_managed_database_is_made_waited_for_and_reached_behind_its_pooler() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
     let postgres = json!({ "managed": true, "pgbouncer": true, "topology": "ha", "credentialsSecret": null });
-    bed.instance("shop", json!({ "postgres": postgres })).await;
-    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+    env.instance("shop", json!({ "postgres": postgres })).await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
         .await;
-    bed.no_release("shop").await;
-    let cluster = bed.foreign(&PERCONA).get("shop-pg").await.unwrap();
+    env.no_release("shop").await;
+    let cluster = env.external(&PERCONA).get("shop-pg").await.unwrap();
     assert_eq!(cluster.metadata.owner_references, None);
     assert_eq!(
         cluster.data.pointer("/spec/instances/0/replicas"),
         Some(&json!(3))
     );
 
-    say(&bed, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
-    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
         .await;
-    say(&bed, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
-    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
         .await;
-    bed.no_release("shop").await;
-    bed.secret("shop-pg-pguser-gitlab", json!({
+    env.no_release("shop").await;
+    env.secret("shop-pg-pguser-gitlab", json!({
         "host": "shop-pg-primary.gl.svc", "port": "5432", "user": "gitlab", "password": "x",
         "dbname": "gitlabhq_production", "pgbouncer-host": "shop-pg-pgbouncer.gl.svc", "pgbouncer-port": "5432",
     }))
     .await;
-    let release = bed.release("shop").await;
+    let release = env.release("shop").await;
     for (path, expected) in [
         ("/global/psql/host", "shop-pg-pgbouncer.gl.svc"),
         ("/global/psql/password/secret", "shop-pg-pguser-gitlab"),
@@ -95,64 +95,64 @@ async fn a_managed_database_is_made_waited_for_and_reached_behind_its_pooler() {
     assert_eq!(value(&release, "/global/psql/preparedStatements"), &json!(false));
     assert_eq!(value(&release, "/postgresql/install"), &json!(false));
 
-    bed.installed("shop", "17.11.7").await;
-    bed.phase("shop", Phase::Ready).await;
-    say(&bed, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
-    bed.shows("shop", Phase::Degraded, "PostgresProvisioning").await;
+    env.installed("shop", "17.11.7").await;
+    env.phase("shop", Phase::Ready).await;
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
+    env.shows("shop", Phase::Degraded, "PostgresProvisioning").await;
 }
 
 #[tokio::test]
 async fn a_redis_of_one_server_is_ready_when_its_pod_is() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
-    bed.instance(
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.instance(
         "shop",
         json!({ "redis": { "managed": true, "credentialsSecret": null } }),
     )
     .await;
-    bed.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
-    bed.foreign(&REDIS).get("shop-redis").await.unwrap();
-    let auth = bed.secrets().get("shop-redis-auth").await.unwrap();
+    env.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
+    env.external(&REDIS).get("shop-redis").await.unwrap();
+    let auth = env.secrets().get("shop-redis-auth").await.unwrap();
     assert_eq!(
         auth.metadata.owner_references, None,
         "it is the password of something that stays"
     );
     let password = secret_text(&auth, "password");
-    stateful_set(&bed, "shop-redis", 1, "no-such-image:1").await;
-    bed.until("shop", |instance| ready(instance).1.contains("0 of 1 pods"))
+    stateful_set(&env, "shop-redis", 1, "no-such-image:1").await;
+    env.until("shop", |instance| ready(instance).1.contains("0 of 1 pods"))
         .await;
-    bed.no_release("shop").await;
-    let sets: Api<StatefulSet> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    env.no_release("shop").await;
+    let sets: Api<StatefulSet> = Api::namespaced(env.client.clone(), &env.namespace);
     sets.delete("shop-redis", &DeleteParams::foreground())
         .await
         .unwrap();
-    bed.wait().gone(&sets, "shop-redis").await;
-    stateful_set(&bed, "shop-redis", 1, "redis:7").await;
-    let release = bed.release("shop").await;
+    env.wait().gone(&sets, "shop-redis").await;
+    stateful_set(&env, "shop-redis", 1, "redis:7").await;
+    let release = env.release("shop").await;
     assert_eq!(
         value(&release, "/global/redis/auth/secret"),
         &json!("shop-redis-auth")
     );
-    let after = bed.secrets().get("shop-redis-auth").await.unwrap();
+    let after = env.secrets().get("shop-redis-auth").await.unwrap();
     assert_eq!(secret_text(&after, "password"), password);
 }
 
 #[tokio::test]
 async fn a_redis_of_several_servers_is_asked_for_by_the_name_of_its_group() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
     let redis = json!({ "managed": true, "topology": "ha", "credentialsSecret": null });
-    bed.instance("shop", json!({ "redis": redis })).await;
-    bed.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
+    env.instance("shop", json!({ "redis": redis })).await;
+    env.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
     for kind in [&REDIS_REPLICATION, &REDIS_SENTINEL] {
-        let object = bed.foreign(kind).get("shop-redis").await.unwrap();
+        let object = env.external(kind).get("shop-redis").await.unwrap();
         assert_eq!(object.metadata.owner_references, None);
     }
-    stateful_set(&bed, "shop-redis", 3, "redis:7").await;
-    stateful_set(&bed, "shop-redis-sentinel", 3, "redis:7").await;
-    let release = bed.release("shop").await;
+    stateful_set(&env, "shop-redis", 3, "redis:7").await;
+    stateful_set(&env, "shop-redis-sentinel", 3, "redis:7").await;
+    let release = env.release("shop").await;
     assert_eq!(value(&release, "/global/redis/host"), &json!("gitlab"));
     let sentinels = value(&release, "/global/redis/sentinels").as_array().unwrap();
     assert!(!sentinels.is_empty(), "{sentinels:?}");
@@ -160,13 +160,13 @@ async fn a_redis_of_several_servers_is_asked_for_by_the_name_of_its_group() {
 
 #[tokio::test]
 async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
-    bed.secret("license", json!({ "license": "x" })).await;
-    bed.instance("small", json!({ "elasticsearch": { "managed": true } }))
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.secret("license", json!({ "license": "x" })).await;
+    env.instance("small", json!({ "elasticsearch": { "managed": true } }))
         .await;
-    let small = bed.phase("small", Phase::Deploying).await;
+    let small = env.phase("small", Phase::Deploying).await;
     let said = small.status.unwrap().conditions;
     assert!(
         said.iter()
@@ -176,23 +176,23 @@ async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing()
 
     let enterprise =
         json!({ "edition": "ee", "licenseSecret": "license", "elasticsearch": { "managed": true } });
-    bed.instance("shop", enterprise).await;
-    bed.release("shop").await;
-    bed.installed("shop", "17.11.7").await;
-    bed.shows("shop", Phase::Degraded, "ElasticsearchProvisioning")
+    env.instance("shop", enterprise).await;
+    env.release("shop").await;
+    env.installed("shop", "17.11.7").await;
+    env.shows("shop", Phase::Degraded, "ElasticsearchProvisioning")
         .await;
     say(
-        &bed,
+        &env,
         &ELASTICSEARCH,
         "shop-es",
         json!({ "phase": "Ready", "health": "yellow" }),
     )
     .await;
-    let done = bed.phase("shop", Phase::Ready).await;
+    let done = env.phase("shop", Phase::Ready).await;
     let address = done.status.unwrap().elasticsearch.unwrap();
     assert!(address.url.contains("shop-es-es-http"), "{address:?}");
     assert!(
-        bed.foreign(&ELASTICSEARCH)
+        env.external(&ELASTICSEARCH)
             .get_opt("small-es")
             .await
             .unwrap()
@@ -202,13 +202,13 @@ async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing()
 
 #[tokio::test]
 async fn the_password_of_somebody_elses_redis_is_not_made_up() {
-    let bed = Bed::new().await;
-    bed.brought().await;
+    let env = TestEnv::new().await;
+    env.brought().await;
     let theirs = json!({
         "apiVersion": "redis.redis.opstreelabs.in/v1beta2", "kind": "Redis", "metadata": { "name": "shop-redis" },
         "spec": { "kubernetesConfig": { "image": "redis:7" } },
     });
-    let api = bed.foreign(&REDIS);
+    let api = env.external(&REDIS);
     api.patch(
         "shop-redis",
         &PatchParams::apply("somebody"),
@@ -216,24 +216,24 @@ async fn the_password_of_somebody_elses_redis_is_not_made_up() {
     )
     .await
     .unwrap();
-    let _operator = bed.operator().await;
-    bed.instance(
+    let _operator = env.operator().await;
+    env.instance(
         "shop",
         json!({ "redis": { "managed": true, "credentialsSecret": null } }),
     )
     .await;
-    bed.shows("shop", Phase::Pending, "RedisSecretMissing").await;
-    bed.secret("shop-redis-auth", json!({ "password": "theirs" }))
+    env.shows("shop", Phase::Pending, "RedisSecretMissing").await;
+    env.secret("shop-redis-auth", json!({ "password": "theirs" }))
         .await;
-    bed.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
-    let auth = bed.secrets().get("shop-redis-auth").await.unwrap();
+    env.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
+    let auth = env.secrets().get("shop-redis-auth").await.unwrap();
     assert_eq!(secret_text(&auth, "password"), "theirs");
 }
 
 #[tokio::test]
 async fn somebody_elses_database_of_that_name_is_used_and_never_changed() {
-    let bed = Bed::new().await;
-    bed.brought().await;
+    let env = TestEnv::new().await;
+    env.brought().await;
     let theirs = json!({
         "apiVersion": "pgv2.percona.com/v2", "kind": "PerconaPGCluster", "metadata": { "name": "shop-pg" },
         "spec": {
@@ -243,26 +243,26 @@ async fn somebody_elses_database_of_that_name_is_used_and_never_changed() {
             }}],
         },
     });
-    let api = bed.foreign(&PERCONA);
+    let api = env.external(&PERCONA);
     let params = PatchParams::apply("somebody");
     let before = api
         .patch("shop-pg", &params, &Patch::Apply(&theirs))
         .await
         .unwrap();
-    let _operator = bed.operator().await;
-    bed.instance(
+    let _operator = env.operator().await;
+    env.instance(
         "shop",
         json!({ "postgres": { "managed": true, "credentialsSecret": null } }),
     )
     .await;
-    bed.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
         .await;
-    say(&bed, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
-    bed.secret("shop-pg-pguser-gitlab", json!({
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
+    env.secret("shop-pg-pguser-gitlab", json!({
         "host": "theirs", "port": "5432", "user": "gitlab", "password": "x", "dbname": "gitlabhq_production",
     }))
     .await;
-    let release = bed.release("shop").await;
+    let release = env.release("shop").await;
     assert_eq!(value(&release, "/global/psql/host"), &json!("theirs"));
     let after = api.get("shop-pg").await.unwrap();
     assert_eq!(after.metadata.generation, before.metadata.generation);

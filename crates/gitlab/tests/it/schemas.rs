@@ -5,24 +5,24 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use stanchion_api::gitlab::GitlabInstanceSpec;
 use stanchion_gitlab::backends::kinds::{ELASTICSEARCH, PERCONA};
-use stanchion_gitlab::backends::wish::Asking;
+use stanchion_gitlab::backends::request::BackendRequest;
 use stanchion_gitlab::backends::{elasticsearch, percona, redis};
-use stanchion_kernel::foreign::Foreign;
+use stanchion_kernel::external::ExternalKind;
 use stanchion_testkit::cluster::Cluster;
 
 use crate::definitions;
 
 /// All objects of an instance with this spec, for every version of PostgreSQL.
-fn objects(instance: &str, spec: &GitlabInstanceSpec) -> Vec<(&'static Foreign, Value)> {
-    let asking = Asking {
+fn objects(instance: &str, spec: &GitlabInstanceSpec) -> Vec<(&'static ExternalKind, Value)> {
+    let requests = BackendRequest {
         instance,
         namespace: "gl",
         spec,
         profile: None,
     };
-    let mut objects = redis::objects(&asking.redis());
-    objects.push((&ELASTICSEARCH, elasticsearch::object(&asking.elasticsearch())));
-    objects.extend((14..=18).map(|version| (&PERCONA, percona::cluster(&asking.postgres(version)))));
+    let mut objects = redis::objects(&requests.redis());
+    objects.push((&ELASTICSEARCH, elasticsearch::object(&requests.elasticsearch())));
+    objects.extend((14..=18).map(|version| (&PERCONA, percona::cluster(&requests.postgres(version)))));
     objects
 }
 
@@ -49,7 +49,7 @@ fn fullest() -> GitlabInstanceSpec {
 async fn strictly(
     client: &Client,
     namespace: &str,
-    kind: &Foreign,
+    kind: &ExternalKind,
     object: &Value,
 ) -> Result<DynamicObject, kube::Error> {
     let resource = kind.at(kind.versions[0]);
@@ -76,7 +76,7 @@ async fn what_is_written_is_what_the_definitions_take() {
 
     let spec = smallest();
     let mut wrong = percona::cluster(
-        &Asking {
+        &BackendRequest {
             instance: "wrong",
             namespace: "gl",
             spec: &spec,

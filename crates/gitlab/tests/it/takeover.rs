@@ -8,13 +8,13 @@ use serde_json::json;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::flux::HELM_RELEASE;
 
-use crate::bed::{Bed, ready, secret_text};
+use crate::test_env::{TestEnv, ready, secret_text};
 
 #[tokio::test]
 async fn a_release_of_another_name_stays_the_release() {
-    let bed = Bed::new().await;
-    bed.brought().await;
-    let instance = bed.instance("shop", json!({})).await;
+    let env = TestEnv::new().await;
+    env.brought().await;
+    let instance = env.instance("shop", json!({})).await;
     let owner = json!([{
         "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "name": "shop",
         "uid": instance.uid().unwrap(), "controller": true,
@@ -30,7 +30,7 @@ async fn a_release_of_another_name_stays_the_release() {
         },
     }))
     .unwrap();
-    let releases = bed.foreign(&HELM_RELEASE);
+    let releases = env.external(&HELM_RELEASE);
     let params = PostParams {
         field_manager: Some("old".into()),
         ..PostParams::default()
@@ -38,16 +38,16 @@ async fn a_release_of_another_name_stays_the_release() {
     let before = releases.create(&params, &theirs).await.unwrap();
     // The Secret that it created has no owner, and is listed in the status that it wrote.
     let listed = Patch::Merge(json!({ "status": { "secrets": ["shop-gitlab-registry-storage"] } }));
-    bed.instances()
+    env.instances()
         .patch_status("shop", &PatchParams::default(), &listed)
         .await
         .unwrap();
-    bed.secret("shop-gitlab-registry-storage", json!({ "config": "old" }))
+    env.secret("shop-gitlab-registry-storage", json!({ "config": "old" }))
         .await;
 
-    let _operator = bed.operator().await;
-    bed.phase("shop", Phase::Deploying).await;
-    bed.wait()
+    let _operator = env.operator().await;
+    env.phase("shop", Phase::Deploying).await;
+    env.wait()
         .eventually("the release to be ours", async || {
             let release = releases.get("shop").await.unwrap();
             release
@@ -73,42 +73,42 @@ async fn a_release_of_another_name_stays_the_release() {
         ["finalizers.fluxcd.io"],
         "Flux still uninstalls it first"
     );
-    bed.no_release("shop").await;
+    env.no_release("shop").await;
     let is_ours = |secret: &k8s_openapi::api::core::v1::Secret| !secret.owner_references().is_empty();
-    bed.wait()
-        .until(&bed.secrets(), "shop-gitlab-registry-storage", is_ours)
+    env.wait()
+        .until(&env.secrets(), "shop-gitlab-registry-storage", is_ours)
         .await;
 }
 
 #[tokio::test]
 async fn what_somebody_does_to_the_release_is_undone() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
-    bed.instance("shop", json!({})).await;
-    bed.release_of("shop", "8.11.8").await;
-    bed.phase("shop", Phase::Deploying).await;
-    let releases = bed.foreign(&HELM_RELEASE);
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.instance("shop", json!({})).await;
+    env.release_of("shop", "8.11.8").await;
+    env.phase("shop", Phase::Deploying).await;
+    let releases = env.external(&HELM_RELEASE);
     let patch = Patch::Merge(json!({ "spec": { "chart": { "spec": { "version": "1.0.0" } } } }));
     releases
         .patch("shop-gitlab", &PatchParams::default(), &patch)
         .await
         .unwrap();
-    bed.release_of("shop", "8.11.8").await;
+    env.release_of("shop", "8.11.8").await;
     releases
         .delete("shop-gitlab", &DeleteParams::default())
         .await
         .unwrap();
-    bed.release_of("shop", "8.11.8").await;
+    env.release_of("shop", "8.11.8").await;
 }
 
 /// An object that only has the name belongs to somebody else, and stays as it is.
 #[tokio::test]
 async fn what_nobody_recognises_is_not_overwritten() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
-    let releases = bed.foreign(&HELM_RELEASE);
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    let releases = env.external(&HELM_RELEASE);
     let theirs = serde_json::from_value(json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": { "name": "shop-gitlab" },
         "spec": { "interval": "5m", "chart": { "spec": {
@@ -117,8 +117,8 @@ async fn what_nobody_recognises_is_not_overwritten() {
     }))
     .unwrap();
     let before = releases.create(&PostParams::default(), &theirs).await.unwrap();
-    bed.instance("shop", json!({})).await;
-    let refused = bed.shows("shop", Phase::Failed, "NotOurs").await;
+    env.instance("shop", json!({})).await;
+    let refused = env.shows("shop", Phase::Failed, "NotOurs").await;
     let words = ready(&refused).1;
     assert!(
         words.contains("HelmRelease shop-gitlab") && words.contains("nextcloud"),
@@ -126,30 +126,30 @@ async fn what_nobody_recognises_is_not_overwritten() {
     );
     let after = releases.get("shop-gitlab").await.unwrap();
     assert_eq!(after.resource_version(), before.resource_version());
-    bed.delete("shop").await;
-    bed.wait().gone(&bed.instances(), "shop").await;
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
     releases.get("shop-gitlab").await.expect("it is somebody's");
 
-    bed.secret(
+    env.secret(
         "fresh-gitlab-rails-storage",
         json!({ "connection": "somebody's" }),
     )
     .await;
-    bed.instance("fresh", json!({})).await;
-    let refused = bed.shows("fresh", Phase::Failed, "NotOurs").await;
+    env.instance("fresh", json!({})).await;
+    let refused = env.shows("fresh", Phase::Failed, "NotOurs").await;
     assert!(ready(&refused).1.contains("Secret fresh-gitlab-rails-storage"));
-    bed.delete("fresh").await;
-    bed.wait().gone(&bed.instances(), "fresh").await;
-    let kept = bed.secrets().get("fresh-gitlab-rails-storage").await.unwrap();
-    assert_eq!(secret_text(&kept, "connection"), "somebody's");
+    env.delete("fresh").await;
+    env.wait().gone(&env.instances(), "fresh").await;
+    let cached = env.secrets().get("fresh-gitlab-rails-storage").await.unwrap();
+    assert_eq!(secret_text(&cached, "connection"), "somebody's");
 }
 
 /// Helm alone installed 17.8.7; the instance requests 18.2.8.
 #[tokio::test]
 async fn a_plain_helm_install_is_upgraded_over_every_stop() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.brought().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
     let release =
         json!({ "chart": { "metadata": { "name": "gitlab", "version": "8.8.7", "appVersion": "v17.8.7" } } });
     let secret = json!({
@@ -162,19 +162,19 @@ async fn a_plain_helm_install_is_upgraded_over_every_stop() {
         "stringData": { "release": BASE64_STANDARD.encode(release.to_string()) },
     });
     let secret = serde_json::from_value(secret).unwrap();
-    bed.secrets()
+    env.secrets()
         .create(&PostParams::default(), &secret)
         .await
         .unwrap();
-    bed.instance(
+    env.instance(
         "shop",
         json!({ "version": "18.2.8", "upgrade": { "waitForMigrations": false } }),
     )
     .await;
-    bed.release_of("shop", "8.11.8").await;
-    let told = bed.phase("shop", Phase::Deploying).await.status.unwrap();
-    assert_eq!(told.observed_version.as_deref(), Some("17.8.7"));
-    assert_eq!(told.upgrade_path, ["17.11.7", "18.2.8"]);
-    bed.installed("shop", "17.11.7").await;
-    bed.release_of("shop", "9.2.8").await;
+    env.release_of("shop", "8.11.8").await;
+    let reported = env.phase("shop", Phase::Deploying).await.status.unwrap();
+    assert_eq!(reported.observed_version.as_deref(), Some("17.8.7"));
+    assert_eq!(reported.upgrade_path, ["17.11.7", "18.2.8"]);
+    env.installed("shop", "17.11.7").await;
+    env.release_of("shop", "9.2.8").await;
 }

@@ -12,12 +12,12 @@ use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use stanchion_kernel::apply::INTENT;
 
-use crate::bed::Bed;
 use crate::managed::stateful_set;
+use crate::test_env::TestEnv;
 
 const ACCOUNT: &str = "shop-gitlab-release";
 
-impl Bed {
+impl TestEnv {
     /// All Secrets of the namespace by name, with their values.
     async fn all_secrets(&self) -> BTreeMap<String, Value> {
         let list = self.secrets().list(&ListParams::default()).await.unwrap();
@@ -34,7 +34,7 @@ impl Bed {
             "metadata": { "annotations": { INTENT: "0123456789abcdef" } },
             "spec": { "serviceAccountName": null },
         });
-        self.foreign(&HELM_RELEASE)
+        self.external(&HELM_RELEASE)
             .patch("shop-gitlab", &PatchParams::default(), &Patch::Merge(&former))
             .await
             .unwrap();
@@ -47,26 +47,26 @@ impl Bed {
 
 #[tokio::test]
 async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
-    let bed = Bed::new().await;
-    let operator = bed.operator().await;
-    bed.brought().await;
+    let env = TestEnv::new().await;
+    let operator = env.operator().await;
+    env.brought().await;
     let managed = json!({ "redis": { "managed": true, "credentialsSecret": null } });
-    bed.instance("shop", managed).await;
-    stateful_set(&bed, "shop-redis", 1, "redis:7").await;
-    bed.phase("shop", Phase::Deploying).await;
+    env.instance("shop", managed).await;
+    stateful_set(&env, "shop-redis", 1, "redis:7").await;
+    env.phase("shop", Phase::Deploying).await;
     operator.idle().await;
-    bed.installed("shop", "17.11.7").await;
-    bed.phase("shop", Phase::Ready).await;
+    env.installed("shop", "17.11.7").await;
+    env.phase("shop", Phase::Ready).await;
     operator.kill().await;
-    bed.former_release().await;
-    let release = bed.release("shop").await;
+    env.former_release().await;
+    let release = env.release("shop").await;
     assert_eq!(release.data.pointer("/spec/serviceAccountName"), None);
-    let secrets = bed.all_secrets().await;
+    let secrets = env.all_secrets().await;
     assert!(secrets.contains_key("shop-redis-auth"), "{:?}", secrets.keys());
-    let repository = bed.foreign(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
+    let repository = env.external(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
 
-    let operator = bed.operator().await;
-    let confined = bed
+    let operator = env.operator().await;
+    let confined = env
         .release_where("shop", |release| {
             release.data.pointer("/spec/serviceAccountName") == Some(&json!(ACCOUNT))
         })
@@ -77,13 +77,13 @@ async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
     assert_eq!(spec, release.data["spec"], "nothing else changes");
     operator.idle().await;
     // Flux has seen the account; for Helm it is the same release in the same version.
-    bed.installed("shop", "17.11.7").await;
-    let ready = bed.phase("shop", Phase::Ready).await;
+    env.installed("shop", "17.11.7").await;
+    let ready = env.phase("shop", Phase::Ready).await;
     assert_eq!(
         ready.status.unwrap().installed_version.as_deref(),
         Some("17.11.7")
     );
-    assert_eq!(bed.all_secrets().await, secrets, "every password stays");
-    let after = bed.foreign(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
+    assert_eq!(env.all_secrets().await, secrets, "every password stays");
+    let after = env.external(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
     assert_eq!(after.resource_version(), repository.resource_version());
 }

@@ -157,7 +157,7 @@ fn covers(found: &Value, wanted: &Value) -> bool {
 mod tests {
     use k8s_openapi::api::coordination::v1::Lease;
 
-    use super::{super::Target, *};
+    use super::{super::WebhookTarget, *};
 
     fn settings() -> RegistrationSettings {
         RegistrationSettings {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn validating() -> Webhook {
-        Webhook::validating(Target::of::<Lease>(), |_| Ok(vec![]))
+        Webhook::validating(WebhookTarget::of::<Lease>(), |_| Ok(vec![]))
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn defaults_and_the_order_are_no_difference() {
-        let mutating = Webhook::mutating(Target::of::<Lease>(), |_| Ok(json_patch::Patch(vec![])));
+        let mutating = Webhook::mutating(WebhookTarget::of::<Lease>(), |_| Ok(json_patch::Patch(vec![])));
         let mut other = mutating.clone();
         other.target.plural = "others".into();
         let wanted = configuration(Stage::Mutating, &settings(), &[mutating, other], Some("PEM")).unwrap();

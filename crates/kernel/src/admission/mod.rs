@@ -40,7 +40,7 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use lookup::{Lookup, Unseen};
 pub use registration::{Registration, RegistrationError};
 pub use validation::validation;
-pub use webhook::{Denial, Operation, Request, Target, Webhook};
+pub use webhook::{Denial, Operation, Request, Webhook, WebhookTarget};
 
 use crate::{rbac::Rule, watch::MANAGED_BY};
 use certificates::{Loader, Material, Serving};

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Timeout of the TLS handshake, of a request's header, and of its body.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent requests on one connection. An API server has few.
 const STREAMS: u32 = 32;
 /// Flow control window of a connection.
@@ -129,7 +129,7 @@ fn router(webhooks: &[Webhook], budget: &Budget) -> Router {
 }
 
 async fn answer(webhook: &Webhook, budget: &Budget, body: Body) -> Response {
-    let taken = match tokio::time::timeout(PATIENCE, budget.take_in(body)).await {
+    let taken = match tokio::time::timeout(CLIENT_TIMEOUT, budget.take_in(body)).await {
         Ok(Ok(taken)) => taken,
         Ok(Err(error @ BodyError::TooLarge)) => {
             return (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()).into_response();
@@ -150,20 +150,20 @@ async fn connection(
     router: Router,
     shutdown: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let stream = tokio::time::timeout(PATIENCE, tls.accept(stream)).await??;
+    let stream = tokio::time::timeout(CLIENT_TIMEOUT, tls.accept(stream)).await??;
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1()
         .timer(TokioTimer::new())
         .max_buf_size(WINDOW as usize)
-        .header_read_timeout(PATIENCE);
+        .header_read_timeout(CLIENT_TIMEOUT);
     http.http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
-        .keep_alive_interval(PATIENCE)
-        .keep_alive_timeout(PATIENCE);
+        .keep_alive_interval(CLIENT_TIMEOUT)
+        .keep_alive_timeout(CLIENT_TIMEOUT);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     tokio::select! {
         result = &mut connection => return result,

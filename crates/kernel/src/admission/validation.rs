@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Denial, Request, Target, Webhook};
+use super::{Denial, Request, Webhook, WebhookTarget};
 use crate::problem::{Class, Problem};
 use crate::reconciler::{Object, Reconciler};
 
 /// Rejects objects that the controller would report as invalid.
 pub fn validation<R: Reconciler>() -> Webhook {
-    Webhook::validating(Target::of::<R::Object>(), |request| {
+    Webhook::validating(WebhookTarget::of::<R::Object>(), |request| {
         judge(request, |object: &R::Object| R::validate(object).map(drop))
     })
 }

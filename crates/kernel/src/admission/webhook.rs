@@ -56,7 +56,7 @@ impl Operation {
 
 /// The resource of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct WebhookTarget {
     /// API group.
     pub group: String,
     /// API version.
@@ -67,7 +67,7 @@ pub struct Target {
     pub operations: Vec<Operation>,
 }
 
-impl Target {
+impl WebhookTarget {
     /// Creations and updates of a kind.
     pub fn of<K: kube::Resource<DynamicType = ()>>() -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Stage {
 #[derive(Clone)]
 pub struct Webhook {
     pub(super) stage: Stage,
-    pub(super) target: Target,
+    pub(super) target: WebhookTarget,
     pub(super) handler: Handler,
     /// The end of its path, which only the API server knows.
     secret: Option<Arc<str>>,
@@ -130,7 +130,7 @@ impl Webhook {
 
     /// A pure rule. `Ok` accepts the object, with warnings that kubectl shows to the user.
     pub fn validating(
-        target: Target,
+        target: WebhookTarget,
         rule: impl Fn(&Request) -> Result<Vec<String>, Denial> + Send + Sync + 'static,
     ) -> Self {
         let rule = Arc::new(rule);
@@ -143,7 +143,7 @@ impl Webhook {
     /// A rule that reads other objects. They may change a moment later, so it can only warn early: the controller must
     /// check the same again.
     pub fn validating_with<F>(
-        target: Target,
+        target: WebhookTarget,
         rule: impl Fn(Arc<Request>) -> F + Send + Sync + 'static,
     ) -> Self
     where
@@ -168,7 +168,7 @@ impl Webhook {
 
     /// Changes the object before it is stored. An empty patch leaves it unchanged.
     pub fn mutating(
-        target: Target,
+        target: WebhookTarget,
         rule: impl Fn(&Request) -> Result<Patch, Denial> + Send + Sync + 'static,
     ) -> Self {
         let rule = Arc::new(rule);
@@ -191,7 +191,7 @@ impl Webhook {
 
     /// The path of the webhook: `/validate/db.example.com/v1alpha1/postgresusers`, and its secret end.
     pub(super) fn path(&self) -> String {
-        let Target { version, plural, .. } = &self.target;
+        let WebhookTarget { version, plural, .. } = &self.target;
         let path = format!("/{}/{}/{version}/{plural}", self.stage.verb(), self.group());
         match &self.secret {
             Some(secret) => format!("{path}/{secret}"),
@@ -201,7 +201,7 @@ impl Webhook {
 
     /// The webhook's name in its configuration: `validate.v1alpha1.postgresusers.db.example.com`.
     pub(super) fn name(&self) -> String {
-        let Target { version, plural, .. } = &self.target;
+        let WebhookTarget { version, plural, .. } = &self.target;
         format!("{}.{version}.{plural}.{}", self.stage.verb(), self.group())
     }
 

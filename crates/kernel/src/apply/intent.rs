@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::hash::hash;
-use crate::context::Subject;
+use crate::context::Parent;
 use crate::problem::Problem;
 use crate::watch::MANAGED_BY;
 
@@ -31,7 +31,7 @@ enum Guard {
 
 impl Intent {
     /// The intent to have this child. `child` must be a complete object with `apiVersion` and `kind`.
-    pub fn new(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
+    pub fn new(child: &impl Serialize, parent: &Parent) -> Result<Self, Problem> {
         let unreadable = |error| {
             Problem::permanent("Unserializable", "a child could not be written down").caused_by(error)
         };
@@ -40,7 +40,7 @@ impl Intent {
         // Only of the child: the fields that are added below always exist, so a comparison notices their absence
         // without a hash.
         let hash = hash(&body);
-        let owner = serde_json::to_value(&subject.owner).map_err(unreadable)?;
+        let owner = serde_json::to_value(&parent.owner).map_err(unreadable)?;
         let metadata = entry(&mut body, "metadata");
         let labels = entry(metadata, "labels");
         // A child that is selected by another value sets the label itself.
@@ -49,7 +49,7 @@ impl Intent {
         }
         entry(metadata, "annotations")[INTENT] = Value::String(hash);
         metadata["ownerReferences"] = Value::Array(vec![owner]);
-        metadata["namespace"] = Value::String(subject.key.namespace.clone());
+        metadata["namespace"] = Value::String(parent.key.namespace.clone());
         Ok(Self {
             body,
             guard: Guard::Absent,
@@ -57,8 +57,8 @@ impl Intent {
     }
 
     /// The intent to have an object that outlives the subject: it has no owner reference.
-    pub fn to_keep(child: &impl Serialize, subject: &Subject) -> Result<Self, Problem> {
-        let mut intent = Self::new(child, subject)?;
+    pub fn to_keep(child: &impl Serialize, parent: &Parent) -> Result<Self, Problem> {
+        let mut intent = Self::new(child, parent)?;
         if let Some(metadata) = intent.body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("ownerReferences");
         }

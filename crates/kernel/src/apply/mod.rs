@@ -7,7 +7,7 @@
 mod compare;
 mod hash;
 mod intent;
-mod succession;
+mod managed_fields;
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use self::compare::contains;
 pub(crate) use self::compare::quantity;
 pub(crate) use self::intent::annotated;
 pub use self::intent::{INTENT, Intent};
-pub(crate) use self::succession::succession;
-use crate::context::Subject;
+pub(crate) use self::managed_fields::adopt_fields;
+use crate::context::Parent;
 use crate::problem::{Problem, Retry};
 
 /// Retry interval while an object of another owner is in the way.
@@ -37,18 +37,18 @@ pub enum Takeover {
     /// Also an object without a controller: the user asked for it, or it is known to be a predecessor's.
     Adopt,
     /// As [`Takeover::Refuse`], and fields that a predecessor has set and that are not intended are removed.
-    Succeed,
+    AdoptFields,
 }
 
 /// Decides whether to write: `Ok(None)` if the child is as intended.
 pub fn decide<K: Serialize + kube::Resource>(
     intent: Intent,
     live: Option<&K>,
-    subject: &Subject,
+    parent: &Parent,
     takeover: Takeover,
 ) -> Result<Option<Intent>, Problem> {
     let Some(live) = live else { return Ok(Some(intent)) };
-    check_owner(intent.kind(), live.meta(), subject, takeover)?;
+    check_owner(intent.kind(), live.meta(), parent, takeover)?;
     let uid = live.meta().uid.clone().unwrap_or_default();
     let live = serde_json::to_value(live)
         .map_err(|error| Problem::human("UnreadableAnswer", "a child could not be read").caused_by(error))?;
@@ -60,24 +60,24 @@ pub fn decide<K: Serialize + kube::Resource>(
 }
 
 /// Whether the subject controls this object.
-pub fn is_owned(meta: &ObjectMeta, subject: &Subject) -> bool {
+pub fn is_owned(meta: &ObjectMeta, parent: &Parent) -> bool {
     meta.owner_references
         .iter()
         .flatten()
-        .any(|owner| owner.uid == subject.uid && owner.controller == Some(true))
+        .any(|owner| owner.uid == parent.uid && owner.controller == Some(true))
 }
 
-fn check_owner(kind: &str, meta: &ObjectMeta, subject: &Subject, takeover: Takeover) -> Result<(), Problem> {
+fn check_owner(kind: &str, meta: &ObjectMeta, parent: &Parent, takeover: Takeover) -> Result<(), Problem> {
     let controller = meta
         .owner_references
         .iter()
         .flatten()
         .find(|owner| owner.controller == Some(true));
     let name = meta.name.as_deref().unwrap_or_default();
-    let (ours, owner) = (&subject.owner, &subject.owner.name);
+    let (ours, owner) = (&parent.owner, &parent.owner.name);
     let consents = || meta.annotations.as_ref().and_then(|all| all.get(ADOPT)) == Some(owner);
     let may_adopt = || takeover == Takeover::Adopt || consents();
-    if is_owned(meta, subject) || (controller.is_none() && may_adopt()) {
+    if is_owned(meta, parent) || (controller.is_none() && may_adopt()) {
         return Ok(());
     }
     if controller.is_some_and(|it| it.kind == ours.kind && it.name == ours.name) {
@@ -114,10 +114,10 @@ mod tests {
 
     use super::*;
     use crate::problem::Class;
-    use crate::watch::references::Key;
+    use crate::watch::dependencies::Key;
 
-    fn subject(uid: &str) -> Subject {
-        Subject {
+    fn parent(uid: &str) -> Parent {
+        Parent {
             key: Key {
                 namespace: "ns".into(),
                 name: "one".into(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn intent(child: &Value) -> Intent {
-        Intent::new(child, &subject("a")).unwrap()
+        Intent::new(child, &parent("a")).unwrap()
     }
 
     /// The child as the server stores it after this intent, with a change.
@@ -161,7 +161,7 @@ mod tests {
     where
         K: Serialize + kube::Resource<DynamicType = ()>,
     {
-        decide(intent(wanted), Some(live), &subject("a"), takeover)
+        decide(intent(wanted), Some(live), &parent("a"), takeover)
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_new_child_is_written_without_force_and_a_known_one_by_its_uid() {
         let wanted = map(&json!({ "size": "2" }));
-        let new = decide::<ConfigMap>(intent(&wanted), None, &subject("a"), Takeover::Refuse)
+        let new = decide::<ConfigMap>(intent(&wanted), None, &parent("a"), Takeover::Refuse)
             .unwrap()
             .unwrap();
         assert!(!new.replaces());
@@ -281,7 +281,7 @@ mod tests {
                 }
             })
         };
-        for takeover in [Takeover::Refuse, Takeover::Succeed] {
+        for takeover in [Takeover::Refuse, Takeover::AdoptFields] {
             let problem = decided(&wanted, &there(None), takeover).unwrap_err();
             assert_eq!(problem.reason, "NotOurs");
             assert!(
@@ -301,6 +301,6 @@ mod tests {
             body["metadata"]["ownerReferences"][0]["name"] = json!("two");
             body["metadata"]["annotations"][ADOPT] = json!("one");
         });
-        assert!(decided(&wanted, &theirs, Takeover::Succeed).is_err());
+        assert!(decided(&wanted, &theirs, Takeover::AdoptFields).is_err());
     }
 }

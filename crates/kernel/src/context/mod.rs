@@ -1,9 +1,9 @@
 //! The handles of a reconcile: one that can only read, and one that writes.
 //!
-//! `observe` gets a [`Reader`] and `apply` a [`Writer`], so a write in the wrong step does not compile. [`Place`] is
+//! `observe` gets a [`Reader`] and `apply` a [`Writer`], so a write in the wrong step does not compile. [`ReconcileContext`] is
 //! their common context.
 
-mod foreign;
+mod external;
 mod reader;
 mod writer;
 
@@ -17,17 +17,17 @@ use stanchion_api::names;
 
 pub use self::reader::Reader;
 pub use self::writer::Writer;
-use crate::family::{Child, Families, Member};
-use crate::foreign::Catalogue;
+use crate::children::{Child, ChildCaches, ChildKind};
+use crate::external::DiscoveryCache;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 use crate::text::{printable, shorten};
-use crate::watch::bells::Bells;
-use crate::watch::references::{Key, References};
+use crate::watch::dependencies::{Dependencies, Key};
+use crate::watch::enqueue::Enqueuers;
 
 /// The reconciled object, as far as reads and writes need it.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct Parent {
     /// Its namespace and name.
     pub key: Key,
     /// Its uid: a child is ours if its owner reference contains this uid.
@@ -36,7 +36,7 @@ pub struct Subject {
     pub owner: OwnerReference,
 }
 
-impl Subject {
+impl Parent {
     /// The subject for an object.
     pub fn of<O: Object>(object: &O) -> Self {
         let uid = object.uid().unwrap_or_default();
@@ -58,19 +58,19 @@ impl Subject {
 
 /// The context of a pass: its object, and the shared state of the controller.
 #[derive(Clone)]
-pub struct Place {
+pub struct ReconcileContext {
     /// The operator's client.
     pub client: Client,
     /// The object that is reconciled.
-    pub subject: Subject,
+    pub parent: Parent,
     /// The index of what was read.
-    pub references: Arc<References>,
+    pub dependencies: Arc<Dependencies>,
     /// The caches of children.
-    pub families: Families,
+    pub child_caches: ChildCaches,
     /// Enqueues other objects.
-    pub bells: Bells,
+    pub enqueuers: Enqueuers,
     /// How third-party kinds are served.
-    pub catalogue: Catalogue,
+    pub discovery: DiscoveryCache,
 }
 
 /// Rejects invalid names. The client does not escape names in URLs, and they come from specs and Secrets: a name with a
@@ -90,17 +90,17 @@ fn named(kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<(), 
     }
 }
 
-impl Place {
+impl ReconcileContext {
     /// The API of a kind in the object's namespace.
     fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        Api::namespaced(self.client.clone(), &self.subject.key.namespace)
+        Api::namespaced(self.client.clone(), &self.parent.key.namespace)
     }
 
-    fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
-        let family = self.families.of::<K>();
-        family.map_or_else(Vec::new, |family| family.children(&self.subject))
+    fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
+        let cache = self.child_caches.of::<K>();
+        cache.map_or_else(Vec::new, |cache| cache.children(&self.parent))
     }
 }

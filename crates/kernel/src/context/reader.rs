@@ -9,41 +9,41 @@ use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Obje
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-use super::{Place, Subject, named};
-use crate::family::{Child, Member};
+use super::{Parent, ReconcileContext, named};
+use crate::children::{Child, ChildKind};
 use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::scope::Scope;
-use crate::watch::references::{Key, Known, Reference, kind_key};
+use crate::watch::dependencies::{Key, KnownVersion, Reference, kind_key};
 
 /// Reads objects, and records what was read: a change of it wakes the object.
 pub struct Reader {
-    place: Place,
+    context: ReconcileContext,
     read: Mutex<HashSet<Reference>>,
 }
 
 impl Reader {
     /// A reader for one pass over one object.
-    pub fn new(place: Place) -> Self {
+    pub fn new(context: ReconcileContext) -> Self {
         Self {
-            place,
+            context,
             read: Mutex::default(),
         }
     }
 
     /// The object that is reconciled.
-    pub fn subject(&self) -> &Subject {
-        &self.place.subject
+    pub fn parent(&self) -> &Parent {
+        &self.context.parent
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn context(&self) -> &ReconcileContext {
+        &self.context
     }
 
     /// The object's children of a kind, by name, from the cache: no request is sent. Empty for a kind that is not in
-    /// [`Reconciler::families`](crate::Reconciler::families).
-    pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
-        self.place.children::<K>()
+    /// [`Reconciler::child_kinds`](crate::Reconciler::child_kinds).
+    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
+        self.context.children::<K>()
     }
 
     /// Reads an object in the same namespace.
@@ -51,7 +51,7 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        self.get_in(&self.place.subject.key.namespace, name).await
+        self.get_in(&self.context.parent.key.namespace, name).await
     }
 
     /// Reads an object in any namespace.
@@ -59,7 +59,7 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        let api = Api::<K>::namespaced(self.place.client.clone(), namespace);
+        let api = Api::<K>::namespaced(self.context.client.clone(), namespace);
         self.remember(&api, &ApiResource::erase::<K>(&()), Some(namespace), name)
             .await
     }
@@ -69,7 +69,7 @@ impl Reader {
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        let api = Api::<K>::all(self.place.client.clone());
+        let api = Api::<K>::all(self.context.client.clone());
         self.remember(&api, &ApiResource::erase::<K>(&()), None, name)
             .await
     }
@@ -86,9 +86,9 @@ impl Reader {
     {
         named(kind, namespace, name)?;
         let what = Reference::new(kind, namespace, name);
-        self.about_to_read(&what);
+        self.begin_read(&what);
         let found = api.get_opt(name).await?;
-        self.have_read(&what, found.as_ref().map(K::meta));
+        self.finish_read(&what, found.as_ref().map(K::meta));
         Ok(found)
     }
 
@@ -98,7 +98,7 @@ impl Reader {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let params = ListParams::default().labels(labels);
-        self.remember_all(&self.place.api::<K>(), &ApiResource::erase::<K>(&()), &params)
+        self.remember_all(&self.context.api::<K>(), &ApiResource::erase::<K>(&()), &params)
             .await
     }
 
@@ -109,7 +109,7 @@ impl Reader {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let params = ListParams::default().labels(labels).limit(limit);
-        let found = self.place.api::<K>().list_metadata(&params).await?.items;
+        let found = self.context.api::<K>().list_metadata(&params).await?.items;
         Ok(found.into_iter().map(|object| object.metadata).collect())
     }
 
@@ -126,8 +126,8 @@ impl Reader {
         let kind = kind_key(kind);
         for object in &found {
             let what = Reference::of(&kind, object.meta());
-            self.about_to_read(&what);
-            self.have_read(&what, Some(object.meta()));
+            self.begin_read(&what);
+            self.finish_read(&what, Some(object.meta()));
         }
         Ok(found)
     }
@@ -139,7 +139,7 @@ impl Reader {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let listed = scope
-            .api::<Lenient<K>>(&self.place.client)
+            .api::<Lenient<K>>(&self.context.client)
             .list(&ListParams::default())
             .await?;
         Ok(listed
@@ -155,7 +155,7 @@ impl Reader {
         let kind = ApiResource::erase::<K>(&());
         self.unchanged(Reference::new(
             &kind,
-            Some(&self.place.subject.key.namespace),
+            Some(&self.context.parent.key.namespace),
             name,
         ))
     }
@@ -166,41 +166,46 @@ impl Reader {
     }
 
     /// [`Self::is_unchanged`] for an object of a third-party kind in the same namespace.
-    pub fn is_foreign_unchanged(&self, kind: &ApiResource, name: &str) -> bool {
+    pub fn is_external_unchanged(&self, kind: &ApiResource, name: &str) -> bool {
         self.unchanged(Reference::new(
             kind,
-            Some(&self.place.subject.key.namespace),
+            Some(&self.context.parent.key.namespace),
             name,
         ))
     }
 
     fn unchanged(&self, what: Reference) -> bool {
-        let unchanged = self.place.references.is_unchanged(&self.place.subject.key, &what);
+        let unchanged = self
+            .context
+            .dependencies
+            .is_unchanged(&self.context.parent.key, &what);
         self.note(what);
         unchanged
     }
 
     /// Enqueues another object whose result depends on this one.
     pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
-        self.place.bells.ring::<K>(other);
+        self.context.enqueuers.enqueue::<K>(other);
     }
 
     /// Ends the pass: objects that it has not read do not wake the object any more.
     pub fn finish(self) {
         let read = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.place.references.keep(&self.place.subject.key, &read);
+        self.context.dependencies.keep(&self.context.parent.key, &read);
     }
 
-    pub(super) fn about_to_read(&self, what: &Reference) {
+    pub(super) fn begin_read(&self, what: &Reference) {
         self.note(what.clone());
-        self.place.references.about_to_read(&self.place.subject.key, what);
+        self.context
+            .dependencies
+            .begin_read(&self.context.parent.key, what);
     }
 
-    pub(super) fn have_read(&self, what: &Reference, found: Option<&ObjectMeta>) {
-        let known = Known::from_read(found);
-        self.place
-            .references
-            .have_read(&self.place.subject.key, what, known);
+    pub(super) fn finish_read(&self, what: &Reference, found: Option<&ObjectMeta>) {
+        let known = KnownVersion::from_read(found);
+        self.context
+            .dependencies
+            .finish_read(&self.context.parent.key, what, known);
     }
 
     pub(super) fn note(&self, what: Reference) {

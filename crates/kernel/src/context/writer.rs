@@ -8,25 +8,25 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Place, Subject, named};
-use crate::apply::{self, Intent, Takeover, succession};
-use crate::family::{Child, Member, Step};
+use super::{Parent, ReconcileContext, named};
+use crate::apply::{self, Intent, Takeover, adopt_fields};
+use crate::children::{Child, ChildChange, ChildKind};
 use crate::lease::Fence;
 use crate::problem::Problem;
-use crate::watch::references::{Key, Known, Reference, kind_key};
+use crate::watch::dependencies::{Key, KnownVersion, Reference, kind_key};
 
 /// Writes children.
 pub struct Writer {
-    place: Place,
+    context: ReconcileContext,
     field_manager: String,
     fence: Fence,
 }
 
 impl Writer {
     /// A writer for one pass over one object.
-    pub fn new(place: Place, field_manager: String, fence: Fence) -> Self {
+    pub fn new(context: ReconcileContext, field_manager: String, fence: Fence) -> Self {
         Self {
-            place,
+            context,
             field_manager,
             fence,
         }
@@ -40,8 +40,8 @@ impl Writer {
     }
 
     /// The object that is reconciled.
-    pub fn subject(&self) -> &Subject {
-        &self.place.subject
+    pub fn parent(&self) -> &Parent {
+        &self.context.parent
     }
 
     /// Applies a child as [`crate::apply::decide`] has decided.
@@ -53,7 +53,7 @@ impl Writer {
             + Serialize
             + Debug,
     {
-        self.patch(&self.place.api::<K>(), &ApiResource::erase::<K>(&()), intent)
+        self.patch(&self.context.api::<K>(), &ApiResource::erase::<K>(&()), intent)
             .await
     }
 
@@ -102,54 +102,58 @@ impl Writer {
         Ok(written)
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn context(&self) -> &ReconcileContext {
+        &self.context
     }
 
     /// The object's children of a kind, including the effects of our writes.
-    pub fn children<K: Member>(&self) -> Vec<Child<K::Kept>> {
-        self.place.children::<K>()
+    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
+        self.context.children::<K>()
     }
 
-    /// Carries out what [`crate::family::decide`] has decided. Returns whether the child was written.
-    pub async fn carry_out<K: Member>(&self, step: Step, takeover: Takeover) -> Result<bool, Problem> {
-        match step {
-            Step::Keep => Ok(false),
-            Step::Write(intent) => self.write_member::<K>(&intent).await,
-            Step::Look(intent) => self.look::<K>(intent, takeover).await,
-            Step::Create(intent) => match self.write_member::<K>(&intent).await {
+    /// Carries out what [`crate::children::decide`] has decided. Returns whether the child was written.
+    pub async fn apply_change<K: ChildKind>(
+        &self,
+        change: ChildChange,
+        takeover: Takeover,
+    ) -> Result<bool, Problem> {
+        match change {
+            ChildChange::Keep => Ok(false),
+            ChildChange::Write(intent) => self.write_child::<K>(&intent).await,
+            ChildChange::Verify(intent) => self.verify::<K>(intent, takeover).await,
+            ChildChange::Create(intent) => match self.write_child::<K>(&intent).await {
                 // The name is in use, by another owner or by a child that the watch has not reported yet.
-                Err(problem) if problem.reason == "Conflict" => self.look::<K>(intent, takeover).await,
+                Err(problem) if problem.reason == "Conflict" => self.verify::<K>(intent, takeover).await,
                 written => written,
             },
         }
     }
 
-    async fn look<K: Member>(&self, intent: Intent, takeover: Takeover) -> Result<bool, Problem> {
+    async fn verify<K: ChildKind>(&self, intent: Intent, takeover: Takeover) -> Result<bool, Problem> {
         named(&ApiResource::erase::<K>(&()), None, intent.name())?;
-        let api = self.place.api::<K>();
+        let api = self.context.api::<K>();
         let live = api.get_opt(intent.name()).await?;
-        let (name, subject) = (intent.name().to_owned(), &self.place.subject);
-        if let Some(intent) = apply::decide(intent, live.as_ref(), subject, takeover)? {
-            if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::Succeed) {
-                self.succeed(&api, live).await?;
+        let (name, parent) = (intent.name().to_owned(), &self.context.parent);
+        if let Some(intent) = apply::decide(intent, live.as_ref(), parent, takeover)? {
+            if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::AdoptFields) {
+                self.take_field_ownership(&api, live).await?;
             }
-            return self.write_member::<K>(&intent).await;
+            return self.write_child::<K>(&intent).await;
         }
-        if let (Some(family), Some(live)) = (self.place.families.of::<K>(), live) {
-            family.wrote(&live);
-            family.verified(&subject.key, &name);
+        if let (Some(cache), Some(live)) = (self.context.child_caches.of::<K>(), live) {
+            cache.wrote(&live);
+            cache.verified(&parent.key, &name);
         }
         Ok(false)
     }
 
     /// Takes over the fields that a predecessor has set, so that the next write removes those that are not intended.
-    pub(super) async fn succeed<K>(&self, api: &Api<K>, live: &K) -> Result<(), Problem>
+    pub(super) async fn take_field_ownership<K>(&self, api: &Api<K>, live: &K) -> Result<(), Problem>
     where
         K: Resource + Clone + DeserializeOwned + Serialize + Debug,
     {
         let entries = live.managed_fields();
-        let Some(ours) = succession(entries, &self.field_manager) else {
+        let Some(ours) = adopt_fields(entries, &self.field_manager) else {
             return Ok(());
         };
         let patch = serde_json::json!([
@@ -168,10 +172,10 @@ impl Writer {
         Ok(())
     }
 
-    async fn write_member<K: Member>(&self, intent: &Intent) -> Result<bool, Problem> {
+    async fn write_child<K: ChildKind>(&self, intent: &Intent) -> Result<bool, Problem> {
         let written: K = self.apply(intent).await?;
-        if let Some(family) = self.place.families.of::<K>() {
-            family.wrote(&written);
+        if let Some(cache) = self.context.child_caches.of::<K>() {
+            cache.wrote(&written);
         }
         Ok(true)
     }
@@ -182,11 +186,11 @@ impl Writer {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         named(&ApiResource::erase::<K>(&()), None, name)?;
-        let api = self.place.api::<K>();
+        let api = self.context.api::<K>();
         let body = serde_json::json!({
             "apiVersion": K::api_version(&()),
             "kind": K::kind(&()),
-            "metadata": { "name": name, "namespace": self.place.subject.key.namespace },
+            "metadata": { "name": name, "namespace": self.context.parent.key.namespace },
             "status": status,
         });
         let params = PatchParams::apply(&self.field_manager).force();
@@ -202,7 +206,7 @@ impl Writer {
 
     /// Enqueues another object whose result depends on this one.
     pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
-        self.place.bells.ring::<K>(other);
+        self.context.enqueuers.enqueue::<K>(other);
     }
 
     /// Deletes a child, if it is still the observed one.
@@ -210,7 +214,7 @@ impl Writer {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
-        self.remove(&self.place.api::<K>(), child).await
+        self.remove(&self.context.api::<K>(), child).await
     }
 
     pub(super) async fn remove<K>(&self, api: &Api<K>, child: &ObjectMeta) -> Result<(), Problem>
@@ -238,8 +242,10 @@ impl Writer {
     /// Records the version of this write, so that its watch event does not wake the object.
     fn wrote(&self, kind: &ApiResource, meta: &ObjectMeta) {
         let what = Reference::of(&kind_key(kind), meta);
-        self.place
-            .references
-            .have_written(&self.place.subject.key, &what, Known::from_read(Some(meta)));
+        self.context.dependencies.record_write(
+            &self.context.parent.key,
+            &what,
+            KnownVersion::from_read(Some(meta)),
+        );
     }
 }

@@ -16,25 +16,25 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 use tracing::instrument::WithSubscriber;
 
-use super::line::Limits;
+use super::fair_queue::Limits;
 use super::memory::Memory;
 use super::queue::{LaneOf, Queue};
-use super::{Environment, Settings, Synced, pass};
-use crate::context::{Place, Subject};
+use super::{Environment, Readiness, Settings, pass};
+use crate::children::{ChildCaches, WatchContext};
+use crate::context::{Parent, ReconcileContext};
 use crate::events::Recorder;
-use crate::family::{Families, Setting};
-use crate::foreign::Catalogue;
+use crate::external::DiscoveryCache;
 use crate::lease::Fence;
 use crate::lenient::{Flaw, Lenient};
 use crate::problem::chain;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
-use crate::watch::bells::Bells;
-use crate::watch::primary::{Fingerprints, News, Primary};
-use crate::watch::references::{Key, References};
+use crate::watch::dependencies::{Dependencies, Key};
+use crate::watch::enqueue::Enqueuers;
+use crate::watch::primary::{Fingerprints, Primary, PrimaryChange};
 use crate::watch::related::Subscriber;
-use crate::watch::{attend, backoff};
+use crate::watch::{backoff, run_watch};
 
 /// An object that may be malformed; the watch continues in any case.
 pub(super) type Read<R> = Lenient<<R as Reconciler>::Object>;
@@ -64,10 +64,10 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) metrics: ControllerMetrics,
     pub(super) recorder: Recorder,
     pub(super) queue: Queue,
-    pub(super) references: Arc<References>,
-    pub(super) families: Families,
-    pub(super) bells: Bells,
-    catalogue: Catalogue,
+    pub(super) dependencies: Arc<Dependencies>,
+    pub(super) child_caches: ChildCaches,
+    pub(super) enqueuers: Enqueuers,
+    discovery: DiscoveryCache,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
     store: Store<Read<R>>,
@@ -96,14 +96,14 @@ impl<R: Reconciler> Shared<R> {
     }
 
     /// The context of a pass over this object.
-    pub(super) fn place(&self, object: &R::Object) -> Place {
-        Place {
+    pub(super) fn context(&self, object: &R::Object) -> ReconcileContext {
+        ReconcileContext {
             client: self.client.clone(),
-            subject: Subject::of(object),
-            references: Arc::clone(&self.references),
-            families: self.families.clone(),
-            bells: self.bells.clone(),
-            catalogue: self.catalogue.clone(),
+            parent: Parent::of(object),
+            dependencies: Arc::clone(&self.dependencies),
+            child_caches: self.child_caches.clone(),
+            enqueuers: self.enqueuers.clone(),
+            discovery: self.discovery.clone(),
         }
     }
 
@@ -117,7 +117,7 @@ impl<R: Reconciler> Shared<R> {
     fn forget(&self, key: &Key) {
         let ended = self.memory.forget(key);
         self.metrics.moved(ended.map(|(class, _)| class.as_str()), None);
-        self.references.forget(key);
+        self.dependencies.forget(key);
         self.queue.forget(key);
     }
 }
@@ -131,8 +131,8 @@ pub(super) fn new<R: Reconciler>(
     reconciler: R,
     scope: &Scope,
     environment: &Environment,
-    synced: &Synced,
-    bells: &Bells,
+    readiness: &Readiness,
+    enqueuers: &Enqueuers,
     fence: Fence,
 ) -> (impl Future<Output = ()> + Send + use<R>, Subscriber) {
     let Environment {
@@ -154,12 +154,12 @@ pub(super) fn new<R: Reconciler>(
     );
     let waking = queue.clone();
     let wake: Arc<dyn Fn(Key) + Send + Sync> = Arc::new(move |key| waking.wake(key));
-    let known = Synced::default();
-    let (families, watches) = R::families().open(&Setting {
+    let known = Readiness::default();
+    let (child_caches, watches) = R::child_kinds().open(&WatchContext {
         client: &client,
         scope,
         config: settings.watcher(),
-        synced: &[&known, synced],
+        readiness: &[&known, readiness],
         owner: owner.clone(),
         manager: &field_manager,
         wake: Arc::clone(&wake),
@@ -171,10 +171,10 @@ pub(super) fn new<R: Reconciler>(
         settings,
         metrics,
         queue,
-        references: Arc::default(),
-        families,
-        bells: bells.clone(),
-        catalogue: Catalogue::default(),
+        dependencies: Arc::default(),
+        child_caches,
+        enqueuers: enqueuers.clone(),
+        discovery: DiscoveryCache::default(),
         fingerprints: Fingerprints::default(),
         memory: Memory::default(),
         store,
@@ -183,11 +183,11 @@ pub(super) fn new<R: Reconciler>(
     });
     let subscriber = Subscriber {
         owner,
-        references: Arc::clone(&shared.references),
+        dependencies: Arc::clone(&shared.dependencies),
         wake,
     };
-    bells.hang::<R::Object>(Arc::clone(&subscriber.wake));
-    let listed = synced.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
+    enqueuers.register::<R::Object>(Arc::clone(&subscriber.wake));
+    let listed = readiness.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
     let passes = run(shared, writer, scope.clone(), listed, known, shutdown);
     let controller = async move {
         tokio::select! {
@@ -219,7 +219,7 @@ async fn run<R: Reconciler>(
     writer: Writer<Read<R>>,
     scope: Scope,
     listed: impl Fn(Option<String>),
-    families: Synced,
+    caches_ready: Readiness,
     shutdown: CancellationToken,
 ) {
     let events = watcher(scope.api::<Read<R>>(&shared.client), shared.settings.watcher())
@@ -228,28 +228,28 @@ async fn run<R: Reconciler>(
         .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer);
     let mut primary = Primary::<R>::new(shared.fingerprints.clone());
-    let hearing = Arc::clone(&shared);
-    let listening = attend(R::NAME, events, listed, move |event| {
+    let router = Arc::clone(&shared);
+    let listening = run_watch(R::NAME, events, listed, move |event| {
         match &event {
-            Event::Apply(object) => hearing.memory.saw(object.meta()),
+            Event::Apply(object) => router.memory.saw(object.meta()),
             // The cache contains the listed objects only now.
-            Event::InitDone => hearing
+            Event::InitDone => router
                 .store
                 .state()
                 .iter()
-                .for_each(|object| hearing.memory.saw(object.meta())),
+                .for_each(|object| router.memory.saw(object.meta())),
             _ => {}
         }
-        for news in primary.hear(&event) {
-            match news {
-                News::Changed(key) => hearing.queue.wake(key),
-                News::Gone(key) => hearing.forget(&key),
+        for change in primary.handle(&event) {
+            match change {
+                PrimaryChange::Changed(key) => router.queue.wake(key),
+                PrimaryChange::Gone(key) => router.forget(&key),
             }
         }
     });
     let passes = async {
         // Without the cache of children, a pass would read each child.
-        families.wait().await;
+        caches_ready.wait().await;
         let queue = shared.queue.clone();
         queue
             .serve(shutdown, |key, queued| turn(Arc::clone(&shared), key, queued))
@@ -266,7 +266,7 @@ async fn run<R: Reconciler>(
 /// Wakes the objects that the controller names.
 async fn heed<R: Reconciler>(shared: &Shared<R>) {
     loop {
-        for key in shared.reconciler.signs().await {
+        for key in shared.reconciler.external_events().await {
             shared.queue.wake(key);
         }
     }
@@ -278,7 +278,7 @@ async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -
     let backstop = shared.settings.backoff.most;
     let pass = pass::run(shared, key, queued).with_current_subscriber();
     match AbortOnDropHandle::new(tokio::spawn(pass)).await {
-        Ok(again) => again,
+        Ok(requeue_after) => requeue_after,
         // Passes catch their own panics; an error here is a bug in the driver.
         Err(defect) => {
             error!(error = %chain(&defect), "a reconcile ended abnormally");

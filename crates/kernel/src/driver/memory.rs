@@ -7,11 +7,11 @@ use kube::core::ObjectMeta;
 
 use crate::problem::Class;
 use crate::reconciler::Object;
+use crate::watch::dependencies::{Key, version};
 use crate::watch::primary::key;
-use crate::watch::references::{Key, version};
 
 /// The class and reason of the problem that ended a pass; `None` for success.
-pub type Ended = Option<(Class, &'static str)>;
+pub type LastProblem = Option<(Class, &'static str)>;
 
 /// State of all objects of a controller.
 pub struct Memory<O>(Mutex<HashMap<Key, Slot<O>>>);
@@ -28,11 +28,11 @@ struct Slot<O> {
     /// Our finalizer is removed. If the removal deletes the object, there is no newer version to detect it by.
     released: bool,
     /// The result of the last pass.
-    ended: Ended,
+    ended: LastProblem,
 }
 
 impl<O> Slot<O> {
-    fn new(meta: &ObjectMeta, ended: Ended) -> Self {
+    fn new(meta: &ObjectMeta, ended: LastProblem) -> Self {
         Self {
             uid: meta.uid.clone(),
             failures: 0,
@@ -113,12 +113,12 @@ impl<O: Object> Memory<O> {
     }
 
     /// Records the result of the pass and returns the previous one.
-    pub fn ended(&self, object: &O, how: Ended) -> Ended {
+    pub fn ended(&self, object: &O, how: LastProblem) -> LastProblem {
         self.slot(object.meta(), |slot| std::mem::replace(&mut slot.ended, how))
     }
 
     /// Drops the state of a deleted object and returns the result of its last pass.
-    pub fn forget(&self, key: &Key) -> Ended {
+    pub fn forget(&self, key: &Key) -> LastProblem {
         self.lock().remove(key).and_then(|slot| slot.ended)
     }
 

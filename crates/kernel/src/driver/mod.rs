@@ -6,13 +6,13 @@
 
 pub mod backoff;
 mod controller;
-mod line;
+mod fair_queue;
 pub mod memory;
 mod pass;
 mod queue;
-mod rights;
+mod rbac;
+mod readiness;
 mod settings;
-mod synced;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -20,15 +20,15 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 pub use self::backoff::Backoff;
-pub use self::rights::rules;
+pub use self::rbac::rules;
+pub use self::readiness::Readiness;
 pub use self::settings::Settings;
-pub use self::synced::Synced;
 
 use crate::lease::Fence;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::Metrics;
-use crate::watch::bells::Bells;
+use crate::watch::enqueue::Enqueuers;
 use crate::watch::related::Related;
 
 /// The shared state of all controllers of an operator.
@@ -50,8 +50,8 @@ pub struct Environment {
 pub struct Operator {
     environment: Environment,
     related: Related,
-    synced: Synced,
-    bells: Bells,
+    readiness: Readiness,
+    enqueuers: Enqueuers,
     fence: Fence,
     controllers: Vec<BoxFuture<'static, ()>>,
 }
@@ -62,8 +62,8 @@ impl Operator {
         Self {
             environment,
             related: Related::default(),
-            synced: Synced::default(),
-            bells: Bells::default(),
+            readiness: Readiness::default(),
+            enqueuers: Enqueuers::default(),
             fence: Fence::open(),
             controllers: Vec::new(),
         }
@@ -76,8 +76,8 @@ impl Operator {
     }
 
     /// What the operator waits for before it is ready.
-    pub fn synced(&self) -> Synced {
-        self.synced.clone()
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
     }
 
     /// Adds a controller for one scope.
@@ -86,12 +86,12 @@ impl Operator {
             reconciler,
             scope,
             &self.environment,
-            &self.synced,
-            &self.bells,
+            &self.readiness,
+            &self.enqueuers,
             self.fence.clone(),
         );
         self.related.subscribe(R::watches(), scope, &subscriber);
-        self.related.follow(R::foreign(), scope, &subscriber);
+        self.related.follow(R::external_kinds(), scope, &subscriber);
         self.controllers.push(controller.boxed());
     }
 
@@ -100,7 +100,7 @@ impl Operator {
         let Environment { client, settings, .. } = &self.environment;
         let watches = self
             .related
-            .into_futures(client, &settings.watcher(), &self.synced);
+            .into_futures(client, &settings.watcher(), &self.readiness);
         let watches = async {
             join_all(watches).await;
             // Without any watch there is nothing to wait for here; the controllers decide when to end.

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Lane, Limits, Line};
+use super::fair_queue::{FairQueue, Lane, Limits};
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
-use crate::watch::references::Key;
+use crate::watch::dependencies::Key;
 
 /// Returns the lane of an object.
 pub(super) type LaneOf = Arc<dyn Fn(&Key) -> Lane + Send + Sync>;
@@ -30,14 +30,14 @@ struct Inner {
 }
 
 struct State {
-    line: Line<Queued>,
+    line: FairQueue<Queued>,
     timers: Timers,
 }
 
 impl Queue {
     pub(super) fn new(limits: Limits, lane: LaneOf, metrics: ControllerMetrics) -> Self {
         let state = State {
-            line: Line::new(limits),
+            line: FairQueue::new(limits),
             timers: Timers::default(),
         };
         Self(Arc::new(Inner {
@@ -83,7 +83,7 @@ impl Queue {
                 biased;
                 () = shutdown.cancelled(), if !stopping => stopping = true,
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if !stopping && next.is_some() => self.ring(),
-                Some((key, again)) = running.next(), if !running.is_empty() => self.finish(&key, again),
+                Some((key, requeue_after)) = running.next(), if !running.is_empty() => self.finish(&key, requeue_after),
                 () = self.0.joined.notified(), if !stopping => {}
             }
         }
@@ -96,11 +96,11 @@ impl Queue {
         Some(taken)
     }
 
-    fn finish(&self, key: &Key, again: Option<Duration>) {
+    fn finish(&self, key: &Key, requeue_after: Option<Duration>) {
         let lane = (self.0.lane)(key);
         let mut state = self.lock();
         state.line.finish(key, || lane);
-        if let Some(delay) = again {
+        if let Some(delay) = requeue_after {
             state.timers.set(key, delay);
         }
     }

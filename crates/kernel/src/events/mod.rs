@@ -5,16 +5,16 @@
 //!
 //! Events are best effort: if one cannot be written, the reconcile continues.
 
-mod notice;
+mod record;
 mod recorder;
 mod series;
 mod transitions;
 
 use crate::rbac::Rule;
 
-pub use notice::{Notice, Severity};
+pub use record::{EventRecord, Severity};
 pub use recorder::Recorder;
-pub use transitions::{Announcement, transitions};
+pub use transitions::{TransitionEvent, transitions};
 
 /// The RBAC rules of [`Recorder`] in the namespaces of its objects.
 pub fn rules() -> Vec<Rule> {

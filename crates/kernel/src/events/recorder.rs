@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::{
-    Notice,
-    notice::{instance, unique_name},
+    EventRecord,
+    record::{instance, unique_name},
     series::{Entry, Key, Recent},
 };
 use crate::ambient;
@@ -57,28 +57,28 @@ impl Recorder {
     }
 
     /// Publishes an event about `regarding` (see [`kube::Resource::object_ref`]). A failure is logged and counted.
-    pub async fn publish(&self, regarding: &ObjectReference, notice: &Notice) {
+    pub async fn publish(&self, regarding: &ObjectReference, record: &EventRecord) {
         let error: Box<dyn std::error::Error + Send + Sync> =
-            match tokio::time::timeout(TIMEOUT, self.write(regarding, notice.shortened())).await {
+            match tokio::time::timeout(TIMEOUT, self.write(regarding, record.shortened())).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) if is_expected(&error) => {
-                    debug!(reason = notice.reason, %error, "event not written");
+                    debug!(reason = record.reason, %error, "event not written");
                     return;
                 }
                 Ok(Err(error)) => error.into(),
                 Err(elapsed) => elapsed.into(),
             };
         self.failures.inc();
-        warn!(reason = notice.reason, name = regarding.name, %error, "cannot write an event");
+        warn!(reason = record.reason, name = regarding.name, %error, "cannot write an event");
     }
 
-    async fn write(&self, regarding: &ObjectReference, notice: Notice) -> Result<(), kube::Error> {
+    async fn write(&self, regarding: &ObjectReference, record: EventRecord) -> Result<(), kube::Error> {
         // Events about cluster-scoped objects are in `default`, where kubectl looks for them.
         let namespace = regarding.namespace.as_deref().unwrap_or("default");
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let key = Key {
             regarding: identify(regarding),
-            notice,
+            record,
         };
 
         let known = self.recent().again(&key, Instant::now());
@@ -95,7 +95,7 @@ impl Recorder {
             }
         }
 
-        let event = self.event(regarding, &key.notice, namespace);
+        let event = self.event(regarding, &key.record, namespace);
         let name = event.metadata.name.clone().unwrap_or_default();
         match events.create(&PostParams::default(), &event).await {
             Ok(_) => {}
@@ -107,17 +107,17 @@ impl Recorder {
         Ok(())
     }
 
-    fn event(&self, regarding: &ObjectReference, notice: &Notice, namespace: &str) -> Event {
+    fn event(&self, regarding: &ObjectReference, record: &EventRecord, namespace: &str) -> Event {
         Event {
             metadata: ObjectMeta {
                 namespace: Some(namespace.to_owned()),
                 name: Some(unique_name(regarding.name.as_deref().unwrap_or_default())),
                 ..ObjectMeta::default()
             },
-            type_: Some(notice.kind.as_str().to_owned()),
-            reason: Some(notice.reason.clone()),
-            action: Some(notice.action.clone()),
-            note: Some(notice.note.clone()),
+            type_: Some(record.kind.as_str().to_owned()),
+            reason: Some(record.reason.clone()),
+            action: Some(record.action.clone()),
+            note: Some(record.note.clone()),
             event_time: Some(MicroTime(ambient::now())),
             regarding: Some(regarding.clone()),
             reporting_controller: Some(self.controller.clone()),

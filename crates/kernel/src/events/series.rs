@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::Notice;
+use super::EventRecord;
 
 /// A repetition within this time belongs to the series; client-go uses the same six minutes.
 pub(super) const WINDOW: Duration = Duration::from_mins(6);
@@ -16,7 +16,7 @@ pub(super) const CAPACITY: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) regarding: String,
-    pub(super) notice: Notice,
+    pub(super) record: EventRecord,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ mod tests {
     use super::{super::Severity, *};
 
     fn key(note: &str) -> Key {
-        let notice = Notice {
+        let record = EventRecord {
             kind: Severity::Normal,
             reason: "Created".into(),
             action: "Reconcile".into(),
@@ -87,7 +87,7 @@ mod tests {
         };
         Key {
             regarding: "uid".into(),
-            notice,
+            record,
         }
     }
 

@@ -5,12 +5,12 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Notice, Severity};
+use super::{EventRecord, Severity};
 
 /// One row of a controller's table: the event for `condition` becoming `status`. Transitions without a row cause no
 /// event.
 #[derive(Clone, Copy, Debug)]
-pub struct Announcement {
+pub struct TransitionEvent {
     /// The condition's type.
     pub condition: &'static str,
     /// `True`, `False` or `Unknown`.
@@ -23,7 +23,7 @@ pub struct Announcement {
 
 /// The events for the transitions from `old` to `new`: for every condition in the table whose status or reason changed,
 /// or which is new. A change of the message or the time alone causes no event.
-pub fn transitions(old: &[Condition], new: &[Condition], table: &[Announcement]) -> Vec<Notice> {
+pub fn transitions(old: &[Condition], new: &[Condition], table: &[TransitionEvent]) -> Vec<EventRecord> {
     new.iter()
         .filter(|now| {
             !old.iter()
@@ -33,7 +33,7 @@ pub fn transitions(old: &[Condition], new: &[Condition], table: &[Announcement])
             let row = table
                 .iter()
                 .find(|row| row.condition == now.type_ && row.status == now.status)?;
-            Some(Notice {
+            Some(EventRecord {
                 kind: row.kind,
                 reason: now.reason.clone(),
                 action: row.action.to_owned(),
@@ -49,20 +49,20 @@ mod tests {
 
     use super::*;
 
-    const TABLE: &[Announcement] = &[
-        Announcement {
+    const TABLE: &[TransitionEvent] = &[
+        TransitionEvent {
             condition: "Ready",
             status: "True",
             kind: Severity::Normal,
             action: "Reconcile",
         },
-        Announcement {
+        TransitionEvent {
             condition: "Ready",
             status: "False",
             kind: Severity::Warning,
             action: "Reconcile",
         },
-        Announcement {
+        TransitionEvent {
             condition: "Stalled",
             status: "True",
             kind: Severity::Warning,
@@ -134,12 +134,12 @@ mod tests {
             condition("Ready", "True", "Ready", "role app is ready"),
             condition("Connected", "True", "Connected", "not in the table"),
         ];
-        let notice = Notice {
+        let record = EventRecord {
             kind: Severity::Normal,
             reason: "Ready".into(),
             action: "Reconcile".into(),
             note: "role app is ready".into(),
         };
-        assert_eq!(transitions(&[], &new, TABLE), [notice]);
+        assert_eq!(transitions(&[], &new, TABLE), [record]);
     }
 }

@@ -40,7 +40,7 @@ impl Observed {
     /// When we may take the Lease, if its holder does not renew it.
     pub(super) fn expires(&self, settings: &LeaseSettings) -> Option<Instant> {
         let (spec, since) = self.0.as_ref()?;
-        since.checked_add(patience(spec, settings))
+        since.checked_add(takeover_delay(spec, settings))
     }
 
     /// Decides about a Lease that is gone. Deleting it does not stop its holder, so a candidate that knew the holder
@@ -56,13 +56,13 @@ fn claim(spec: &LeaseSpec, settings: &LeaseSettings, since: Instant, now: Instan
     match spec.holder_identity.as_deref() {
         None | Some("") => Claim::Ours,
         Some(holder) if holder == settings.identity.as_str() => Claim::Ours,
-        Some(_) if now >= since + patience(spec, settings) => Claim::Ours,
+        Some(_) if now >= since + takeover_delay(spec, settings) => Claim::Ours,
         Some(holder) => Claim::HeldBy(holder.to_owned()),
     }
 }
 
 /// The holder's own lease duration counts, not ours: it stops by its own deadline.
-fn patience(spec: &LeaseSpec, settings: &LeaseSettings) -> Duration {
+fn takeover_delay(spec: &LeaseSpec, settings: &LeaseSettings) -> Duration {
     spec.lease_duration_seconds
         .and_then(|seconds| u64::try_from(seconds).ok())
         .map_or(settings.timings.lease_duration(), Duration::from_secs)
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    fn foreign(renewed: &str) -> LeaseSpec {
+    fn external(renewed: &str) -> LeaseSpec {
         LeaseSpec {
             holder_identity: Some("other".into()),
             lease_duration_seconds: Some(15),
@@ -128,7 +128,7 @@ mod tests {
         let (settings, start) = (settings(), Instant::now());
         // By its own timestamp it expired decades ago; the other one has a clock in the future.
         for renewed in ["1990-01-01T00:00:00Z", "2190-01-01T00:00:00Z"] {
-            let (mut observed, lease) = (Observed::default(), foreign(renewed));
+            let (mut observed, lease) = (Observed::default(), external(renewed));
             let other = Claim::HeldBy("other".into());
             assert_eq!(observed.judge(&lease, &settings, start), other);
             assert_eq!(
@@ -146,7 +146,7 @@ mod tests {
     fn every_renewal_that_we_see_starts_the_wait_again() {
         let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
         for i in 0..10 {
-            let lease = foreign(&format!("2026-01-01T00:00:{i:02}Z"));
+            let lease = external(&format!("2026-01-01T00:00:{i:02}Z"));
             let claim = observed.judge(&lease, &settings, start + Duration::from_secs(14 * i));
             assert_eq!(claim, Claim::HeldBy("other".into()));
         }
@@ -156,7 +156,7 @@ mod tests {
     fn a_deleted_lease_is_not_free_at_once_for_who_saw_its_holder() {
         let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
         assert_eq!(observed.judge_missing(&settings, start), Claim::Ours);
-        observed.judge(&foreign("2026-01-01T00:00:00Z"), &settings, start);
+        observed.judge(&external("2026-01-01T00:00:00Z"), &settings, start);
         let after = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(
             observed.judge_missing(&settings, after(14)),
@@ -170,7 +170,7 @@ mod tests {
         let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
         let lease = LeaseSpec {
             lease_duration_seconds: Some(60),
-            ..foreign("2026-01-01T00:00:00Z")
+            ..external("2026-01-01T00:00:00Z")
         };
         observed.judge(&lease, &settings, start);
         let claim = observed.judge(&lease, &settings, start + Duration::from_secs(59));
@@ -183,7 +183,7 @@ mod tests {
         for holder in [None, Some(String::new()), Some(settings.identity.to_string())] {
             let lease = LeaseSpec {
                 holder_identity: holder,
-                ..foreign("2026-01-01T00:00:00Z")
+                ..external("2026-01-01T00:00:00Z")
             };
             assert_eq!(Observed::default().judge(&lease, &settings, now), Claim::Ours);
         }
@@ -197,7 +197,7 @@ mod tests {
             "2026-01-01T00:00:02Z".parse().unwrap(),
         );
         assert_eq!(held(None, &settings, first).lease_transitions, Some(0));
-        let taken = held(Some(&foreign("2025-01-01T00:00:00Z")), &settings, first);
+        let taken = held(Some(&external("2025-01-01T00:00:00Z")), &settings, first);
         assert_eq!(taken.lease_transitions, Some(4));
         let renewed = held(Some(&taken), &settings, later);
         assert_eq!(renewed.lease_transitions, Some(4));

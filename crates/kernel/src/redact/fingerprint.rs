@@ -19,7 +19,7 @@ use super::SecretString;
 
 const KEY_BYTES: usize = 32;
 /// Half of the HMAC: 2^128 guesses are enough, and a status should be short.
-const MARK_BYTES: usize = 16;
+const FINGERPRINT_BYTES: usize = 16;
 
 /// The key of this installation's fingerprints.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl FingerprintKey {
     }
 
     /// The fingerprint of the secrets that were applied to a field of the object with this uid.
-    pub fn mark(&self, uid: &str, field: &str, secrets: &[&SecretString]) -> String {
+    pub fn fingerprint(&self, uid: &str, field: &str, secrets: &[&SecretString]) -> String {
         let mut input = Vec::new();
         let parts = [uid, field]
             .into_iter()
@@ -72,21 +72,24 @@ impl FingerprintKey {
             input.extend_from_slice(part.as_bytes());
         }
         let input = SecretSlice::from(input);
-        let mark = self.hmac(input.expose_secret());
+        let fingerprint = self.hmac(input.expose_secret());
         format!(
             "v1.{}.{}",
             self.id(),
-            BASE64.encode(mark.get(..MARK_BYTES).unwrap_or(&mark))
+            BASE64.encode(fingerprint.get(..FINGERPRINT_BYTES).unwrap_or(&fingerprint))
         )
     }
 
     /// Whether these secrets match the fingerprint.
-    pub fn compare(&self, mark: &str, uid: &str, field: &str, secrets: &[&SecretString]) -> Verdict {
+    pub fn compare(&self, fingerprint: &str, uid: &str, field: &str, secrets: &[&SecretString]) -> Verdict {
         let ours = format!("v1.{}.", self.id());
-        if !mark.starts_with(&ours) {
+        if !fingerprint.starts_with(&ours) {
             return Verdict::Unknown;
         }
-        match verify_slices_are_equal(self.mark(uid, field, secrets).as_bytes(), mark.as_bytes()) {
+        match verify_slices_are_equal(
+            self.fingerprint(uid, field, secrets).as_bytes(),
+            fingerprint.as_bytes(),
+        ) {
             Ok(()) => Verdict::Same,
             Err(_) => Verdict::Changed,
         }
@@ -112,53 +115,53 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_survives_a_restart() {
+    fn a_fingerprint_survives_a_restart() {
         let key = FingerprintKey::generate();
-        let mark = key.mark("uid-1", "password", &[&secret("hunter2")]);
+        let fingerprint = key.fingerprint("uid-1", "password", &[&secret("hunter2")]);
         let kept = key.to_bytes();
         let after = FingerprintKey::from_bytes(kept.expose_secret()).unwrap();
         assert_eq!(
-            after.compare(&mark, "uid-1", "password", &[&secret("hunter2")]),
+            after.compare(&fingerprint, "uid-1", "password", &[&secret("hunter2")]),
             Verdict::Same
         );
         assert_eq!(
-            after.compare(&mark, "uid-1", "password", &[&secret("hunter3")]),
+            after.compare(&fingerprint, "uid-1", "password", &[&secret("hunter3")]),
             Verdict::Changed
         );
     }
 
     #[test]
-    fn a_mark_tells_nothing_about_the_secret() {
+    fn a_fingerprint_does_not_reveal_the_secret() {
         let key = FingerprintKey::generate();
-        let mark = |uid, field, value| key.mark(uid, field, &[&secret(value)]);
-        let one = mark("uid-1", "password", "hunter2");
+        let fingerprint = |uid, field, value| key.fingerprint(uid, field, &[&secret(value)]);
+        let one = fingerprint("uid-1", "password", "hunter2");
         assert_ne!(
             one,
-            mark("uid-2", "password", "hunter2"),
+            fingerprint("uid-2", "password", "hunter2"),
             "equal passwords of two objects look different"
         );
         assert_ne!(
             one,
-            mark("uid-1", "token", "hunter2"),
+            fingerprint("uid-1", "token", "hunter2"),
             "and so do two fields of one object"
         );
         assert_ne!(
             one,
-            FingerprintKey::generate().mark("uid-1", "password", &[&secret("hunter2")])
+            FingerprintKey::generate().fingerprint("uid-1", "password", &[&secret("hunter2")])
         );
         assert_eq!(
             one.len(),
-            mark("uid-1", "password", &"long".repeat(99)).len(),
+            fingerprint("uid-1", "password", &"long".repeat(99)).len(),
             "nor the length"
         );
     }
 
     #[test]
     fn a_lost_key_is_noticed() {
-        let mark = FingerprintKey::generate().mark("uid-1", "password", &[&secret("hunter2")]);
+        let fingerprint = FingerprintKey::generate().fingerprint("uid-1", "password", &[&secret("hunter2")]);
         let new = FingerprintKey::generate();
         assert_eq!(
-            new.compare(&mark, "uid-1", "password", &[&secret("hunter2")]),
+            new.compare(&fingerprint, "uid-1", "password", &[&secret("hunter2")]),
             Verdict::Unknown
         );
         assert_eq!(
@@ -170,12 +173,12 @@ mod tests {
     #[test]
     fn secrets_do_not_run_into_each_other() {
         let key = FingerprintKey::generate();
-        let mark = |values: &[&str]| {
+        let fingerprint = |values: &[&str]| {
             let secrets: Vec<_> = values.iter().map(|value| secret(value)).collect();
-            key.mark("uid", "f", &secrets.iter().collect::<Vec<_>>())
+            key.fingerprint("uid", "f", &secrets.iter().collect::<Vec<_>>())
         };
-        assert_ne!(mark(&["ab", "c"]), mark(&["a", "bc"]));
-        assert_ne!(mark(&["ab"]), mark(&["ab", ""]));
+        assert_ne!(fingerprint(&["ab", "c"]), fingerprint(&["a", "bc"]));
+        assert_ne!(fingerprint(&["ab"]), fingerprint(&["ab", ""]));
     }
 
     #[test]

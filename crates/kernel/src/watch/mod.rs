@@ -1,14 +1,14 @@
 //! What wakes an object: its own change, and a change of what it owns or refers to.
 //!
-//! [`primary`]: whether a change of the object itself matters. [`references`]: which objects have read a Secret.
-//! [`related`]: the watches of other kinds, as metadata and without a cache, shared by all controllers. `attend`:
-//! whether a watch works. [`bells`]: enqueues other objects from a pass.
+//! [`primary`]: whether a change of the object itself matters. [`dependencies`]: which objects have read a Secret.
+//! [`related`]: the watches of other kinds, as metadata and without a cache, shared by all controllers. `run`:
+//! whether a watch works. [`enqueue`]: enqueues other objects from a pass.
 
-mod attend;
-pub mod bells;
+pub mod dependencies;
+pub mod enqueue;
 pub mod primary;
-pub mod references;
 pub mod related;
+mod run;
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use kube::Resource;
 use kube::core::ApiResource;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 
-pub(crate) use attend::attend;
+pub(crate) use run::run_watch;
 
 /// The backoff of broken watches. The delays stay short: they limit how long a change goes unnoticed after the API
 /// server is back. A watch that keeps breaking is not opened faster and faster.

@@ -12,12 +12,12 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
 
-use super::references::{Key, version};
+use super::dependencies::{Key, version};
 use crate::reconciler::Reconciler;
 
 /// The result of an event of the primary watch.
 #[derive(Debug, PartialEq, Eq)]
-pub enum News {
+pub enum PrimaryChange {
     /// Reconcile this object.
     Changed(Key),
     /// This object was deleted.
@@ -26,14 +26,14 @@ pub enum News {
 
 /// The fingerprint of every object: the fields whose change causes a reconcile.
 #[derive(Clone, Default)]
-pub struct Fingerprints(Arc<Mutex<HashMap<Key, Seen>>>);
+pub struct Fingerprints(Arc<Mutex<HashMap<Key, Recorded>>>);
 
-struct Seen {
+struct Recorded {
     version: Option<u64>,
     fingerprint: u64,
 }
 
-impl Seen {
+impl Recorded {
     fn of<R: Reconciler>(meta: &ObjectMeta) -> Self {
         Self {
             version: version(meta),
@@ -47,10 +47,10 @@ impl Fingerprints {
     /// before the write, with the same version: the watch may be faster than the response. If the watch is ahead, its
     /// state is newer and stays.
     pub fn expect<R: Reconciler>(&self, meta: &ObjectMeta) {
-        if let Some(seen) = self.lock().get_mut(&key(meta))
-            && seen.version <= version(meta)
+        if let Some(recorded) = self.lock().get_mut(&key(meta))
+            && recorded.version <= version(meta)
         {
-            *seen = Seen::of::<R>(meta);
+            *recorded = Recorded::of::<R>(meta);
         }
     }
 
@@ -60,19 +60,19 @@ impl Fingerprints {
     }
 
     /// Records a state from the watch. Returns whether it needs a reconcile.
-    fn changed(&self, key: &Key, now: Seen) -> bool {
+    fn changed(&self, key: &Key, now: Recorded) -> bool {
         let mut known = self.lock();
-        let news = known
+        let changed = known
             .get(key)
             .is_none_or(|before| before.fingerprint != now.fingerprint);
         known.insert(key.clone(), now);
-        news
+        changed
     }
 
     /// Records a complete list: what changed in it, and what it no longer contains.
     ///
     /// If our own write is newer than the list, the list is outdated: the watch that follows reports the rest.
-    fn relisted(&self, listed: BTreeMap<Key, Seen>) -> Vec<News> {
+    fn relisted(&self, listed: BTreeMap<Key, Recorded>) -> Vec<PrimaryChange> {
         let gone: Vec<Key> = {
             let mut known = self.lock();
             let gone = known.keys().filter(|key| !listed.contains_key(*key)).cloned();
@@ -82,18 +82,20 @@ impl Fingerprints {
             known.retain(|key, _| listed.contains_key(key));
             gone
         };
-        let is_outrun = |key: &Key, seen: &Seen| {
+        let is_outrun = |key: &Key, recorded: &Recorded| {
             let known = self.lock();
-            known.get(key).is_some_and(|known| known.version > seen.version)
+            known
+                .get(key)
+                .is_some_and(|known| known.version > recorded.version)
         };
-        let changed = listed
-            .into_iter()
-            .filter_map(|(key, seen)| (!is_outrun(&key, &seen) && self.changed(&key, seen)).then_some(key));
-        let changed: Vec<News> = changed.map(News::Changed).collect();
-        gone.into_iter().map(News::Gone).chain(changed).collect()
+        let changed = listed.into_iter().filter_map(|(key, recorded)| {
+            (!is_outrun(&key, &recorded) && self.changed(&key, recorded)).then_some(key)
+        });
+        let changed: Vec<PrimaryChange> = changed.map(PrimaryChange::Changed).collect();
+        gone.into_iter().map(PrimaryChange::Gone).chain(changed).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Seen>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Recorded>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +131,7 @@ fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
 pub struct Primary<R: Reconciler> {
     fingerprints: Fingerprints,
     /// The objects of the current list; an object that is missing at its end was deleted unnoticed.
-    listing: BTreeMap<Key, Seen>,
+    listing: BTreeMap<Key, Recorded>,
     reconciler: std::marker::PhantomData<R>,
 }
 
@@ -144,7 +146,7 @@ impl<R: Reconciler> Primary<R> {
     }
 
     /// The changes in one event.
-    pub fn hear<K: Resource>(&mut self, event: &Event<K>) -> Vec<News> {
+    pub fn handle<K: Resource>(&mut self, event: &Event<K>) -> Vec<PrimaryChange> {
         match event {
             Event::Init => {
                 self.listing.clear();
@@ -152,20 +154,23 @@ impl<R: Reconciler> Primary<R> {
             }
             Event::InitApply(object) => {
                 let meta = object.meta();
-                self.listing.insert(key(meta), Seen::of::<R>(meta));
+                self.listing.insert(key(meta), Recorded::of::<R>(meta));
                 Vec::new()
             }
             Event::InitDone => self.fingerprints.relisted(std::mem::take(&mut self.listing)),
             Event::Apply(object) => {
                 let meta = object.meta();
                 let key = key(meta);
-                let changed = self.fingerprints.changed(&key, Seen::of::<R>(meta));
-                changed.then_some(News::Changed(key)).into_iter().collect()
+                let changed = self.fingerprints.changed(&key, Recorded::of::<R>(meta));
+                changed
+                    .then_some(PrimaryChange::Changed(key))
+                    .into_iter()
+                    .collect()
             }
             Event::Delete(object) => {
                 let key = key(object.meta());
                 self.fingerprints.lock().remove(&key);
-                vec![News::Gone(key)]
+                vec![PrimaryChange::Gone(key)]
             }
         }
     }

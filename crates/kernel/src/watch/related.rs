@@ -14,10 +14,10 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
-use super::references::{Key, Reference, References, kind_key, version};
-use super::{MANAGED_BY, Watch, attend, backoff};
-use crate::driver::Synced;
-use crate::foreign::{self, Foreign};
+use super::dependencies::{Dependencies, Key, Reference, kind_key, version};
+use super::{MANAGED_BY, Watch, backoff, run_watch};
+use crate::driver::Readiness;
+use crate::external::{self, ExternalKind};
 use crate::scope::Scope;
 
 /// A controller, as far as a watch of another kind needs it.
@@ -26,7 +26,7 @@ pub struct Subscriber {
     /// Group and kind of its objects, to find them in ownerReferences.
     pub owner: (String, String),
     /// The index of what was read.
-    pub references: Arc<References>,
+    pub dependencies: Arc<Dependencies>,
     /// Enqueues an object of the controller.
     pub wake: Arc<dyn Fn(Key) + Send + Sync>,
 }
@@ -35,7 +35,7 @@ pub struct Subscriber {
 #[derive(Default)]
 pub struct Related {
     watches: HashMap<(Watch, Scope), Vec<Subscriber>>,
-    foreign: HashMap<(&'static Foreign, Scope), Vec<Subscriber>>,
+    external: HashMap<(&'static ExternalKind, Scope), Vec<Subscriber>>,
 }
 
 impl Related {
@@ -55,9 +55,9 @@ impl Related {
     }
 
     /// Adds the third-party kinds that a controller follows while they are served.
-    pub fn follow(&mut self, kinds: &[&'static Foreign], scope: &Scope, subscriber: &Subscriber) {
+    pub fn follow(&mut self, kinds: &[&'static ExternalKind], scope: &Scope, subscriber: &Subscriber) {
         for kind in kinds {
-            let subscribers = self.foreign.entry((*kind, scope.clone())).or_default();
+            let subscribers = self.external.entry((*kind, scope.clone())).or_default();
             subscribers.push(subscriber.clone());
         }
     }
@@ -67,7 +67,7 @@ impl Related {
         mut self,
         client: &Client,
         config: &watcher::Config,
-        synced: &Synced,
+        readiness: &Readiness,
     ) -> Vec<BoxFuture<'static, ()>> {
         let partial: Vec<(Watch, Scope)> = self
             .watches
@@ -89,10 +89,17 @@ impl Related {
             }
         }
         // In a fixed order, so that a simulated run depends on its seed alone.
-        let mut foreign: Vec<_> = self.foreign.into_iter().collect();
-        foreign.sort_by_cached_key(|((kind, scope), _)| (kind.group, kind.kind, scope.to_string()));
-        let foreign = foreign.into_iter().map(|((kind, scope), subscribers)| {
-            foreign::watch::follow(client.clone(), kind, scope, subscribers, config.clone(), synced)
+        let mut external: Vec<_> = self.external.into_iter().collect();
+        external.sort_by_cached_key(|((kind, scope), _)| (kind.group, kind.kind, scope.to_string()));
+        let external = external.into_iter().map(|((kind, scope), subscribers)| {
+            external::watch::follow(
+                client.clone(),
+                kind,
+                scope,
+                subscribers,
+                config.clone(),
+                readiness,
+            )
         });
         let mut watches: Vec<_> = self.watches.into_iter().collect();
         watches.sort_by_cached_key(|((watch, scope), _)| {
@@ -102,12 +109,12 @@ impl Related {
             .into_iter()
             .map(|((watch, scope), subscribers)| {
                 let name = format!("watch of {} in {scope}", watch.resource.plural);
-                let done = synced.expect(&name);
-                let mut hearing = Hearing::new(&watch, &scope, subscribers);
+                let done = readiness.expect(&name);
+                let mut router = EventRouter::new(&watch, &scope, subscribers);
                 let events = open(client.clone(), &watch, &scope, config.clone());
-                async move { attend(&name, events, done, |event| hearing.hear(&event)).await }.boxed()
+                async move { run_watch(&name, events, done, |event| router.handle(&event)).await }.boxed()
             })
-            .chain(foreign)
+            .chain(external)
             .collect()
     }
 }
@@ -133,7 +140,7 @@ pub(crate) fn open(
 }
 
 /// Converts the events of one watch to enqueued objects.
-pub(crate) struct Hearing {
+pub(crate) struct EventRouter {
     kind: String,
     namespace: Option<String>,
     subscribers: Vec<Subscriber>,
@@ -141,7 +148,7 @@ pub(crate) struct Hearing {
     listing: HashSet<Reference>,
 }
 
-impl Hearing {
+impl EventRouter {
     pub(crate) fn new(watch: &Watch, scope: &Scope, subscribers: Vec<Subscriber>) -> Self {
         let namespace = match scope {
             Scope::Cluster => None,
@@ -155,21 +162,21 @@ impl Hearing {
         }
     }
 
-    pub(crate) fn hear(&mut self, event: &Event<Metadata>) {
+    pub(crate) fn handle(&mut self, event: &Event<Metadata>) {
         match event {
             Event::Init => self.listing.clear(),
             Event::InitApply(object) => {
                 self.listing.insert(Reference::of(&self.kind, &object.metadata));
-                self.tell(&object.metadata, false);
+                self.notify(&object.metadata, false);
             }
-            Event::Apply(object) => self.tell(&object.metadata, false),
-            Event::Delete(object) => self.tell(&object.metadata, true),
+            Event::Apply(object) => self.notify(&object.metadata, false),
+            Event::Delete(object) => self.notify(&object.metadata, true),
             Event::InitDone => {
                 let listing = std::mem::take(&mut self.listing);
                 for subscriber in &self.subscribers {
                     let woken =
                         subscriber
-                            .references
+                            .dependencies
                             .relisted(&self.kind, self.namespace.as_deref(), &listing);
                     for key in woken {
                         (subscriber.wake)(key);
@@ -179,13 +186,13 @@ impl Hearing {
         }
     }
 
-    fn tell(&self, meta: &ObjectMeta, gone: bool) {
+    fn notify(&self, meta: &ObjectMeta, gone: bool) {
         let reference = Reference::of(&self.kind, meta);
         for subscriber in &self.subscribers {
             let readers = if gone {
-                subscriber.references.gone(&reference, version(meta))
+                subscriber.dependencies.gone(&reference, version(meta))
             } else {
-                subscriber.references.changed(&reference, version(meta))
+                subscriber.dependencies.changed(&reference, version(meta))
             };
             let owners = meta
                 .owner_references
@@ -194,7 +201,7 @@ impl Hearing {
                 .filter(|owner| is_ours(owner, &subscriber.owner))
                 .map(|owner| Key { namespace: reference.namespace.clone(), name: owner.name.clone() })
                 // The event of the owner's own write does not wake it.
-                .filter(|owner| !subscriber.references.is_current(owner, &reference, version(meta)));
+                .filter(|owner| !subscriber.dependencies.is_current(owner, &reference, version(meta)));
             readers
                 .into_iter()
                 .chain(owners)

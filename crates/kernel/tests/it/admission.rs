@@ -23,7 +23,7 @@ use serde_json::json;
 use stanchion_kernel::{
     admission::{
         self, Admission, CertificateError, CertificateSource, Denial, Endpoint, FailurePolicy, Registration,
-        RegistrationError, RegistrationSettings, SelfMade, Target, Webhook,
+        RegistrationError, RegistrationSettings, SelfMade, Webhook, WebhookTarget,
     },
     rbac,
 };
@@ -89,7 +89,7 @@ fn self_made(namespace: &str) -> SelfMade {
 
 /// Rejects objects that ask for it, and nothing else.
 fn refusing() -> Webhook {
-    Webhook::validating(Target::of::<Lease>(), |request| {
+    Webhook::validating(WebhookTarget::of::<Lease>(), |request| {
         match request.name.strip_prefix("refuse-") {
             Some(why) => Err(Denial::of_field(
                 "spec.holderIdentity",
@@ -101,7 +101,7 @@ fn refusing() -> Webhook {
 }
 
 fn labelling() -> Webhook {
-    Webhook::mutating(Target::of::<Lease>(), |_| {
+    Webhook::mutating(WebhookTarget::of::<Lease>(), |_| {
         let add = json!([{ "op": "add", "path": "/metadata/labels", "value": { "reviewed": "yes" } }]);
         Ok(serde_json::from_value(add).unwrap())
     })

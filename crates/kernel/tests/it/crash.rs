@@ -12,90 +12,90 @@ use stanchion_testkit::faults::Faults;
 use stanchion_testkit::running::Latest;
 use stanchion_testkit::wait;
 
-use crate::toy::{Bed, DEADLINE, Widget, WidgetSpec, environment, settings};
+use crate::fixture::{DEADLINE, TestEnv, Widget, WidgetSpec, environment, settings};
 
 /// Three widgets, one to create, one to change and one to delete, all of them pending when the operator starts.
 struct Life;
 
 /// One run.
-struct Told {
-    bed: Bed,
+struct CrashRun {
+    env: TestEnv,
     operator: Latest,
 }
 
 impl Scenario for Life {
-    type Run = Told;
+    type Run = CrashRun;
 
-    async fn set_up(&self) -> Told {
-        let bed = Bed::new("crash").await;
-        bed.secret("mine", "one").await;
+    async fn set_up(&self) -> CrashRun {
+        let env = TestEnv::new("crash").await;
+        env.secret("mine", "one").await;
         let spec = |size| WidgetSpec {
             size,
             secret_ref: Some("mine".into()),
             ..WidgetSpec::default()
         };
         for name in ["changed", "deleted"] {
-            bed.widget(name, spec(1)).await;
+            env.widget(name, spec(1)).await;
         }
-        let before = bed.operator().await;
+        let before = env.operator().await;
         for name in ["changed", "deleted"] {
-            bed.until(&before, name, Widget::is_ready).await;
+            env.until(&before, name, Widget::is_ready).await;
         }
         before.shutdown.cancel();
         before.ended().await;
-        bed.widget("made", spec(1)).await;
-        bed.respec("changed", json!({ "size": 2 })).await;
-        let api: Api<Widget> = bed.api();
+        env.widget("made", spec(1)).await;
+        env.respec("changed", json!({ "size": 2 })).await;
+        let api: Api<Widget> = env.api();
         api.delete("deleted", &DeleteParams::default()).await.unwrap();
-        Told {
-            bed,
+        CrashRun {
+            env,
             operator: Latest::new("toy"),
         }
     }
 
-    async fn operate(&self, Told { bed, operator }: &Told, faults: Faults) {
+    async fn operate(&self, CrashRun { env, operator }: &CrashRun, faults: Faults) {
         let metrics = Metrics::new("test");
         let options = Options::new("toy").with_layer(faults);
-        let client = client::build(bed.cluster.config().await, &metrics, &options).unwrap();
-        let toy = bed.assemble(environment(client, &metrics, settings()));
+        let client = client::build(env.cluster.config().await, &metrics, &options).unwrap();
+        let toy = env.assemble(environment(client, &metrics, settings()));
         let _now = operator.runs(move || metrics.encode());
         toy.run().await;
     }
 
-    async fn has_looked(&self, told: &Told) -> bool {
-        told.operator.has_looked()
+    async fn has_looked(&self, run: &CrashRun) -> bool {
+        run.operator.has_looked()
     }
 
-    async fn converge(&self, Told { bed, .. }: &Told) {
-        let api: Api<Widget> = bed.api();
+    async fn converge(&self, CrashRun { env, .. }: &CrashRun) {
+        let api: Api<Widget> = env.api();
         wait::until(&api, "made", DEADLINE, Widget::is_ready).await;
         wait::until(&api, "changed", DEADLINE, Widget::is_ready).await;
         wait::gone(&api, "deleted", DEADLINE).await;
         // The cluster's own part: the child is deleted with its owner.
-        wait::gone(&bed.api::<ConfigMap>(), "deleted", DEADLINE).await;
+        wait::gone(&env.api::<ConfigMap>(), "deleted", DEADLINE).await;
     }
 
-    async fn end_state(&self, Told { bed, .. }: &Told) -> Value {
-        let things: Value = bed
+    async fn end_state(&self, CrashRun { env, .. }: &CrashRun) -> Value {
+        let things: Value = env
             .world
             .things()
             .into_iter()
             .map(|(name, thing)| (name, json!([thing.size, thing.password])))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        let mut maps = objects::<ConfigMap>(bed.client.clone(), &bed.namespace).await;
+        let mut maps = objects::<ConfigMap>(env.client.clone(), &env.namespace).await;
         // The cluster itself creates it at some point.
         maps.as_object_mut().unwrap().remove("kube-root-ca.crt");
         json!({
-            "widgets": objects::<Widget>(bed.client.clone(), &bed.namespace).await,
+            "widgets": objects::<Widget>(env.client.clone(), &env.namespace).await,
             "children": maps,
-            "secrets": objects::<Secret>(bed.client.clone(), &bed.namespace).await,
+            "secrets": objects::<Secret>(env.client.clone(), &env.namespace).await,
             "world": things,
         })
     }
 
-    fn mask(&self, told: &Told, text: &str) -> String {
-        text.replace(&told.bed.namespace, "<namespace>")
+    fn mask(&self, run: &CrashRun, text: &str) -> String {
+        text.replace(&run.env.namespace, "<namespace>")
     }
 }
 

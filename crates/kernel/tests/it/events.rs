@@ -14,13 +14,13 @@ use kube::{
 };
 use serde_json::json;
 use stanchion_kernel::{
-    events::{self, Notice, Recorder, Severity},
+    events::{self, EventRecord, Recorder, Severity},
     rbac,
 };
 use stanchion_testkit::cluster::{Cluster, Grant};
 
-fn notice(note: &str) -> Notice {
-    Notice {
+fn event(note: &str) -> EventRecord {
+    EventRecord {
         kind: Severity::Warning,
         reason: "DatabaseDown".into(),
         action: "Reconcile".into(),
@@ -40,13 +40,13 @@ async fn subject(cluster: &Cluster, namespace: &str) -> (ObjectReference, Record
 }
 
 /// The events about `subject`: note and count.
-async fn told(cluster: &Cluster, namespace: &str) -> Vec<(String, i32)> {
+async fn reported(cluster: &Cluster, namespace: &str) -> Vec<(String, i32)> {
     let events: Api<Event> = Api::namespaced(cluster.client().await, namespace);
     let mut found = events.list(&ListParams::default()).await.unwrap().items;
     found.retain(|event| event.regarding.as_ref().unwrap().name.as_deref() == Some("subject"));
     found.sort_by_key(|event| event.event_time.clone());
-    let told = |event: Event| (event.note.unwrap(), event.series.map_or(1, |series| series.count));
-    found.into_iter().map(told).collect()
+    let reported = |event: Event| (event.note.unwrap(), event.series.map_or(1, |series| series.count));
+    found.into_iter().map(reported).collect()
 }
 
 #[tokio::test]
@@ -55,10 +55,10 @@ async fn repetitions_are_one_event_and_new_words_are_seen() {
     let namespace = cluster.namespace("events").await;
     let (subject, recorder) = subject(cluster, &namespace).await;
     for note in ["refused", "refused", "timed out", "refused", "timed out"] {
-        recorder.publish(&subject, &notice(note)).await;
+        recorder.publish(&subject, &event(note)).await;
     }
     let expected = [("refused".to_owned(), 3), ("timed out".to_owned(), 2)];
-    assert_eq!(told(cluster, &namespace).await, expected);
+    assert_eq!(reported(cluster, &namespace).await, expected);
     assert_eq!(recorder.failures().get(), 0);
 }
 
@@ -71,7 +71,7 @@ async fn kubectl_describes_the_repetitions() {
     let namespace = cluster.namespace("events").await;
     let (subject, recorder) = subject(cluster, &namespace).await;
     for note in ["refused", "refused", "timed out", "refused"] {
-        recorder.publish(&subject, &notice(note)).await;
+        recorder.publish(&subject, &event(note)).await;
     }
     let described = kubectl
         .run(&["-n", &namespace, "describe", "configmap", "subject"])
@@ -83,19 +83,19 @@ async fn kubectl_describes_the_repetitions() {
 }
 
 #[tokio::test]
-async fn an_event_that_was_deleted_is_told_again() {
+async fn a_deleted_event_is_sent_again() {
     let cluster = Cluster::shared().await;
     let namespace = cluster.namespace("events").await;
     let (subject, recorder) = subject(cluster, &namespace).await;
-    recorder.publish(&subject, &notice("refused")).await;
-    recorder.publish(&subject, &notice("refused")).await;
+    recorder.publish(&subject, &event("refused")).await;
+    recorder.publish(&subject, &event("refused")).await;
     let events: Api<Event> = Api::namespaced(cluster.client().await, &namespace);
     events
         .delete_collection(&DeleteParams::default(), &ListParams::default())
         .await
         .unwrap();
-    recorder.publish(&subject, &notice("refused")).await;
-    assert_eq!(told(cluster, &namespace).await, [("refused".to_owned(), 1)]);
+    recorder.publish(&subject, &event("refused")).await;
+    assert_eq!(reported(cluster, &namespace).await, [("refused".to_owned(), 1)]);
     assert_eq!(recorder.failures().get(), 0);
 }
 
@@ -104,13 +104,13 @@ async fn the_longest_names_and_notes_are_accepted() {
     let cluster = Cluster::shared().await;
     let namespace = cluster.namespace("events").await;
     let (mut subject, recorder) = subject(cluster, &namespace).await;
-    let long = Notice {
+    let long = EventRecord {
         reason: "Reason".repeat(50),
         action: "Action".repeat(50),
-        ..notice(&"Ünïcödé ".repeat(500))
+        ..event(&"Ünïcödé ".repeat(500))
     };
     recorder.publish(&subject, &long).await;
-    assert_eq!(told(cluster, &namespace).await.len(), 1);
+    assert_eq!(reported(cluster, &namespace).await.len(), 1);
     subject.name = Some(format!("{}.{}", "a".repeat(235), "b".repeat(17)));
     recorder.publish(&subject, &long).await;
     assert_eq!(recorder.failures().get(), 0);
@@ -124,7 +124,7 @@ async fn events_of_objects_without_a_namespace_are_in_default() {
     let subject = namespaces.get(&cluster.namespace("events").await).await.unwrap();
     let recorder = Recorder::new(client.clone(), "stanchion/test", "a-replica");
     recorder
-        .publish(&subject.object_ref(&()), &notice("cluster-wide"))
+        .publish(&subject.object_ref(&()), &event("cluster-wide"))
         .await;
     let events: Api<Event> = Api::namespaced(client, "default");
     let found = events.list(&ListParams::default()).await.unwrap();
@@ -152,7 +152,7 @@ async fn a_namespace_that_is_going_is_no_failure() {
         .unwrap();
     // The administrator's recorder, which needs no permissions that might be gone already.
     let administrator = Recorder::new(cluster.client().await, "stanchion/test", "a-replica");
-    administrator.publish(&subject, &notice("too late")).await;
+    administrator.publish(&subject, &event("too late")).await;
     assert_eq!(administrator.failures().get(), 0);
     assert_eq!(recorder.failures().get(), 0);
     maps.patch("subject", &params, &finalizers(json!(null)))
@@ -172,7 +172,7 @@ async fn without_the_right_to_write_it_is_counted_and_nothing_more() {
         namespace: Some(other),
         ..subject
     };
-    recorder.publish(&elsewhere, &notice("refused")).await;
+    recorder.publish(&elsewhere, &event("refused")).await;
     assert_eq!(recorder.failures().get(), 1);
 }
 
@@ -186,7 +186,7 @@ async fn an_api_server_that_hangs_does_not_hold_the_reconcile() {
         name: Some("subject".into()),
         ..ObjectReference::default()
     };
-    let refused = notice("refused");
+    let refused = event("refused");
     let published = recorder.publish(&subject, &refused);
     tokio::time::timeout(Duration::from_secs(10), published)
         .await

@@ -8,15 +8,15 @@
 
 mod admission;
 mod apply;
+mod children;
 mod crash;
 mod driver;
 mod events;
-mod family;
 mod finalizer;
+mod fixture;
+mod kube_pitfalls;
 mod lease;
 mod problem;
 mod status;
 mod telemetry;
-mod toy;
-mod traps;
 mod watch;

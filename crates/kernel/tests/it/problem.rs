@@ -9,7 +9,7 @@ use stanchion_kernel::{Class, Problem};
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::wait;
 
-use crate::toy::DEADLINE;
+use crate::fixture::DEADLINE;
 
 fn map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -46,7 +46,7 @@ async fn what_is_not_there_is_waited_for() {
 }
 
 #[tokio::test]
-async fn who_was_faster_is_no_fault_of_anybody() {
+async fn a_lost_race_is_transient() {
     let (maps, ..) = maps(Cluster::shared().await).await;
     let params = PostParams::default();
     let first = maps.create(&params, &map("one")).await.unwrap();
@@ -129,7 +129,7 @@ async fn what_is_wrong_needs_a_person() {
 }
 
 #[tokio::test]
-async fn a_right_and_a_quota_that_are_missing_are_told_apart() {
+async fn a_missing_permission_and_an_exceeded_quota_differ() {
     let cluster = Cluster::shared().await;
     let (maps, client, namespace) = maps(cluster).await;
     let nobody = cluster.user(&namespace, "nobody", &[]).await;

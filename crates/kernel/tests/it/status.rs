@@ -9,7 +9,7 @@ use serde_json::json;
 use stanchion_kernel::Class;
 use stanchion_kernel::lenient::Lenient;
 
-use crate::toy::{Bed, DEADLINE, FINALIZER, POKE, Running, Widget, WidgetSpec, WidgetStatus};
+use crate::fixture::{DEADLINE, FINALIZER, POKE, Running, TestEnv, Widget, WidgetSpec, WidgetStatus};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -19,13 +19,13 @@ fn sized(size: u32) -> WidgetSpec {
 }
 
 /// Triggers a pass in any case.
-async fn poke(bed: &Bed, operator: &Running, name: &str, value: &str) {
-    let passes = bed.world.passes(name);
+async fn poke(env: &TestEnv, operator: &Running, name: &str, value: &str) {
+    let passes = env.world.passes(name);
     let annotations = json!({ "metadata": { "annotations": { POKE: value } } });
-    bed.merge::<Widget>(name, annotations).await;
-    let has_looked = async || bed.world.passes(name) > passes;
+    env.merge::<Widget>(name, annotations).await;
+    let has_looked = async || env.world.passes(name) > passes;
     operator.wait().eventually("another pass", has_looked).await;
-    bed.flush(operator).await;
+    env.flush(operator).await;
 }
 
 fn since(widget: &Widget, kind: &str) -> Time {
@@ -34,29 +34,29 @@ fn since(widget: &Widget, kind: &str) -> Time {
 
 #[tokio::test]
 async fn nothing_is_written_when_nothing_changed() {
-    let bed = Bed::new("status").await;
-    bed.widget("one", sized(1)).await;
-    let operator = bed.operator().await;
-    let before = bed.settled(&operator, "one").await;
+    let env = TestEnv::new("status").await;
+    env.widget("one", sized(1)).await;
+    let operator = env.operator().await;
+    let before = env.settled(&operator, "one").await;
     let writes = operator.writes();
-    poke(&bed, &operator, "one", "now").await;
+    poke(&env, &operator, "one", "now").await;
     assert_eq!(operator.writes(), writes);
-    let after: Widget = bed.api().get("one").await.unwrap();
+    let after: Widget = env.api().get("one").await.unwrap();
     assert_eq!(after.status, before.status);
 }
 
 #[tokio::test]
 async fn the_transition_time_moves_on_a_flip_and_on_nothing_else() {
-    let bed = Bed::new("status").await;
-    bed.widget("one", sized(1)).await;
-    let operator = bed.operator().await;
-    let ready = bed.settled(&operator, "one").await;
+    let env = TestEnv::new("status").await;
+    env.widget("one", sized(1)).await;
+    let operator = env.operator().await;
+    let ready = env.settled(&operator, "one").await;
     // Times are whole seconds: the next transition must fall into another one to be visible.
     let is_later = async || jiff::Timestamp::now().as_second() > since(&ready, "Ready").0.as_second() + 1;
     operator.wait().eventually("the next second", is_later).await;
 
-    bed.respec("one", json!({ "size": 2 })).await;
-    let again = bed.settled(&operator, "one").await;
+    env.respec("one", json!({ "size": 2 })).await;
+    let again = env.settled(&operator, "one").await;
     assert_eq!(again.condition("Ready").unwrap().observed_generation, Some(2));
     assert_eq!(again.status.as_ref().unwrap().observed_generation, Some(2));
     assert_eq!(
@@ -65,9 +65,9 @@ async fn the_transition_time_moves_on_a_flip_and_on_nothing_else() {
         "another generation is no flip"
     );
 
-    bed.world.fails("one", Some(Class::Human));
-    bed.respec("one", json!({ "size": 3 })).await;
-    let failed = bed
+    env.world.fails("one", Some(Class::Human));
+    env.respec("one", json!({ "size": 3 })).await;
+    let failed = env
         .until(&operator, "one", |widget| widget.fails_with("Outage"))
         .await;
     assert!(since(&failed, "Ready") > since(&ready, "Ready"));
@@ -86,11 +86,11 @@ async fn the_transition_time_moves_on_a_flip_and_on_nothing_else() {
 
 #[tokio::test]
 async fn conditions_of_others_are_kept_and_are_no_news() {
-    let bed = Bed::new("status").await;
-    bed.widget("one", sized(1)).await;
-    let operator = bed.operator().await;
-    bed.settled(&operator, "one").await;
-    let widgets: Api<Widget> = bed.api();
+    let env = TestEnv::new("status").await;
+    env.widget("one", sized(1)).await;
+    let operator = env.operator().await;
+    env.settled(&operator, "one").await;
+    let widgets: Api<Widget> = env.api();
     let theirs = json!({
         "apiVersion": "test.stanchion.dev/v1",
         "kind": "Widget",
@@ -105,11 +105,11 @@ async fn conditions_of_others_are_kept_and_are_no_news() {
         .await
         .unwrap();
     let writes = operator.writes();
-    poke(&bed, &operator, "one", "now").await;
+    poke(&env, &operator, "one", "now").await;
     assert_eq!(operator.writes(), writes, "a foreign condition is no difference");
 
-    bed.respec("one", json!({ "size": 2 })).await;
-    let widget = bed.settled(&operator, "one").await;
+    env.respec("one", json!({ "size": 2 })).await;
+    let widget = env.settled(&operator, "one").await;
     assert_eq!(widget.condition("Theirs").unwrap().reason, "Kept");
     assert_eq!(widget.status.unwrap().conditions.len(), 4);
 }
@@ -117,9 +117,9 @@ async fn conditions_of_others_are_kept_and_are_no_news() {
 /// Status fields that another operator wrote before us and that we never write must not look like a difference forever.
 #[tokio::test]
 async fn what_a_predecessor_left_in_the_status_is_taken_away_once() {
-    let bed = Bed::new("status").await;
-    bed.widget("one", sized(1)).await;
-    let widgets: Api<Widget> = bed.api();
+    let env = TestEnv::new("status").await;
+    env.widget("one", sized(1)).await;
+    let widgets: Api<Widget> = env.api();
     let legacy = json!({ "status": { "legacy": "of another operator", "size": 7 } });
     let somebody = PatchParams {
         field_manager: Some("somebody".into()),
@@ -129,23 +129,23 @@ async fn what_a_predecessor_left_in_the_status_is_taken_away_once() {
         .patch_status("one", &somebody, &Patch::Merge(legacy))
         .await
         .unwrap();
-    let operator = bed.operator().await;
-    let widget = bed.settled(&operator, "one").await;
+    let operator = env.operator().await;
+    let widget = env.settled(&operator, "one").await;
     let status = widget.status.unwrap();
     assert_eq!((status.size, status.legacy), (Some(1), None));
     let writes = operator.writes();
-    poke(&bed, &operator, "one", "now").await;
+    poke(&env, &operator, "one", "now").await;
     assert_eq!(operator.writes(), writes);
 }
 
 /// Another client writes to the object every 20 ms. No write is lost, and neither side has to wait for the end of it.
 #[tokio::test]
 async fn a_conflict_storm_converges_and_loses_nothing() {
-    let bed = Bed::new("status").await;
-    let operator = bed.operator().await;
-    bed.flush(&operator).await;
-    bed.widget("one", sized(1)).await;
-    let widgets: Api<Widget> = bed.api();
+    let env = TestEnv::new("status").await;
+    let operator = env.operator().await;
+    env.flush(&operator).await;
+    env.widget("one", sized(1)).await;
+    let widgets: Api<Widget> = env.api();
     let storm = async {
         let mut written = 0_u32;
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
@@ -171,37 +171,37 @@ async fn a_conflict_storm_converges_and_loses_nothing() {
     };
     let changes = async {
         for size in 2..=5 {
-            bed.respec("one", json!({ "size": size })).await;
-            bed.until(&operator, "one", Widget::is_ready).await;
+            env.respec("one", json!({ "size": size })).await;
+            env.until(&operator, "one", Widget::is_ready).await;
         }
     };
     let (written, ()) = tokio::time::timeout(DEADLINE, futures::future::join(storm, changes))
         .await
         .expect("it converges in the storm");
-    let widget = bed.settled(&operator, "one").await;
+    let widget = env.settled(&operator, "one").await;
     let annotations = widget.metadata.annotations.unwrap();
     let missing: Vec<u32> = (0..written)
         .filter(|number| !annotations.contains_key(&format!("storm/{number}")))
         .collect();
     assert_eq!(missing, [0; 0]);
     assert_eq!(widget.metadata.finalizers.unwrap(), [FINALIZER]);
-    assert_eq!(bed.world.thing("one").unwrap().size, 5);
+    assert_eq!(env.world.thing("one").unwrap().size, 5);
 }
 
 /// A status belongs to one object. Another one with the same name, created in the meantime, does not get it.
 #[tokio::test]
 async fn a_status_does_not_land_on_a_successor() {
-    let bed = Bed::new("status").await;
-    let gone = bed.widget("one", sized(1)).await;
-    bed.delete::<Widget>("one").await;
-    bed.widget("one", sized(1)).await;
+    let env = TestEnv::new("status").await;
+    let gone = env.widget("one", sized(1)).await;
+    env.delete::<Widget>("one").await;
+    env.widget("one", sized(1)).await;
     let status = WidgetStatus::default();
     let status = WidgetStatus {
         observed_generation: Some(7),
         ..status
     };
-    let api: Api<Widget> = bed.api();
-    let problem = stanchion_kernel::status::write(&bed.api::<Lenient<Widget>>(), &gone, &status, &[], "toy")
+    let api: Api<Widget> = env.api();
+    let problem = stanchion_kernel::status::write(&env.api::<Lenient<Widget>>(), &gone, &status, &[], "toy")
         .await
         .unwrap_err();
     assert_eq!(problem.reason, "NotFound", "{problem:?}");

@@ -12,7 +12,7 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::redact::SecretValues;
 use stanchion_postgres::scram;
 
-use super::wish::Wish;
+use super::request::PasswordRequest;
 use crate::plans::label;
 
 /// The key of the verifier.
@@ -22,7 +22,7 @@ const CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// A generated password for the server, and the Secret to keep it in. The server gets the verifier of the Secret,
 /// because a pooler that passes logins through needs the same one.
 pub(super) fn made(
-    wish: &Wish,
+    request: &PasswordRequest,
     live: Option<&Secret>,
     (name, key): (&str, &str),
     length: u32,
@@ -49,7 +49,7 @@ pub(super) fn made(
             name: Some(name.to_owned()),
             labels: Some(BTreeMap::from([
                 (POLICY_LABEL.to_owned(), label(policy)),
-                (ROLE_LABEL.to_owned(), label(&wish.role)),
+                (ROLE_LABEL.to_owned(), label(&request.role)),
             ])),
             ..ObjectMeta::default()
         },
@@ -74,11 +74,11 @@ fn generate(length: u32) -> SecretString {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wish::Source;
+    use super::super::request::Source;
     use super::*;
 
-    fn wish() -> Wish {
-        Wish {
+    fn request() -> PasswordRequest {
+        PasswordRequest {
             role: "Alice_X".into(),
             source: Source::Kept {
                 secret: "s".into(),
@@ -89,27 +89,27 @@ mod tests {
 
     #[test]
     fn a_generated_password_stays_and_its_verifier_with_it() {
-        let (verifier, secret) = made(&wish(), None, ("s", "password"), 32, "p").unwrap();
+        let (verifier, secret) = made(&request(), None, ("s", "password"), 32, "p").unwrap();
         let values = SecretValues::from(secret.clone());
         let clear = values.text("password").unwrap();
         assert_eq!(clear.expose_secret().len(), 32);
         assert_eq!(scram::matches(&clear, verifier.expose_secret()), Some(true));
-        let (again, same) = made(&wish(), Some(&secret), ("s", "password"), 32, "p").unwrap();
+        let (again, same) = made(&request(), Some(&secret), ("s", "password"), 32, "p").unwrap();
         assert_eq!(again.expose_secret(), verifier.expose_secret());
         assert_eq!(same.data, secret.data);
-        let (other, _) = made(&wish(), None, ("s", "password"), 32, "p").unwrap();
+        let (other, _) = made(&request(), None, ("s", "password"), 32, "p").unwrap();
         assert_ne!(other.expose_secret(), verifier.expose_secret());
     }
 
     #[test]
     fn a_password_that_was_changed_in_the_secret_gets_a_new_verifier() {
-        let (_, mut secret) = made(&wish(), None, ("s", "password"), 32, "p").unwrap();
+        let (_, mut secret) = made(&request(), None, ("s", "password"), 32, "p").unwrap();
         secret
             .data
             .as_mut()
             .unwrap()
             .insert("password".into(), ByteString(b"chosen by hand".to_vec()));
-        let (verifier, changed) = made(&wish(), Some(&secret), ("s", "password"), 32, "p").unwrap();
+        let (verifier, changed) = made(&request(), Some(&secret), ("s", "password"), 32, "p").unwrap();
         assert_eq!(
             scram::matches(&"chosen by hand".into(), verifier.expose_secret()),
             Some(true)

@@ -24,7 +24,7 @@ impl<'a> Secrets<'a> {
 
     /// The namespace that they are in: the policy's own.
     pub fn namespace(&self) -> &str {
-        &self.read.subject().key.namespace
+        &self.read.parent().key.namespace
     }
 
     /// The value of a key, without a trailing line break.

@@ -13,7 +13,7 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::annotation;
-use stanchion_kernel::admission::{Operation, Request, Target, Webhook};
+use stanchion_kernel::admission::{Operation, Request, Webhook, WebhookTarget};
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
 
 const PURPOSE: &str = "decision about a plan";
@@ -24,9 +24,9 @@ const LONGEST: usize = 512;
 pub fn webhooks(key: &Arc<FingerprintKey>) -> Vec<Webhook> {
     let key = Arc::clone(key);
     // A new plan is the operator's own, and has no uid yet.
-    let target = Target {
+    let target = WebhookTarget {
         operations: vec![Operation::Update],
-        ..Target::of::<PostgresPolicyPlan>()
+        ..WebhookTarget::of::<PostgresPolicyPlan>()
     };
     vec![Webhook::mutating(target, move |request| {
         let operations = record(&key, request);

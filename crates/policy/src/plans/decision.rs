@@ -105,9 +105,9 @@ fn manager(plan: &PostgresPolicyPlan, annotation: &str) -> Decider {
     )
 }
 
-fn unnamed(way: &str) -> Decider {
+fn unnamed(form: &str) -> Decider {
     Decider {
-        username: format!("unknown ({way})"),
+        username: format!("unknown ({form})"),
         ..Decider::default()
     }
 }

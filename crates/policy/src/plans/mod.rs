@@ -2,21 +2,21 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `course` | what happens to each existing plan, and whether the current one is executed |
+//! | `lifecycle` | what happens to each existing plan, and whether the current one is executed |
 //! | `author` | who decided about a plan, by the authenticated name |
 //! | `decision` | whether a plan was approved or rejected, and by whom |
 //! | `object` | the plan's object |
 //! | `sql` | where its SQL is stored |
 
 mod author;
-mod course;
 mod decision;
+mod lifecycle;
 mod object;
 mod sql;
 
 pub use author::webhooks;
-pub use course::{Course, Next, Question, course};
 pub use decision::{Author, Decision, decision};
+pub use lifecycle::{LifecycleInputs, NextAction, Transitions, transitions};
 pub use object::{Draft, draft, summary};
 pub use sql::{Storage, storage, truncated};
 

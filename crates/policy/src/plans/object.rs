@@ -18,7 +18,7 @@ use stanchion_roles::render;
 use super::sql::KEY;
 use super::{Storage, label, storage};
 use crate::overlap::defined;
-use crate::target::Wanted;
+use crate::policy::target::Wanted;
 use stanchion_roles::expand::Desired;
 
 /// Lines of SQL in the preview.

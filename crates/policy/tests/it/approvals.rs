@@ -18,13 +18,13 @@ use stanchion_testkit::report;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::bed::Bed;
+use super::test_env::TestEnv;
 
 const ADMISSION: &str = include_str!("../../../../deploy/approvals.yaml");
 
 /// Somebody of this name, as the API server sees them.
-async fn client_of(bed: &Bed, user: &str) -> Client {
-    let mut config = bed.cluster.config().await;
+async fn client_of(env: &TestEnv, user: &str) -> Client {
+    let mut config = env.cluster.config().await;
     config.auth_info.impersonate = Some(user.to_owned());
     Client::try_from(config).unwrap()
 }
@@ -45,7 +45,7 @@ async fn apply(client: &Client, namespace: Option<&str>, object: &Value) {
 }
 
 /// Lets somebody do this with our objects in the test's namespace.
-async fn allow(bed: &Bed, user: &str, rules: &Value) {
+async fn allow(env: &TestEnv, user: &str, rules: &Value) {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": user }, "rules": rules,
     });
@@ -55,7 +55,7 @@ async fn allow(bed: &Bed, user: &str, rules: &Value) {
         "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
     });
     for object in [role, binding] {
-        apply(&bed.client, Some(&bed.namespace), &object).await;
+        apply(&env.client, Some(&env.namespace), &object).await;
     }
 }
 
@@ -65,8 +65,8 @@ fn everything(resources: &[&str], verbs: &[&str]) -> Value {
 
 const PLANS: &[&str] = &["postgrespolicyplans", "postgrespolicyplans/status"];
 
-async fn annotate(client: &Client, bed: &Bed, plan: &str, manager: &str) -> Result<(), String> {
-    let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &bed.namespace);
+async fn annotate(client: &Client, env: &TestEnv, plan: &str, manager: &str) -> Result<(), String> {
+    let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &env.namespace);
     let patch = json!({ "metadata": { "annotations": { "pgroles.io/approved": "true" } } });
     let params = PatchParams {
         field_manager: Some(manager.to_owned()),
@@ -77,11 +77,11 @@ async fn annotate(client: &Client, bed: &Bed, plan: &str, manager: &str) -> Resu
 }
 
 /// Serves the webhook for the test's namespace.
-async fn serve(bed: &Bed) -> JoinSet<()> {
-    let webhooks: Arc<[Webhook]> = stanchion_policy::plans::webhooks(&bed.key).into();
-    let source = SelfMade::new(&bed.namespace, "webhook", vec!["127.0.0.1".into()]);
+async fn serve(env: &TestEnv) -> JoinSet<()> {
+    let webhooks: Arc<[Webhook]> = stanchion_policy::plans::webhooks(&env.key).into();
+    let source = SelfMade::new(&env.namespace, "webhook", vec!["127.0.0.1".into()]);
     let admission = Admission::start(
-        bed.client.clone(),
+        env.client.clone(),
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         CertificateSource::SelfMade(source),
         Arc::clone(&webhooks),
@@ -89,12 +89,12 @@ async fn serve(bed: &Bed) -> JoinSet<()> {
     .await
     .unwrap();
     let settings = RegistrationSettings {
-        name: bed.namespace.clone(),
+        name: env.namespace.clone(),
         endpoint: Endpoint::url(&format!("https://{}", admission.addr())).unwrap(),
         failure_policy: FailurePolicy::Ignore,
-        namespaces: vec![bed.namespace.clone()],
+        namespaces: vec![env.namespace.clone()],
     };
-    let registration = Registration::new(bed.client.clone(), settings, webhooks);
+    let registration = Registration::new(env.client.clone(), settings, webhooks);
     let bundle = admission.ca_bundle().borrow().clone();
     let mut tasks = JoinSet::new();
     tasks.spawn(admission.run(CancellationToken::new()));
@@ -105,18 +105,18 @@ async fn serve(bed: &Bed) -> JoinSet<()> {
 /// Somebody who calls their client after another person is known by the name that the API server has authenticated.
 #[tokio::test]
 async fn a_decision_has_the_name_that_the_api_server_knows() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    let _webhook = serve(&bed).await;
-    bed.database_secret().await;
-    allow(&bed, "mallory", &everything(PLANS, &["get", "list", "patch"])).await;
-    let mallory = client_of(&bed, "mallory").await;
-    let spec = json!({ "interval": "1s", "approval": "manual", "roles": [{ "name": bed.role("app") }] });
-    bed.policy("asks", spec).await;
-    let plan = bed.plan_in("asks", "Pending").await.name_any();
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    let _webhook = serve(&env).await;
+    env.database_secret().await;
+    allow(&env, "mallory", &everything(PLANS, &["get", "list", "patch"])).await;
+    let mallory = client_of(&env, "mallory").await;
+    let spec = json!({ "interval": "1s", "approval": "manual", "roles": [{ "name": env.role("app") }] });
+    env.policy("asks", spec).await;
+    let plan = env.plan_in("asks", "Pending").await.name_any();
     // A registration takes a moment until every API server asks.
-    let said = bed.wait();
-    let plans: Api<PostgresPolicyPlan> = Api::namespaced(mallory.clone(), &bed.namespace);
+    let said = env.wait();
+    let plans: Api<PostgresPolicyPlan> = Api::namespaced(mallory.clone(), &env.namespace);
     let seen = said.eventually("the webhook is asked", async || {
         let claim = json!({ "metadata": { "annotations": { "pgroles.io/decided-by": "v1.x.y boss" } } });
         let dry = PatchParams {
@@ -127,8 +127,8 @@ async fn a_decision_has_the_name_that_the_api_server_knows() {
         (!answer.annotations().contains_key("pgroles.io/decided-by")).then_some(())
     });
     seen.await;
-    annotate(&mallory, &bed, &plan, "boss").await.unwrap();
-    let applied = bed.plan_in("asks", "Applied").await;
+    annotate(&mallory, &env, &plan, "boss").await.unwrap();
+    let applied = env.plan_in("asks", "Applied").await;
     let status = applied.status.unwrap();
     assert_eq!(status.decided_by.unwrap().username, "mallory");
     let approved = status
@@ -140,8 +140,8 @@ async fn a_decision_has_the_name_that_the_api_server_knows() {
 }
 
 /// Applies `deploy/approvals.yaml` for the test's namespace, with the test's own user as the operator.
-async fn install_admission_policy(bed: &Bed) {
-    let reviews: Api<SelfSubjectReview> = Api::all(bed.client.clone());
+async fn install_admission_policy(env: &TestEnv) {
+    let reviews: Api<SelfSubjectReview> = Api::all(env.client.clone());
     let review = reviews
         .create(&PostParams::default(), &SelfSubjectReview::default())
         .await
@@ -149,34 +149,34 @@ async fn install_admission_policy(bed: &Bed) {
     let operator = review.status.unwrap().user_info.unwrap().username.unwrap();
     let text = ADMISSION
         .replace("system:serviceaccount:stanchion-system:stanchion", &operator)
-        .replace("stanchion-appro", &format!("{}-appro", bed.namespace));
+        .replace("stanchion-appro", &format!("{}-appro", env.namespace));
     for document in text.split("\n---\n") {
         let mut object: Value = serde_saphyr::from_str(document).unwrap();
         if object["kind"] == "ValidatingAdmissionPolicyBinding" {
-            let here = json!({ "kubernetes.io/metadata.name": bed.namespace });
+            let here = json!({ "kubernetes.io/metadata.name": env.namespace });
             object["spec"]["matchResources"] = json!({ "namespaceSelector": { "matchLabels": here } });
         }
-        apply(&bed.client, None, &object).await;
+        apply(&env.client, None, &object).await;
     }
 }
 
 /// The admission policy of `deploy/approvals.yaml`, on a real API server.
 #[tokio::test]
 async fn rbac_decides_who_approves() {
-    let bed = Bed::new().await;
-    if bed.cluster.kind() != Kind::Real {
+    let env = TestEnv::new().await;
+    if env.cluster.kind() != Kind::Real {
         report::skipped(
             "approvals::rbac_decides_who_approves",
             "the sandbox's expressions have no authorizer",
         );
         return;
     }
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    install_admission_policy(&bed).await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    install_admission_policy(&env).await;
     let write = &["get", "list", "watch", "create", "patch", "update"];
     let all = [&["postgrespolicies"], PLANS].concat();
-    allow(&bed, "author", &everything(&all, write)).await;
+    allow(&env, "author", &everything(&all, write)).await;
     let approver = [
         everything(&["postgrespolicies"], &["approve"]),
         everything(PLANS, write),
@@ -185,9 +185,9 @@ async fn rbac_decides_who_approves() {
         .iter()
         .flat_map(|rules| rules.as_array().unwrap().clone())
         .collect();
-    allow(&bed, "approver", &json!(approver)).await;
-    let (author, approver) = (client_of(&bed, "author").await, client_of(&bed, "approver").await);
-    let policies: Api<PostgresPolicy> = Api::namespaced(author.clone(), &bed.namespace);
+    allow(&env, "approver", &json!(approver)).await;
+    let (author, approver) = (client_of(&env, "author").await, client_of(&env, "approver").await);
+    let policies: Api<PostgresPolicy> = Api::namespaced(author.clone(), &env.namespace);
     let patched = async |spec: Value| {
         let params = PatchParams {
             dry_run: true,
@@ -198,14 +198,14 @@ async fn rbac_decides_who_approves() {
             .await;
         answer.map(drop).map_err(|error| error.to_string())
     };
-    let roles = json!([{ "name": bed.role("app") }]);
-    bed.policy(
+    let roles = json!([{ "name": env.role("app") }]);
+    env.policy(
         "asks",
         json!({ "interval": "1s", "approval": "manual", "roles": roles }),
     )
     .await;
-    let plan = bed.plan_in("asks", "Pending").await.name_any();
-    bed.wait()
+    let plan = env.plan_in("asks", "Pending").await.name_any();
+    env.wait()
         .eventually("the admission policy is in force", async || {
             patched(json!({ "approval": "auto" })).await.err()
         })
@@ -224,7 +224,7 @@ async fn rbac_decides_who_approves() {
                 .is_none_or(|error| error.contains("set spec.approval to manual"))
         );
     }
-    let refused = annotate(&author, &bed, &plan, "author").await.unwrap_err();
+    let refused = annotate(&author, &env, &plan, "author").await.unwrap_err();
     assert!(refused.contains("approve or reject plans"), "{refused}");
     let status = |name: &str| {
         let condition = json!({
@@ -234,7 +234,7 @@ async fn rbac_decides_who_approves() {
         json!({ "status": { "conditions": [condition], "decidedBy": { "username": name } } })
     };
     let decide = async |client: &Client, name: &str| {
-        let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &bed.namespace);
+        let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &env.namespace);
         let params = PatchParams::default();
         let answer = plans
             .patch_status(&plan, &params, &Patch::Merge(&status(name)))
@@ -254,6 +254,6 @@ async fn rbac_decides_who_approves() {
             .contains("decidedBy.username")
     );
     decide(&approver, "approver").await.unwrap();
-    let applied = bed.plan_in("asks", "Applied").await;
+    let applied = env.plan_in("asks", "Applied").await;
     assert_eq!(applied.status.unwrap().decided_by.unwrap().username, "approver");
 }

@@ -1,5 +1,5 @@
 //! Killed at any point, the operator reaches the same end state.
 
 mod api;
+mod scenario;
 mod sql;
-mod story;

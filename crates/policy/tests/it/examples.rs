@@ -5,7 +5,7 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use stanchion_testkit::postgres::{Postgres, Tls, any};
 
-use super::bed::Bed;
+use super::test_env::TestEnv;
 
 /// What the examples expect on their server.
 const GIVEN: &str = "\
@@ -15,24 +15,24 @@ CREATE DATABASE shop; CREATE DATABASE billing; CREATE DATABASE crm; CREATE DATAB
 
 #[tokio::test]
 async fn every_example_does_what_it_says() {
-    let (bed, server) = (
-        Bed::new().await,
+    let (env, server) = (
+        TestEnv::new().await,
         Postgres::builder(any()).tls(Tls::default()).start().await,
     );
     for statement in GIVEN.split("; ") {
         server.execute("postgres", statement).await;
     }
-    let _operator = bed.operator().await;
+    let _operator = env.operator().await;
     let address = format!("localhost:{}", server.port());
     for database in ["billing", "orders", "invoices"] {
         let url = format!("postgresql://admin:change-me@{address}/{database}?sslmode=verify-full");
-        bed.secret(&format!("{database}-database"), json!({ "DATABASE_URL": url }))
+        env.secret(&format!("{database}-database"), json!({ "DATABASE_URL": url }))
             .await;
     }
     for name in ["billing-app", "crm-login"] {
-        bed.secret(name, json!({ "password": "change-me" })).await;
+        env.secret(name, json!({ "password": "change-me" })).await;
     }
-    bed.secret("db-ca", json!({ "ca.crt": server.authority().unwrap().pem() }))
+    env.secret("db-ca", json!({ "ca.crt": server.authority().unwrap().pem() }))
         .await;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/postgrespolicy");
     let mut policies = Vec::new();
@@ -44,7 +44,7 @@ async fn every_example_does_what_it_says() {
             .replace("port: 5432", &format!("port: {}", server.port()))
             // The system's CAs do not know the test server, so each policy names its CA.
             .replace("  connection:\n    secretRef:", "  connection:\n    caSecret: {name: db-ca}\n    secretRef:");
-        for object in bed.cluster.apply(&text, &bed.namespace).await {
+        for object in env.cluster.apply(&text, &env.namespace).await {
             if object
                 .types
                 .as_ref()
@@ -55,12 +55,12 @@ async fn every_example_does_what_it_says() {
         }
     }
     assert!(policies.len() >= 5, "{policies:?}");
-    let plan = bed.plan_in("billing", "Pending").await;
-    bed.annotate_plan(&plan.name_any(), "pgroles.io/approved").await;
+    let plan = env.plan_in("billing", "Pending").await;
+    env.annotate_plan(&plan.name_any(), "pgroles.io/approved").await;
     for name in policies {
         let reason = if name == "crm" { "Planned" } else { "Reconciled" };
-        bed.condition(&name, "Ready", "True", reason).await;
-        bed.condition(&name, "DatabaseConnected", "True", "Verified")
+        env.condition(&name, "Ready", "True", reason).await;
+        env.condition(&name, "DatabaseConnected", "True", "Verified")
             .await;
     }
 }

@@ -3,20 +3,20 @@
 use serde_json::json;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, condition, message};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, condition, message};
 
 /// An invalid spec is reported, and recovers with a valid one.
 #[tokio::test]
 async fn an_invalid_spec_is_named() {
-    let bed = Bed::new().await;
-    let operator = bed.operator().await;
-    bed.database_secret().await;
-    bed.policy(
+    let env = TestEnv::new().await;
+    let operator = env.operator().await;
+    env.database_secret().await;
+    env.policy(
         "invalid",
         json!({ "schemas": [{ "name": "a", "profiles": ["no-such"] }] }),
     )
     .await;
-    let policy = bed.condition("invalid", "Ready", "False", "InvalidSpec").await;
+    let policy = env.condition("invalid", "Ready", "False", "InvalidSpec").await;
     assert!(message(&policy, "Ready").contains("no-such"));
     assert_eq!(
         condition(&policy, "Degraded"),
@@ -26,91 +26,91 @@ async fn an_invalid_spec_is_named() {
         condition(&policy, "Stalled"),
         Some(("True".into(), "InvalidSpec".into()))
     );
-    bed.event("invalid", "InvalidSpec").await;
+    env.event("invalid", "InvalidSpec").await;
     assert_eq!(operator.total("pgroles_invalid_spec_total"), 1);
-    bed.policy(
+    env.policy(
         "invalid",
-        json!({ "schemas": [], "roles": [{ "name": bed.role("app") }] }),
+        json!({ "schemas": [], "roles": [{ "name": env.role("app") }] }),
     )
     .await;
-    bed.ready("invalid").await;
-    bed.event("invalid", "Recovered").await;
+    env.ready("invalid").await;
+    env.event("invalid", "Recovered").await;
 }
 
 /// A missing Secret, then a missing key, then a wrong value; fixing each enqueues the policy.
 #[tokio::test]
 async fn a_missing_secret_is_waited_for() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.policy(
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.policy(
         "waits",
-        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+        json!({ "interval": "1h", "roles": [{ "name": env.role("app") }] }),
     )
     .await;
-    bed.condition("waits", "Ready", "False", "SecretFetchFailed")
+    env.condition("waits", "Ready", "False", "SecretFetchFailed")
         .await;
-    bed.event("waits", "SecretFetchFailed").await;
-    bed.secret("db", json!({ "OTHER": "x" })).await;
-    let policy = bed.condition("waits", "Ready", "False", "SecretMissing").await;
+    env.event("waits", "SecretFetchFailed").await;
+    env.secret("db", json!({ "OTHER": "x" })).await;
+    let policy = env.condition("waits", "Ready", "False", "SecretMissing").await;
     assert!(message(&policy, "Ready").contains("DATABASE_URL"));
-    bed.secret("db", json!({ "DATABASE_URL": "not a url" })).await;
-    bed.condition("waits", "Ready", "False", "InvalidConnectionParams")
+    env.secret("db", json!({ "DATABASE_URL": "not a url" })).await;
+    env.condition("waits", "Ready", "False", "InvalidConnectionParams")
         .await;
-    bed.database_secret().await;
-    bed.ready("waits").await;
-    bed.event("waits", "Recovered").await;
+    env.database_secret().await;
+    env.ready("waits").await;
+    env.event("waits", "Recovered").await;
 }
 
 /// Changed credentials take effect: invalid ones, and valid ones again.
 #[tokio::test]
 async fn a_rotated_secret_is_followed() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    bed.policy(
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    env.policy(
         "rotates",
-        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+        json!({ "interval": "1h", "roles": [{ "name": env.role("app") }] }),
     )
     .await;
-    bed.ready("rotates").await;
-    let wrong = bed.database.url_of("postgres", "wrong");
-    bed.secret("db", json!({ "DATABASE_URL": bed.url_through(&wrong) }))
+    env.ready("rotates").await;
+    let wrong = env.database.url_of("postgres", "wrong");
+    env.secret("db", json!({ "DATABASE_URL": env.url_through(&wrong) }))
         .await;
-    let policy = bed
+    let policy = env
         .condition("rotates", "Ready", "False", "DatabaseConnectionFailed")
         .await;
     assert!(!format!("{policy:?}").contains("wrong@"));
-    bed.event("rotates", "DatabaseConnectionFailed").await;
-    bed.database_secret().await;
-    bed.ready("rotates").await;
-    bed.event("rotates", "Recovered").await;
+    env.event("rotates", "DatabaseConnectionFailed").await;
+    env.database_secret().await;
+    env.ready("rotates").await;
+    env.event("rotates", "Recovered").await;
 }
 
 /// A login that may not create roles is reported; with the privilege, the policy recovers.
 #[tokio::test]
 async fn insufficient_privileges_are_named() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    let (login, role) = (bed.role("weak"), bed.role("app"));
-    bed.database
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    let (login, role) = (env.role("weak"), env.role("app"));
+    env.database
         .execute(&format!("CREATE ROLE {login} LOGIN PASSWORD 'weak'"))
         .await;
-    let url = bed.url_through(&bed.database.url_of(&login, "weak"));
-    bed.secret("db", json!({ "DATABASE_URL": url })).await;
-    bed.policy("weak", json!({ "interval": "1h", "roles": [{ "name": role }] }))
+    let url = env.url_through(&env.database.url_of(&login, "weak"));
+    env.secret("db", json!({ "DATABASE_URL": url })).await;
+    env.policy("weak", json!({ "interval": "1h", "roles": [{ "name": role }] }))
         .await;
-    bed.condition("weak", "Ready", "False", "InsufficientPrivileges")
+    env.condition("weak", "Ready", "False", "InsufficientPrivileges")
         .await;
-    bed.event("weak", "InsufficientPrivileges").await;
-    let plans = bed.plans_of("weak").await;
+    env.event("weak", "InsufficientPrivileges").await;
+    let plans = env.plans_of("weak").await;
     assert_eq!(plans.len(), 1);
-    bed.database
+    env.database
         .execute(&format!("ALTER ROLE {login} CREATEROLE"))
         .await;
-    bed.look_again("weak").await;
-    bed.ready("weak").await;
+    env.look_again("weak").await;
+    env.ready("weak").await;
     assert_eq!(
-        bed.plans_of("weak").await.len(),
+        env.plans_of("weak").await.len(),
         1,
         "a failed plan is tried again, not made again"
     );
@@ -119,37 +119,37 @@ async fn insufficient_privileges_are_named() {
 /// A role that owns something is not dropped.
 #[tokio::test]
 async fn an_unsafe_drop_is_refused() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    let role = bed.role("old");
-    bed.database
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("old");
+    env.database
         .execute(&format!(
             "CREATE ROLE {role}; CREATE TABLE t (n int); ALTER TABLE t OWNER TO {role}"
         ))
         .await;
-    bed.policy("drops", json!({ "retirements": [{ "role": role }] }))
+    env.policy("drops", json!({ "retirements": [{ "role": role }] }))
         .await;
-    bed.condition("drops", "Ready", "False", "UnsafeRoleDrops").await;
-    bed.event("drops", "UnsafeRoleDropsBlocked").await;
-    assert!(bed.has_role(&role).await);
-    bed.policy(
+    env.condition("drops", "Ready", "False", "UnsafeRoleDrops").await;
+    env.event("drops", "UnsafeRoleDropsBlocked").await;
+    assert!(env.has_role(&role).await);
+    env.policy(
         "drops",
         json!({ "retirements": [{ "role": role, "drop_owned": true }] }),
     )
     .await;
-    bed.ready("drops").await;
-    assert!(!bed.has_role(&role).await);
+    env.ready("drops").await;
+    assert!(!env.has_role(&role).await);
 }
 
 /// The object of a grant must exist; once it does, the policy continues.
 #[tokio::test]
 async fn a_missing_object_is_named() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    let role = bed.role("app");
-    bed.policy(
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("app");
+    env.policy(
         "early",
         json!({
             "interval": "1h", "roles": [{ "name": role }],
@@ -158,25 +158,25 @@ async fn a_missing_object_is_named() {
         }),
     )
     .await;
-    let policy = bed
+    let policy = env
         .condition("early", "Ready", "False", "MissingDatabaseObject")
         .await;
     assert!(message(&policy, "Ready").contains("later"));
-    bed.event("early", "MissingDatabaseObject").await;
-    assert!(!bed.has_role(&role).await, "all or nothing");
-    bed.database.execute("CREATE TABLE public.later (n int)").await;
-    bed.look_again("early").await;
-    bed.ready("early").await;
+    env.event("early", "MissingDatabaseObject").await;
+    assert!(!env.has_role(&role).await, "all or nothing");
+    env.database.execute("CREATE TABLE public.later (n int)").await;
+    env.look_again("early").await;
+    env.ready("early").await;
 }
 
 /// A policy that names another database than the connected one is refused.
 #[tokio::test]
 async fn another_database_is_refused() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    let role = bed.role("app");
-    bed.policy(
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("app");
+    env.policy(
         "abroad",
         json!({
             "roles": [{ "name": role }],
@@ -184,61 +184,61 @@ async fn another_database_is_refused() {
         }),
     )
     .await;
-    let policy = bed
+    let policy = env
         .condition("abroad", "Ready", "False", "InvalidDatabaseTarget")
         .await;
     assert!(message(&policy, "Ready").contains("elsewhere"));
-    assert!(!bed.has_role(&role).await);
+    assert!(!env.has_role(&role).await);
 }
 
 /// `requirePhysicalIdentity`: a server that does not report its identity is not changed.
 #[tokio::test]
 async fn a_server_without_a_name_is_refused_on_request() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    let login = bed.role("login");
-    bed.database
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    let login = env.role("login");
+    env.database
         .execute(&format!(
             "CREATE ROLE {login} LOGIN CREATEROLE PASSWORD 'x'; \
              REVOKE EXECUTE ON FUNCTION pg_catalog.pg_control_system() FROM PUBLIC"
         ))
         .await;
-    let url = bed.url_through(&bed.database.url_of(&login, "x"));
-    bed.secret("db", json!({ "DATABASE_URL": url })).await;
-    bed.policy(
+    let url = env.url_through(&env.database.url_of(&login, "x"));
+    env.secret("db", json!({ "DATABASE_URL": url })).await;
+    env.policy(
         "strict",
-        json!({ "interval": "1h", "connection": { "requirePhysicalIdentity": true }, "roles": [{ "name": bed.role("app") }] }),
+        json!({ "interval": "1h", "connection": { "requirePhysicalIdentity": true }, "roles": [{ "name": env.role("app") }] }),
     )
     .await;
-    bed.condition("strict", "Ready", "False", "TargetIdentityBlocked")
+    env.condition("strict", "Ready", "False", "TargetIdentityBlocked")
         .await;
-    bed.policy(
+    env.policy(
         "strict",
-        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+        json!({ "interval": "1h", "roles": [{ "name": env.role("app") }] }),
     )
     .await;
-    bed.ready("strict").await;
+    env.ready("strict").await;
 }
 
 /// An unreachable server is retried and counted, and the policy recovers.
 #[tokio::test]
 async fn a_lost_server_is_retried() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     let url = "postgres://postgres:x@127.0.0.1:1/none";
-    bed.secret("db", json!({ "DATABASE_URL": url })).await;
-    bed.policy(
+    env.secret("db", json!({ "DATABASE_URL": url })).await;
+    env.policy(
         "lost",
-        json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] }),
+        json!({ "interval": "1h", "roles": [{ "name": env.role("app") }] }),
     )
     .await;
-    bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
+    env.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
         .await;
-    wait::eventually(PATIENCE, "retries", async || {
-        bed.get("lost").await.status.unwrap().transient_failure_count >= 3
+    wait::eventually(WAIT_TIMEOUT, "retries", async || {
+        env.get("lost").await.status.unwrap().transient_failure_count >= 3
     })
     .await;
-    bed.database_secret().await;
-    let policy = bed.ready("lost").await;
+    env.database_secret().await;
+    let policy = env.ready("lost").await;
     assert_eq!(policy.status.unwrap().transient_failure_count, 0);
 }

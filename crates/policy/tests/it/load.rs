@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stanchion_testkit::unique;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE};
+use super::test_env::{TestEnv, WAIT_TIMEOUT};
 
 /// The size of the load.
 struct Load {
@@ -55,10 +55,10 @@ async fn hardening() {
     .await;
 }
 
-fn spec(bed: &Bed, load: &Load, policy: usize) -> Value {
+fn spec(env: &TestEnv, load: &Load, policy: usize) -> Value {
     let schemas = (0..load.schemas)
         .filter(|schema| schema % load.policies == policy)
-        .map(|schema| json!({ "name": bed.role(&format!("s{schema}")), "profiles": ["reader", "writer"] }));
+        .map(|schema| json!({ "name": env.role(&format!("s{schema}")), "profiles": ["reader", "writer"] }));
     let grant = |privileges: Value| {
         json!({ "grants": [
             { "privileges": ["USAGE"], "object": { "type": "schema" } },
@@ -74,8 +74,8 @@ fn spec(bed: &Bed, load: &Load, policy: usize) -> Value {
 }
 
 async fn run(load: &Load) {
-    let bed = Bed::new().await;
-    let server = bed.database.server();
+    let env = TestEnv::new().await;
+    let server = env.database.server();
     let names: Vec<String> = (0..load.databases).map(|_| unique::name("load")).collect();
     for name in &names {
         server
@@ -87,47 +87,47 @@ async fn run(load: &Load) {
             let url = format!(
                 "{}?application_name={}&connect_timeout={}",
                 server.url(name),
-                bed.application,
+                env.application,
                 10 + round % 50
             );
-            bed.secret(&format!("db-{number}"), json!({ "DATABASE_URL": url }))
+            env.secret(&format!("db-{number}"), json!({ "DATABASE_URL": url }))
                 .await;
         }
     };
     churn(0).await;
     let start = Instant::now();
-    let operator = bed.operator().await;
+    let operator = env.operator().await;
     let name = |policy: usize| format!("load-{policy}");
     for policy in 0..load.policies {
-        bed.policy(&name(policy), spec(&bed, load, policy)).await;
+        env.policy(&name(policy), spec(&env, load, policy)).await;
     }
     for policy in 0..load.policies {
-        bed.ready(&name(policy)).await;
+        env.ready(&name(policy)).await;
     }
     let ready = start.elapsed();
     let made = format!(
         "SELECT count(*) FROM pg_roles WHERE rolname LIKE '{}%'",
-        bed.prefix
+        env.prefix
     );
-    assert_eq!(bed.one(&made).await, (2 * load.schemas).to_string());
-    let writes = bed.sql_writes().len();
+    assert_eq!(env.one(&made).await, (2 * load.schemas).to_string());
+    let writes = env.sql_writes().len();
     let (mut rounds, mut slowest, churning) = (0, Duration::ZERO, Instant::now());
     while churning.elapsed() < load.churn {
         rounds += 1;
         let (passes, began) = (operator.passes(), Instant::now());
         churn(rounds).await;
         let all = load.policies as u64;
-        wait::eventually(PATIENCE, "a pass over every policy", async || {
+        wait::eventually(WAIT_TIMEOUT, "a pass over every policy", async || {
             operator.passes() >= passes + all
         })
         .await;
         slowest = slowest.max(began.elapsed());
     }
     for policy in 0..load.policies {
-        bed.ready(&name(policy)).await;
+        env.ready(&name(policy)).await;
     }
     assert_eq!(
-        bed.sql_writes().len(),
+        env.sql_writes().len(),
         writes,
         "other credentials for the same database change nothing"
     );

@@ -9,22 +9,22 @@
 )]
 
 mod approvals;
-mod bed;
 mod checks;
 mod conflicts;
 mod connections;
+mod converged;
 mod crash;
+mod deletion;
 mod examples;
 mod failures;
-mod goodbye;
-mod life;
+mod lifecycle;
 mod load;
 mod locks;
 mod metrics;
 mod passwords;
 mod plans;
 mod replicas;
-mod rest;
 mod samples;
+mod test_env;
 mod tls;
 mod upgrade;

@@ -6,56 +6,56 @@ use serde_json::json;
 use stanchion_kernel::driver::Settings;
 use stanchion_kernel::telemetry::otlp::Export;
 use stanchion_policy::metrics::OTLP_NAMES;
-use stanchion_postgres::Target;
+use stanchion_postgres::ConnectionConfig;
 use stanchion_testkit::collector::Collector;
 use stanchion_testkit::faults::Faults;
 use tokio_util::sync::CancellationToken;
 
-use super::bed::{Bed, PATIENCE};
 use super::locks::contended;
+use super::test_env::{TestEnv, WAIT_TIMEOUT};
 
 /// Every counted event happens once, and all metrics reach a collector under the original's names.
 #[tokio::test]
-async fn a_collector_gets_every_number_of_the_original() {
-    let bed = Bed {
+async fn a_collector_gets_every_metric_of_the_original() {
+    let env = TestEnv {
         turn: Duration::from_millis(100),
-        ..Bed::new().await
+        ..TestEnv::new().await
     };
-    let (operator, metrics, pools) = bed.build(bed.cluster.config().await, Faults::new());
-    let operator = bed.run(operator, metrics.clone());
-    bed.database_secret().await;
-    let shared = json!({ "interval": "1h", "roles": [{ "name": bed.role("app") }] });
-    bed.policy("well", shared.clone()).await;
-    bed.ready("well").await;
-    bed.policy("rival", shared).await;
-    bed.condition("rival", "Conflict", "True", "ConflictingPolicy")
+    let (operator, metrics, pools) = env.build(env.cluster.config().await, Faults::new());
+    let operator = env.run(operator, metrics.clone());
+    env.database_secret().await;
+    let shared = json!({ "interval": "1h", "roles": [{ "name": env.role("app") }] });
+    env.policy("well", shared.clone()).await;
+    env.ready("well").await;
+    env.policy("rival", shared).await;
+    env.condition("rival", "Conflict", "True", "ConflictingPolicy")
         .await;
-    bed.policy(
+    env.policy(
         "invalid",
         json!({ "schemas": [{ "name": "s", "profiles": ["no-such"] }] }),
     )
     .await;
-    bed.condition("invalid", "Ready", "False", "InvalidSpec").await;
-    bed.secret(
+    env.condition("invalid", "Ready", "False", "InvalidSpec").await;
+    env.secret(
         "away",
         json!({ "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none" }),
     )
     .await;
-    bed.policy(
+    env.policy(
         "lost",
         json!({ "connection": { "secretRef": { "name": "away" } } }),
     )
     .await;
-    bed.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
+    env.condition("lost", "Ready", "False", "DatabaseConnectionFailed")
         .await;
     // Another task of this process works on the database.
-    let target = Target::parse(&bed.url().into()).unwrap();
-    let turn = pools.exclusive(&target, PATIENCE).await.unwrap();
-    bed.policy("waits", json!({ "roles": [{ "name": bed.role("late") }] }))
+    let target = ConnectionConfig::parse(&env.url().into()).unwrap();
+    let turn = pools.exclusive(&target, WAIT_TIMEOUT).await.unwrap();
+    env.policy("waits", json!({ "roles": [{ "name": env.role("late") }] }))
         .await;
     contended(&operator, 1).await;
     drop(turn);
-    bed.ready("waits").await;
+    env.ready("waits").await;
 
     let collector = Collector::start().await;
     let export = Export::new(metrics, &collector.endpoint(), "1.2.3")

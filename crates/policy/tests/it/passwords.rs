@@ -5,7 +5,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, message};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, message};
 
 fn stored(role: &str) -> String {
     format!("SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'")
@@ -15,63 +15,63 @@ fn stored(role: &str) -> String {
 #[tokio::test]
 async fn a_given_password_is_followed() {
     for superuser in [true, false] {
-        let bed = Bed::new().await;
-        let _operator = bed.operator().await;
+        let env = TestEnv::new().await;
+        let _operator = env.operator().await;
         if superuser {
-            bed.database_secret().await;
+            env.database_secret().await;
         } else {
-            let login = bed.role("admin");
-            bed.database
+            let login = env.role("admin");
+            env.database
                 .execute(&format!("CREATE ROLE {login} LOGIN CREATEROLE PASSWORD 'admin'"))
                 .await;
-            let url = bed.url_through(&bed.database.url_of(&login, "admin"));
-            bed.secret("db", json!({ "DATABASE_URL": url })).await;
+            let url = env.url_through(&env.database.url_of(&login, "admin"));
+            env.secret("db", json!({ "DATABASE_URL": url })).await;
         }
-        let role = bed.role("app");
-        bed.secret("app", json!({ "password": "first" })).await;
+        let role = env.role("app");
+        env.secret("app", json!({ "password": "first" })).await;
         let password = json!({ "secretRef": { "name": "app" }, "secretKey": "password" });
-        bed.policy(
+        env.policy(
             "given",
             json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": password }] }),
         )
         .await;
-        let ready = bed.ready("given").await;
+        let ready = env.ready("given").await;
         // F17: a login that may not switch off the server's log is said to be one, with the statement that helps.
         let said = message(&ready, "DatabaseConnected");
         assert_eq!(said.contains("GRANT SET ON PARAMETER"), !superuser, "{said}");
-        assert!(bed.logs_in(&role, "first").await);
-        let before = bed.one(&stored(&role)).await;
-        bed.secret("app", json!({ "password": "first", "other": "touched" }))
+        assert!(env.logs_in(&role, "first").await);
+        let before = env.one(&stored(&role)).await;
+        env.secret("app", json!({ "password": "first", "other": "touched" }))
             .await;
-        bed.look_again("given").await;
+        env.look_again("given").await;
         assert_eq!(
-            bed.one(&stored(&role)).await,
+            env.one(&stored(&role)).await,
             before,
             "the same password is not set again"
         );
-        bed.secret("app", json!({ "password": "second" })).await;
-        wait::eventually(PATIENCE, "the new password", async || {
-            bed.logs_in(&role, "second").await
+        env.secret("app", json!({ "password": "second" })).await;
+        wait::eventually(WAIT_TIMEOUT, "the new password", async || {
+            env.logs_in(&role, "second").await
         })
         .await;
-        assert!(!bed.logs_in(&role, "first").await);
-        assert!(bed.statements().iter().all(|sql| !sql.contains("second")));
+        assert!(!env.logs_in(&role, "first").await);
+        assert!(env.statements().iter().all(|sql| !sql.contains("second")));
     }
 }
 
 /// A generated password is in a Secret of the policy, with its verifier, and generated again when that is deleted.
 #[tokio::test]
 async fn a_generated_password_is_kept_and_made_again() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    let role = bed.role("app");
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("app");
     let secret = format!("made-pgr-{}", role.replace('_', "-"));
-    bed.policy("made", json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": { "generate": { "length": 40 } } }] }))
+    env.policy("made", json!({ "interval": "1h", "roles": [{ "name": role, "login": true, "password": { "generate": { "length": 40 } } }] }))
         .await;
-    let policy = bed.ready("made").await;
+    let policy = env.ready("made").await;
     let read = async || {
-        let found = bed.secrets().get_opt(&secret).await.unwrap()?;
+        let found = env.secrets().get_opt(&secret).await.unwrap()?;
         let text = |key: &str| String::from_utf8(found.data.as_ref().unwrap()[key].0.clone()).unwrap();
         Some((
             text("password"),
@@ -82,43 +82,43 @@ async fn a_generated_password_is_kept_and_made_again() {
     let (password, verifier, owner) = read().await.unwrap();
     assert_eq!((password.len(), Some(owner)), (40, policy.uid()));
     assert_eq!(
-        bed.one(&stored(&role)).await,
+        env.one(&stored(&role)).await,
         verifier,
         "the server has the very same verifier"
     );
-    assert!(bed.logs_in(&role, &password).await);
-    bed.secrets()
+    assert!(env.logs_in(&role, &password).await);
+    env.secrets()
         .delete(&secret, &DeleteParams::default())
         .await
         .unwrap();
-    wait::eventually(PATIENCE, "another password", async || match read().await {
-        Some((new, ..)) => new != password && bed.logs_in(&role, &new).await,
+    wait::eventually(WAIT_TIMEOUT, "another password", async || match read().await {
+        Some((new, ..)) => new != password && env.logs_in(&role, &new).await,
         None => false,
     })
     .await;
-    assert!(!bed.logs_in(&role, &password).await);
+    assert!(!env.logs_in(&role, &password).await);
 }
 
 /// A password that was changed by hand is reset, if the verifier can be read.
 #[tokio::test]
 async fn a_password_set_by_hand_is_put_right() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
-    bed.database_secret().await;
-    let role = bed.role("app");
-    bed.secret("app", json!({ "password": "right" })).await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("app");
+    env.secret("app", json!({ "password": "right" })).await;
     let password = json!({ "secretRef": { "name": "app" }, "secretKey": "password" });
-    bed.policy(
+    env.policy(
         "hand",
         json!({ "interval": "1s", "roles": [{ "name": role, "login": true, "password": password }] }),
     )
     .await;
-    bed.ready("hand").await;
-    bed.database
+    env.ready("hand").await;
+    env.database
         .execute(&format!("ALTER ROLE {role} PASSWORD 'wrong'"))
         .await;
-    wait::eventually(PATIENCE, "the password of the Secret", async || {
-        bed.logs_in(&role, "right").await
+    wait::eventually(WAIT_TIMEOUT, "the password of the Secret", async || {
+        env.logs_in(&role, "right").await
     })
     .await;
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stanchion_testkit::certificates::Authority;
 use stanchion_testkit::postgres::{Postgres, Tls, any};
 
-use super::bed::{Bed, condition, message};
+use super::test_env::{TestEnv, condition, message};
 
 const LOGIN: &str = "tls_admin";
 const PASSWORD: &str = "correct horse";
@@ -22,24 +22,24 @@ async fn server(names: &[&str]) -> Postgres {
     server
 }
 
-async fn authority(bed: &Bed, pem: &str) {
-    bed.secret("ca", json!({ "ca.crt": pem })).await;
+async fn authority(env: &TestEnv, pem: &str) {
+    env.secret("ca", json!({ "ca.crt": pem })).await;
 }
 
 /// A policy that connects by parameters, with this `sslMode`.
-async fn policy(bed: &Bed, server: &Postgres, host: &str, mode: &str) {
-    bed.secret("login", json!({ "password": PASSWORD })).await;
+async fn policy(env: &TestEnv, server: &Postgres, host: &str, mode: &str) {
+    env.secret("login", json!({ "password": PASSWORD })).await;
     let params = json!({
         "host": host, "port": server.port(), "dbname": "postgres", "username": LOGIN, "sslMode": mode,
         "passwordSecret": { "name": "login", "key": "password" },
     });
     let connection = json!({ "secretRef": null, "params": params, "caSecret": { "name": "ca" } });
-    apply(bed, connection).await;
+    apply(env, connection).await;
 }
 
-async fn apply(bed: &Bed, connection: Value) {
-    let spec = json!({ "interval": "1h", "connection": connection, "roles": [{ "name": bed.role("app") }] });
-    bed.policy("tls", spec).await;
+async fn apply(env: &TestEnv, connection: Value) {
+    let spec = json!({ "interval": "1h", "connection": connection, "roles": [{ "name": env.role("app") }] });
+    env.policy("tls", spec).await;
 }
 
 fn is_encrypted(server: &Postgres) -> bool {
@@ -51,18 +51,18 @@ fn is_encrypted(server: &Postgres) -> bool {
 /// `verify-full` by parameters: the right authority connects, another one does not, and its Secret is followed.
 #[tokio::test]
 async fn a_server_is_trusted_by_its_authority() {
-    let (bed, server) = (Bed::new().await, server(&["localhost"]).await);
-    let _operator = bed.operator().await;
-    policy(&bed, &server, "localhost", "verify-full").await;
-    bed.condition("tls", "Ready", "False", "SecretFetchFailed").await;
-    authority(&bed, server.authority().unwrap().pem()).await;
-    let ready = bed.ready("tls").await;
+    let (env, server) = (TestEnv::new().await, server(&["localhost"]).await);
+    let _operator = env.operator().await;
+    policy(&env, &server, "localhost", "verify-full").await;
+    env.condition("tls", "Ready", "False", "SecretFetchFailed").await;
+    authority(&env, server.authority().unwrap().pem()).await;
+    let ready = env.ready("tls").await;
     assert!(is_encrypted(&server));
     let connected = Some(("True".into(), "Verified".into()));
     assert_eq!(condition(&ready, "DatabaseConnected"), connected);
 
-    authority(&bed, Authority::new().pem()).await;
-    let refused = bed
+    authority(&env, Authority::new().pem()).await;
+    let refused = env
         .condition("tls", "Ready", "False", "DatabaseConnectionFailed")
         .await;
     assert!(
@@ -70,47 +70,47 @@ async fn a_server_is_trusted_by_its_authority() {
         "{}",
         message(&refused, "Ready")
     );
-    bed.event("tls", "DatabaseConnectionFailed").await;
+    env.event("tls", "DatabaseConnectionFailed").await;
 
-    authority(&bed, "no certificate").await;
-    bed.look_again("tls").await;
-    bed.condition("tls", "Ready", "False", "DatabaseConnectionFailed")
+    authority(&env, "no certificate").await;
+    env.look_again("tls").await;
+    env.condition("tls", "Ready", "False", "DatabaseConnectionFailed")
         .await;
 
-    authority(&bed, server.authority().unwrap().pem()).await;
-    bed.ready("tls").await;
-    bed.event("tls", "Recovered").await;
+    authority(&env, server.authority().unwrap().pem()).await;
+    env.ready("tls").await;
+    env.event("tls", "Recovered").await;
 }
 
 /// A URL has a mode but no authority: `caSecret` adds one.
 #[tokio::test]
 async fn a_url_is_trusted_by_the_same_authority() {
-    let (bed, server) = (Bed::new().await, server(&["localhost"]).await);
-    let _operator = bed.operator().await;
+    let (env, server) = (TestEnv::new().await, server(&["localhost"]).await);
+    let _operator = env.operator().await;
     let url = server
         .url_of(LOGIN, PASSWORD, "postgres")
         .replace("127.0.0.1", "localhost");
-    bed.secret(
+    env.secret(
         "db",
         json!({ "DATABASE_URL": format!("{url}?sslmode=verify-full") }),
     )
     .await;
-    authority(&bed, server.authority().unwrap().pem()).await;
-    apply(&bed, json!({ "caSecret": { "name": "ca" } })).await;
-    bed.ready("tls").await;
+    authority(&env, server.authority().unwrap().pem()).await;
+    apply(&env, json!({ "caSecret": { "name": "ca" } })).await;
+    env.ready("tls").await;
     assert!(is_encrypted(&server));
 }
 
 /// A certificate for another name: `verify-ca` does not check it, `verify-full` does.
 #[tokio::test]
 async fn the_name_is_asked_for_in_full_only() {
-    let (bed, server) = (Bed::new().await, server(&["db.example.com"]).await);
-    let _operator = bed.operator().await;
-    authority(&bed, server.authority().unwrap().pem()).await;
-    policy(&bed, &server, "localhost", "verify-ca").await;
-    bed.ready("tls").await;
-    policy(&bed, &server, "localhost", "verify-full").await;
-    let refused = bed
+    let (env, server) = (TestEnv::new().await, server(&["db.example.com"]).await);
+    let _operator = env.operator().await;
+    authority(&env, server.authority().unwrap().pem()).await;
+    policy(&env, &server, "localhost", "verify-ca").await;
+    env.ready("tls").await;
+    policy(&env, &server, "localhost", "verify-full").await;
+    let refused = env
         .condition("tls", "Ready", "False", "DatabaseConnectionFailed")
         .await;
     assert!(
@@ -123,31 +123,31 @@ async fn the_name_is_asked_for_in_full_only() {
 /// A connection that requires TLS never continues without it.
 #[tokio::test]
 async fn a_server_without_tls_is_refused() {
-    let bed = Bed::new().await;
-    let _operator = bed.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     for mode in ["require", "verify-full"] {
-        let url = format!("{}&sslmode={mode}", bed.url());
-        bed.secret("db", json!({ "DATABASE_URL": url })).await;
-        bed.policy(
+        let url = format!("{}&sslmode={mode}", env.url());
+        env.secret("db", json!({ "DATABASE_URL": url })).await;
+        env.policy(
             mode,
-            json!({ "roles": [{ "name": bed.role(&mode.replace('-', "_")) }] }),
+            json!({ "roles": [{ "name": env.role(&mode.replace('-', "_")) }] }),
         )
         .await;
-        bed.condition(mode, "Ready", "False", "DatabaseConnectionFailed")
+        env.condition(mode, "Ready", "False", "DatabaseConnectionFailed")
             .await;
     }
 }
 
 /// F13: a server whose certificate nobody checked is said to be, in words that tell what to do.
 #[tokio::test]
-async fn a_server_that_was_not_verified_is_said_to_be() {
-    let (bed, server) = (Bed::new().await, server(&["localhost"]).await);
-    let _operator = bed.operator().await;
+async fn an_unverified_server_is_reported() {
+    let (env, server) = (TestEnv::new().await, server(&["localhost"]).await);
+    let _operator = env.operator().await;
     let url = server.url_of(LOGIN, PASSWORD, "postgres");
-    bed.secret("url", json!({ "DATABASE_URL": format!("{url}?sslmode=require") }))
+    env.secret("url", json!({ "DATABASE_URL": format!("{url}?sslmode=require") }))
         .await;
-    apply(&bed, json!({ "secretRef": { "name": "url" } })).await;
-    let ready = bed.ready("tls").await;
+    apply(&env, json!({ "secretRef": { "name": "url" } })).await;
+    let ready = env.ready("tls").await;
     let connected = Some(("True".into(), "NotVerified".into()));
     assert_eq!(condition(&ready, "DatabaseConnected"), connected);
     let said = message(&ready, "DatabaseConnected");

@@ -8,16 +8,16 @@ use tokio_postgres::error::DbError;
 
 use super::plain::{beginning, plain, plain_to};
 use super::{Error, Inner, Kind, Secrets, ServerMessage};
+use crate::connection_config::ConnectionConfig;
 use crate::session::Refusal;
 use crate::sqlstate::Doing;
-use crate::target::Target;
 
 impl Error {
     /// From the driver's error, without anything that could contain our secrets.
     pub(crate) fn from_driver(
         error: &tokio_postgres::Error,
         doing: Doing,
-        target: &Target,
+        target: &ConnectionConfig,
         secrets: &Secrets,
     ) -> Self {
         if let Some(db) = error.as_db_error() {
@@ -28,19 +28,19 @@ impl Error {
     }
 
     /// The network or TLS failed before the driver was involved.
-    pub(crate) fn from_io(error: &io::Error, doing: Doing, target: &Target) -> Self {
+    pub(crate) fn from_io(error: &io::Error, doing: Doing, target: &ConnectionConfig) -> Self {
         let (kind, cause) = diagnose_io(error);
         Self::new(kind, doing, target, plain(&cause))
     }
 
     /// TLS is required and not offered.
-    pub(crate) fn tls_refused(doing: Doing, target: &Target) -> Self {
+    pub(crate) fn tls_refused(doing: Doing, target: &ConnectionConfig) -> Self {
         let cause = "the server does not offer TLS, but the target asks for it";
         Self::new(Kind::TlsRefused, doing, target, cause)
     }
 
     /// We closed the connection for this reason.
-    pub(crate) fn refused(refusal: Refusal, doing: Doing, target: &Target) -> Self {
+    pub(crate) fn refused(refusal: Refusal, doing: Doing, target: &ConnectionConfig) -> Self {
         let kind = match refusal {
             Refusal::Password => Kind::Unverified,
             Refusal::Protocol => Kind::Protocol,
@@ -54,7 +54,7 @@ impl Error {
         Self::new(kind, doing, target, refusal.to_string())
     }
 
-    fn from_server(db: &DbError, doing: Doing, target: &Target, secrets: &Secrets) -> Self {
+    fn from_server(db: &DbError, doing: Doing, target: &ConnectionConfig, secrets: &Secrets) -> Self {
         // Both together have the limit of one text.
         let clean = |text: &str, most| plain_to(&secrets.cleaned(beginning(text)), most);
         let mut error = Self::new(Kind::Server, doing, target, "");

@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, Kind};
 use crate::sqlstate::Doing;
-use crate::target::Target;
 
 /// How long a task waits for the attempt of another one.
 pub(super) const HURRY: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub(super) struct Attempt<'b> {
 
 impl Breaker {
     /// Waits until this task may try, or returns why it should not.
-    pub(super) async fn enter(&self, target: &Target) -> Result<Attempt<'_>, Error> {
+    pub(super) async fn enter(&self, target: &ConnectionConfig) -> Result<Attempt<'_>, Error> {
         loop {
             // Before the check, so that an end in between is not missed.
             let ended = self.ended.notified();
@@ -158,8 +158,8 @@ impl Drop for Attempt<'_> {
 mod tests {
     use super::*;
 
-    fn target() -> Target {
-        Target::new("h", 1, "d", "u").unwrap()
+    fn target() -> ConnectionConfig {
+        ConnectionConfig::new("h", 1, "d", "u").unwrap()
     }
 
     fn dead() -> Error {

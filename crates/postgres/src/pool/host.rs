@@ -16,12 +16,12 @@ use super::breaker::{Breaker, HURRY};
 use super::losses::Losses;
 use super::pooled::Pooled;
 use super::{Counts, PoolSettings};
+use crate::connection_config::{ConnectionConfig, Fingerprint};
 use crate::error::{Error, Kind};
 use crate::identity::Place;
 use crate::observe::{StatementObserver, Statements};
 use crate::session::{Session, Terms};
 use crate::sqlstate::{Class, Doing};
-use crate::target::{Fingerprint, Target};
 
 /// How long an unused account is kept.
 const FORGOTTEN: Duration = Duration::from_mins(10);
@@ -34,7 +34,7 @@ pub(super) struct Host {
     terms: Terms,
     observer: Arc<dyn StatementObserver>,
     /// Any target of this account; its database does not matter.
-    target: Target,
+    target: ConnectionConfig,
     /// `host:port`.
     address: String,
     /// Whether the address can be reached, which all accounts share, and whether this account can log in.
@@ -79,7 +79,7 @@ impl Idle {
     }
 }
 
-fn login(target: &Target) -> Login {
+fn login(target: &ConnectionConfig) -> Login {
     (target.user().to_owned(), target.database().to_owned())
 }
 
@@ -92,7 +92,7 @@ enum Next {
 
 impl Host {
     pub(super) fn new(
-        target: &Target,
+        target: &ConnectionConfig,
         settings: &PoolSettings,
         terms: &Terms,
         observer: &Arc<dyn StatementObserver>,
@@ -143,7 +143,7 @@ impl Host {
     }
 
     /// A connection, and whether it is a new one.
-    pub(super) async fn get(self: Arc<Self>, target: &Target) -> Result<(Pooled, bool), Error> {
+    pub(super) async fn get(self: Arc<Self>, target: &ConnectionConfig) -> Result<(Pooled, bool), Error> {
         let permit = self.permit(target).await?;
         let fingerprint = target.fingerprint();
         let next = self.next(target, fingerprint);
@@ -171,7 +171,7 @@ impl Host {
     }
 
     /// Connects, unless a breaker is open.
-    async fn open(self: &Arc<Self>, target: &Target) -> Result<Session, Error> {
+    async fn open(self: &Arc<Self>, target: &ConnectionConfig) -> Result<Session, Error> {
         let network = self.network.enter(target).await?;
         let login = self.login.enter(target).await?;
         let opened = Session::connect_on(target, &self.terms, Arc::clone(&self.observer)).await;
@@ -228,7 +228,7 @@ impl Host {
         });
     }
 
-    async fn permit(&self, target: &Target) -> Result<OwnedSemaphorePermit, Error> {
+    async fn permit(&self, target: &ConnectionConfig) -> Result<OwnedSemaphorePermit, Error> {
         let _waiting = Waiting::at(&self.waiting);
         let begun = Instant::now();
         let end = begun + self.settings.wait;
@@ -280,7 +280,7 @@ impl Host {
     }
 
     /// Selects a connection, or makes room for a new one.
-    fn next(&self, target: &Target, fingerprint: Fingerprint) -> Next {
+    fn next(&self, target: &ConnectionConfig, fingerprint: Fingerprint) -> Next {
         let login = login(target);
         let mut state = self.lock();
         // Broken, too old, or with changed credentials.
@@ -370,13 +370,13 @@ impl Host {
         }
     }
 
-    pub(super) fn known_place(&self, target: &Target) -> Option<Place> {
+    pub(super) fn known_place(&self, target: &ConnectionConfig) -> Option<Place> {
         let state = self.lock();
         let (fingerprint, place) = state.identities.get(&login(target))?;
         (*fingerprint == target.fingerprint()).then(|| place.clone())
     }
 
-    fn remember(&self, target: &Target, fingerprint: Fingerprint, place: Place) {
+    fn remember(&self, target: &ConnectionConfig, fingerprint: Fingerprint, place: Place) {
         self.lock().identities.insert(login(target), (fingerprint, place));
     }
 

@@ -24,9 +24,9 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 
 use super::inspect::{Inspector, Refusal};
 use super::limits::{FREE, Limits, Portion, STEP, Share};
+use crate::connection_config::ConnectionConfig;
 use crate::dialer::Dialer;
 use crate::network::{AllowedNetworks, ConnectError};
-use crate::target::Target;
 use crate::tls::Tls;
 
 /// `SSLRequest`: its length, and a version number that no protocol uses.
@@ -55,7 +55,7 @@ impl fmt::Display for Road {
 impl Road {
     /// Resolves the target's host.
     pub(crate) async fn to(
-        target: &Target,
+        target: &ConnectionConfig,
         networks: &AllowedNetworks,
         dialer: &Dialer,
     ) -> Result<Self, ConnectError> {
@@ -234,7 +234,7 @@ type Waiting = Pin<Box<dyn Future<Output = Result<Taken, Elapsed>> + Send>>;
 
 /// How long an answer waits for its share of the budget. Answers that each have a share and wait for more could
 /// otherwise wait for each other forever.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A stream whose messages are inspected.
 pub(crate) struct Channel {
@@ -275,7 +275,7 @@ impl Channel {
             let share = &self.share;
             let waiting = self.waiting.get_or_insert_with(|| {
                 let portion = share.clone().take(u32::try_from(more).unwrap_or(u32::MAX));
-                Box::pin(timeout(PATIENCE, portion))
+                Box::pin(timeout(MEMORY_TIMEOUT, portion))
             });
             let portion = ready!(waiting.as_mut().poll(cx));
             self.waiting = None;

@@ -15,6 +15,7 @@ use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 use super::channel::{Channel, Done, Failed, Meter, Road, encrypt};
 use super::limits::{Budget, Limits};
 use super::{Security, Session, Timeouts};
+use crate::connection_config::ConnectionConfig;
 use crate::dialer::Dialer;
 use crate::error::{Error, Kind, Secrets};
 use crate::identity::Identity;
@@ -22,7 +23,6 @@ use crate::network::{AllowedNetworks, ConnectError};
 use crate::observe::StatementObserver;
 use crate::quote;
 use crate::sqlstate::Doing;
-use crate::target::Target;
 use crate::tls::Tls;
 
 /// The settings of each session.
@@ -56,7 +56,7 @@ pub struct Terms {
 impl Session {
     /// Connects with the default options, to any address.
     pub async fn connect(
-        target: &Target,
+        target: &ConnectionConfig,
         timeouts: &Timeouts,
         observer: Arc<dyn StatementObserver>,
     ) -> Result<Self, Error> {
@@ -69,7 +69,7 @@ impl Session {
 
     /// Connects.
     pub async fn connect_on(
-        target: &Target,
+        target: &ConnectionConfig,
         terms: &Terms,
         observer: Arc<dyn StatementObserver>,
     ) -> Result<Self, Error> {
@@ -92,7 +92,7 @@ impl Session {
 }
 
 async fn open(
-    target: &Target,
+    target: &ConnectionConfig,
     terms: &Terms,
     observer: Arc<dyn StatementObserver>,
     reached: &AtomicBool,
@@ -135,7 +135,7 @@ async fn open(
     Ok(session)
 }
 
-fn not_connected(error: ConnectError, target: &Target) -> Error {
+fn not_connected(error: ConnectError, target: &ConnectionConfig) -> Error {
     match error {
         ConnectError::Closed => Error::new(Kind::Forbidden, Doing::Connecting, target, error.to_string()),
         ConnectError::Io(error) => Error::from_io(&error, Doing::Connecting, target),
@@ -154,7 +154,7 @@ struct LoggedIn {
 /// With `prefer`, a server that offers TLS but fails, or that allows the login only without it, gets a second attempt
 /// without TLS.
 async fn log_in(
-    target: &Target,
+    target: &ConnectionConfig,
     terms: &Terms,
     tls: &Tls,
     road: &Road,
@@ -177,7 +177,7 @@ async fn log_in(
 }
 
 async fn try_log_in(
-    target: &Target,
+    target: &ConnectionConfig,
     terms: &Terms,
     mode: SslMode,
     tls: &Tls,
@@ -319,7 +319,7 @@ async fn set_up(session: &mut Session) -> Result<(), Error> {
 }
 
 /// All settings as one text, one statement per line.
-fn settings(target: &Target, timeouts: &Timeouts) -> String {
+fn settings(target: &ConnectionConfig, timeouts: &Timeouts) -> String {
     let limits = [
         ("statement_timeout", timeouts.statement),
         ("lock_timeout", timeouts.lock),
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn settings_are_one_text() {
-        let target = Target::new("h", 1, "d", "u")
+        let target = ConnectionConfig::new("h", 1, "d", "u")
             .unwrap()
             .with_set_role(Some("ow\"ner".into()));
         insta::assert_snapshot!(settings(&target, &Timeouts::default()), @r#"

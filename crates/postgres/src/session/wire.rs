@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 
+use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, Kind, Secrets};
 use crate::observe::Statements;
 use crate::session::{Refusal, Session};
 use crate::sqlstate::Doing;
-use crate::target::Target;
 
 /// The maximum network time in addition to the server's own statement timeout.
 const NETWORK_GRACE: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ impl Lost {
         }
     }
 
-    pub(crate) fn into_error(self, doing: Doing, target: &Target, secrets: &Secrets) -> Error {
+    pub(crate) fn into_error(self, doing: Doing, target: &ConnectionConfig, secrets: &Secrets) -> Error {
         match self {
             Self::Unsent(error) | Self::Driver(error) => Error::from_driver(&error, doing, target, secrets),
             Self::Silence(time) => {
@@ -98,7 +98,7 @@ impl Session {
         }
         for stream in posted {
             // Restarted by every part of the answer: a long batch may take long, a single statement may not.
-            self.listen(stream, self.patience(1), &mut answer).await;
+            self.listen(stream, self.answer_timeout(1), &mut answer).await;
             if answer.lost.is_some() {
                 break;
             }
@@ -110,20 +110,20 @@ impl Session {
         answer
     }
 
-    /// Sends one message when first polled, and reads its answer. `patience` is the timeout of each part of the answer.
-    pub(crate) async fn converse(&self, message: &str, patience: Duration) -> Answer {
+    /// Sends one message when first polled, and reads its answer. `answer_timeout` is the timeout of each part of the answer.
+    pub(crate) async fn converse(&self, message: &str, answer_timeout: Duration) -> Answer {
         let mut answer = Answer::default();
         match self.client.simple_query_raw(message).await {
-            Ok(stream) => self.listen(stream, patience, &mut answer).await,
+            Ok(stream) => self.listen(stream, answer_timeout, &mut answer).await,
             Err(error) => answer.lost = Some(Lost::Unsent(error)),
         }
         answer
     }
 
-    async fn listen(&self, stream: SimpleQueryStream, patience: Duration, answer: &mut Answer) {
+    async fn listen(&self, stream: SimpleQueryStream, answer_timeout: Duration, answer: &mut Answer) {
         let mut stream = std::pin::pin!(stream);
         loop {
-            match tokio::time::timeout(patience, stream.next()).await {
+            match tokio::time::timeout(answer_timeout, stream.next()).await {
                 Ok(Some(Ok(SimpleQueryMessage::CommandComplete(count)))) => answer.affected.push(count),
                 Ok(Some(Ok(SimpleQueryMessage::Row(row)))) => answer.rows.push(row),
                 Ok(Some(Ok(_))) => {}
@@ -137,7 +137,7 @@ impl Session {
                 }
                 Ok(None) => return,
                 Err(_) => {
-                    answer.lost = Some(Lost::Silence(patience));
+                    answer.lost = Some(Lost::Silence(answer_timeout));
                     return;
                 }
             }
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// The maximum duration of `count` statements, including the network.
-    pub(crate) fn patience(&self, count: usize) -> Duration {
+    pub(crate) fn answer_timeout(&self, count: usize) -> Duration {
         let statement = self.timeouts.statement;
         statement * u32::try_from(count).unwrap_or(u32::MAX) + statement.min(NETWORK_GRACE)
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stanchion_postgres::{Batch, Class, Kind, Query, Session, Statement, Target, Timeouts};
+use stanchion_postgres::{Batch, Class, ConnectionConfig, Kind, Query, Session, Statement, Timeouts};
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Database, Postgres, Version, versions};
 use stanchion_testkit::proxy::{Cut, Proxy};
 use stanchion_testkit::{port, wait};
 
-use crate::support::{PATIENCE, connect, session, target, through};
+use crate::support::{WAIT_TIMEOUT, connect, session, target, through};
 
 #[tokio::test]
 async fn settings_on_every_version() {
@@ -35,7 +35,7 @@ async fn settings_on_every_version() {
 #[tokio::test]
 async fn refused_unknown_and_silent() {
     let at = |host: &str, port| {
-        Target::new(host, port, "postgres", ADMIN)
+        ConnectionConfig::new(host, port, "postgres", ADMIN)
             .unwrap()
             .with_password(ADMIN_PASSWORD.into())
     };
@@ -158,15 +158,15 @@ async fn what_is_abandoned_is_cancelled() {
     let query = Query::new("SELECT pg_sleep(3600)");
     tokio::select! {
         result = session.query(&query) => panic!("{result:?}"),
-        () = wait::eventually(PATIENCE, "the query", || async { running(&database).await == "1" }) => {}
+        () = wait::eventually(WAIT_TIMEOUT, "the query", || async { running(&database).await == "1" }) => {}
     }
     assert!(!session.is_reusable());
     drop(session);
-    wait::eventually(PATIENCE, "the query's end", || async {
+    wait::eventually(WAIT_TIMEOUT, "the query's end", || async {
         running(&database).await == "0"
     })
     .await;
-    wait::eventually(PATIENCE, "the session's end", || async {
+    wait::eventually(WAIT_TIMEOUT, "the session's end", || async {
         sessions(&database).await == "0"
     })
     .await;
@@ -179,7 +179,7 @@ async fn a_dropped_session_says_goodbye() {
     assert_eq!(sessions(&database).await, "2");
     drop(one);
     two.close().await;
-    wait::eventually(PATIENCE, "the sessions' end", || async {
+    wait::eventually(WAIT_TIMEOUT, "the sessions' end", || async {
         sessions(&database).await == "0"
     })
     .await;

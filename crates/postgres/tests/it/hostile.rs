@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stanchion_postgres::network::AllowedNetworks;
 use stanchion_postgres::{
-    Batch, Class, Error, Kind, Limits, PoolSettings, Pools, Query, Security, Session, Statement, Target,
-    Terms, TlsMode,
+    Batch, Class, ConnectionConfig, Error, Kind, Limits, PoolSettings, Pools, Query, Security, Session,
+    Statement, Terms, TlsMode,
 };
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls, Version};
 use stanchion_testkit::unique;
@@ -58,7 +58,7 @@ enum Malice {
 }
 
 /// Serves one kind of behaviour to all clients. Returns the target, and the number of sent bytes.
-async fn serve(malice: Malice) -> (Target, Arc<AtomicUsize>) {
+async fn serve(malice: Malice) -> (ConnectionConfig, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let sent = Arc::new(AtomicUsize::new(0));
@@ -68,7 +68,7 @@ async fn serve(malice: Malice) -> (Target, Arc<AtomicUsize>) {
             tokio::spawn(attack(stream, malice.clone(), Arc::clone(&counter)));
         }
     });
-    let target = Target::new("127.0.0.1", port, "d", "u").unwrap();
+    let target = ConnectionConfig::new("127.0.0.1", port, "d", "u").unwrap();
     (target.with_password("hunter2-hunter2".into()), sent)
 }
 
@@ -318,7 +318,7 @@ async fn old_passwords_need_a_verified_server() {
     server.execute("postgres", roles).await;
     let ours = server.authority().unwrap().pem().to_owned();
     let at = |user: &str, password: &str, mode, ca: Option<&str>| {
-        Target::new("localhost", server.port(), "postgres", user)
+        ConnectionConfig::new("localhost", server.port(), "postgres", user)
             .unwrap()
             .with_password(password.into())
             .with_tls(mode, ca.map(str::to_owned))
@@ -357,7 +357,7 @@ async fn an_operator_in_a_pod_connects_to_nobody_at_home() {
         ..Terms::default()
     };
     let at = |host: &str| {
-        Target::new(host, server.port(), "postgres", ADMIN)
+        ConnectionConfig::new(host, server.port(), "postgres", ADMIN)
             .unwrap()
             .with_password(ADMIN_PASSWORD.into())
     };

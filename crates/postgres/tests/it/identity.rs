@@ -1,6 +1,6 @@
 //! Many addresses, one database.
 
-use stanchion_postgres::Target;
+use stanchion_postgres::ConnectionConfig;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Database, Postgres, versions};
 use stanchion_testkit::unique;
 
@@ -14,7 +14,8 @@ async fn one_database_by_two_roads() {
         database
             .execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'p'"))
             .await;
-        let by_name = Target::new("localhost", database.server().port(), database.name(), &role).unwrap();
+        let by_name =
+            ConnectionConfig::new("localhost", database.server().port(), database.name(), &role).unwrap();
         let by_name = connect(&by_name.with_password("p".into())).await.unwrap();
         let by_address = session(&database).await;
         assert_ne!(by_name.target().to_string(), by_address.target().to_string());
@@ -34,7 +35,7 @@ async fn one_database_by_two_roads() {
         let (before, renamed) = (by_address.identity().clone(), unique::name("renamed"));
         drop((by_name, by_address));
         let rename = format!("ALTER DATABASE {} RENAME TO {renamed}", database.name());
-        stanchion_testkit::wait::eventually(crate::support::PATIENCE, "the rename", || async {
+        stanchion_testkit::wait::eventually(crate::support::WAIT_TIMEOUT, "the rename", || async {
             database.server().try_query("postgres", &rename).await
         })
         .await;
@@ -69,7 +70,7 @@ async fn who_may_not_ask_gets_the_address() {
     let session = connect(&target).await.unwrap();
     assert_eq!(session.identity().system(), target.to_string());
     assert_ne!(session.identity().database_oid(), 0);
-    let admin = Target::new("127.0.0.1", server.port(), "postgres", ADMIN).unwrap();
+    let admin = ConnectionConfig::new("127.0.0.1", server.port(), "postgres", ADMIN).unwrap();
     let admin = connect(&admin.with_password(ADMIN_PASSWORD.into()))
         .await
         .unwrap();

@@ -7,7 +7,7 @@ use stanchion_postgres::{Batch, Begin, Isolation, Kind, Query, Statement};
 use stanchion_testkit::postgres::{Database, Version};
 use stanchion_testkit::wait;
 
-use crate::support::{PATIENCE, session};
+use crate::support::{WAIT_TIMEOUT, session};
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -45,23 +45,23 @@ async fn a_session_lock_lasts_over_transactions() {
     drop(one.lock(ROLES, SHORT).await.unwrap());
     assert!(!one.is_reusable());
     drop(one);
-    two.lock(ROLES, PATIENCE).await.unwrap().release().await;
+    two.lock(ROLES, WAIT_TIMEOUT).await.unwrap().release().await;
 }
 
 #[tokio::test]
 async fn waiters_are_served_in_order() {
     let database = Database::of(Version::V15).await;
     let mut holder = session(&database).await;
-    let held = holder.lock(ROLES, PATIENCE).await.unwrap();
+    let held = holder.lock(ROLES, WAIT_TIMEOUT).await.unwrap();
     let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
     for number in 0..5 {
         let (mut session, sender) = (session(&database).await, sender.clone());
         tokio::spawn(async move {
-            let lock = session.lock(ROLES, PATIENCE).await.unwrap();
+            let lock = session.lock(ROLES, WAIT_TIMEOUT).await.unwrap();
             sender.send(number).unwrap();
             lock.release().await;
         });
-        wait::eventually(PATIENCE, "the waiter", || async {
+        wait::eventually(WAIT_TIMEOUT, "the waiter", || async {
             waiting(&database).await == (number + 1).to_string()
         })
         .await;

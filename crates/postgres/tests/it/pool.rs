@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use stanchion_postgres::pool::Counts;
-use stanchion_postgres::{Batch, Error, Kind, PoolSettings, Pooled, Pools, Query, Statement, Target};
+use stanchion_postgres::{
+    Batch, ConnectionConfig, Error, Kind, PoolSettings, Pooled, Pools, Query, Statement,
+};
 use stanchion_testkit::postgres::{ADMIN, Database, Postgres, Version};
 use stanchion_testkit::proxy::{Cut, Proxy};
 use stanchion_testkit::{unique, wait};
 
-use crate::support::{PATIENCE, target, through};
+use crate::support::{WAIT_TIMEOUT, target, through};
 
 fn pools(change: impl FnOnce(&mut PoolSettings)) -> Pools {
     let mut settings = PoolSettings {
-        wait: PATIENCE,
+        wait: WAIT_TIMEOUT,
         ..PoolSettings::default()
     };
     change(&mut settings);
@@ -38,7 +40,7 @@ async fn pid(session: &Pooled) -> i32 {
 }
 
 /// Sixty tasks at once; returns the maximum number of connections of the pool.
-async fn crowd(pools: &Pools, targets: &[Target]) -> usize {
+async fn crowd(pools: &Pools, targets: &[ConnectionConfig]) -> usize {
     let work = (0..60).map(|index| {
         let (pools, target) = (pools.clone(), targets[index % targets.len()].clone());
         tokio::spawn(async move {
@@ -71,7 +73,10 @@ async fn the_bound_is_the_servers_across_databases() {
     assert_eq!(proxy.seen().most_open, 4);
     assert_eq!(crowd(&pools, &targets).await, 4);
     assert_eq!(pools.counts().len(), 1);
-    wait::eventually(PATIENCE, "four connections", || async { proxy.seen().open == 4 }).await;
+    wait::eventually(WAIT_TIMEOUT, "four connections", || async {
+        proxy.seen().open == 4
+    })
+    .await;
     pools.close_idle().await;
     assert_eq!(
         counts(&pools),
@@ -80,7 +85,7 @@ async fn the_bound_is_the_servers_across_databases() {
             ..Counts::default()
         }
     );
-    wait::eventually(PATIENCE, "no connection", || async { proxy.seen().open == 0 }).await;
+    wait::eventually(WAIT_TIMEOUT, "no connection", || async { proxy.seen().open == 0 }).await;
 }
 
 #[tokio::test]
@@ -97,7 +102,7 @@ async fn who_comes_first_is_served_first() {
             let session = pools.get(&target).await.unwrap();
             sender.send((number, pid(&session).await)).unwrap();
         });
-        wait::eventually(PATIENCE, "a waiter", || async {
+        wait::eventually(WAIT_TIMEOUT, "a waiter", || async {
             counts(&all).waiting == number + 1
         })
         .await;
@@ -177,7 +182,7 @@ async fn what_is_broken_or_abandoned_is_not_kept() {
     database
         .execute(&format!("SELECT pg_terminate_backend({first})"))
         .await;
-    wait::eventually(PATIENCE, "the end", || async { !session.is_reusable() }).await;
+    wait::eventually(WAIT_TIMEOUT, "the end", || async { !session.is_reusable() }).await;
     drop(session);
     assert_eq!(counts(&pools).open, 0);
 
@@ -186,7 +191,7 @@ async fn what_is_broken_or_abandoned_is_not_kept() {
     database
         .execute(&format!("SELECT pg_terminate_backend({second}, 30000)"))
         .await;
-    let third = wait::eventually(PATIENCE, "a new one", || async {
+    let third = wait::eventually(WAIT_TIMEOUT, "a new one", || async {
         let session = pools.get(&target).await.ok()?;
         let rows = session.query(&Query::new("SELECT pg_backend_pid()")).await.ok()?;
         Some(rows[0].get::<_, i32>(0))
@@ -211,10 +216,13 @@ async fn the_unused_are_closed_after_a_while() {
         pools.get(&target).await.unwrap(),
         pools.get(&target).await.unwrap(),
     ));
-    wait::eventually(PATIENCE, "the end of both", || async { counts(&pools).open == 0 }).await;
+    wait::eventually(WAIT_TIMEOUT, "the end of both", || async {
+        counts(&pools).open == 0
+    })
+    .await;
     // And again: the closing task is still there.
     drop(pools.get(&target).await.unwrap());
-    wait::eventually(PATIENCE, "the end of the third", || async {
+    wait::eventually(WAIT_TIMEOUT, "the end of the third", || async {
         counts(&pools).open == 0
     })
     .await;
@@ -265,10 +273,10 @@ async fn one_writer_a_database_whatever_the_road() {
         pools.identity(&by_address).await.unwrap(),
         pools.identity(&by_name).await.unwrap()
     );
-    let read_and_write = |target: Target| {
+    let read_and_write = |target: ConnectionConfig| {
         let pools = pools.clone();
         tokio::spawn(async move {
-            let (_turn, mut session) = pools.exclusive(&target, PATIENCE).await.unwrap();
+            let (_turn, mut session) = pools.exclusive(&target, WAIT_TIMEOUT).await.unwrap();
             let rows = session
                 .query(&Query::new("SELECT x FROM public.t"))
                 .await
@@ -322,7 +330,7 @@ async fn a_server_that_never_answers_is_tried_by_one() {
     let healthy = target(&database.url());
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
-    let hole = Target::new("127.0.0.1", port, "d", "u").unwrap();
+    let hole = ConnectionConfig::new("127.0.0.1", port, "d", "u").unwrap();
     let pools = pools(|settings| settings.timeouts.connect = Duration::from_secs(3));
     let tries = futures::future::join_all((0..40).map(|_| pools.get(&hole)));
     let accepted = async {
@@ -390,7 +398,7 @@ async fn a_frozen_server_does_not_collect_those_who_wait() {
     drop(held);
     assert!(pools.get(&frozen).await.err().unwrap().was_not_tried());
     proxy.restore().await;
-    wait::eventually(PATIENCE, "the server again", || async {
+    wait::eventually(WAIT_TIMEOUT, "the server again", || async {
         pools.get(&frozen).await.ok()
     })
     .await;
@@ -410,7 +418,7 @@ async fn a_lost_connection_is_announced_to_everybody() {
         .execute("postgres", &format!("SELECT pg_terminate_backend({ended})"))
         .await;
     // The attempt that shows that the server is there.
-    wait::eventually(PATIENCE, "another connection", async || {
+    wait::eventually(WAIT_TIMEOUT, "another connection", async || {
         proxy.seen().attempts.len() == 2 && proxy.seen().open == 0
     })
     .await;
@@ -420,7 +428,7 @@ async fn a_lost_connection_is_announced_to_everybody() {
     drop(pools.get(&through).await.unwrap());
     proxy.cut(Cut::Refuse).await;
     for listener in &mut heard {
-        let server = tokio::time::timeout(PATIENCE, listener.next()).await.unwrap();
+        let server = tokio::time::timeout(WAIT_TIMEOUT, listener.next()).await.unwrap();
         assert_eq!(*server, *through.to_string());
     }
     assert!(pools.get(&through).await.is_err());
@@ -428,7 +436,7 @@ async fn a_lost_connection_is_announced_to_everybody() {
         assert!(listener.next().now_or_never().is_none(), "a server is lost once");
     }
     proxy.restore().await;
-    wait::eventually(PATIENCE, "the server again", || async {
+    wait::eventually(WAIT_TIMEOUT, "the server again", || async {
         pools.get(&through).await.ok()
     })
     .await;

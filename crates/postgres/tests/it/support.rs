@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use std::time::Duration;
 
-use stanchion_postgres::{Error, Session, StatementObserver, Statements, Target, Timeouts};
+use stanchion_postgres::{ConnectionConfig, Error, Session, StatementObserver, Statements, Timeouts};
 use stanchion_testkit::postgres::Database;
 use stanchion_testkit::proxy::Proxy;
 
 /// Enough for a busy machine; a test that reaches it has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The database's URL through the proxy.
 pub(crate) fn through(database: &Database<'_>, proxy: &Proxy) -> String {
@@ -20,11 +20,11 @@ pub(crate) fn through(database: &Database<'_>, proxy: &Proxy) -> String {
         .replace(&port(database.server().port()), &port(proxy.port()))
 }
 
-pub(crate) fn target(url: &str) -> Target {
-    Target::parse(&url.into()).unwrap()
+pub(crate) fn target(url: &str) -> ConnectionConfig {
+    ConnectionConfig::parse(&url.into()).unwrap()
 }
 
-pub(crate) async fn connect(target: &Target) -> Result<Session, Error> {
+pub(crate) async fn connect(target: &ConnectionConfig) -> Result<Session, Error> {
     Session::connect(target, &Timeouts::default(), Arc::new(())).await
 }
 

@@ -1,6 +1,6 @@
 //! The five modes against servers with and without TLS.
 
-use stanchion_postgres::{Class, Kind, Query, Target, TlsMode};
+use stanchion_postgres::{Class, ConnectionConfig, Kind, Query, TlsMode};
 use stanchion_testkit::certificates::Authority;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls, Version};
 
@@ -14,15 +14,15 @@ const MODES: [TlsMode; 5] = [
     TlsMode::VerifyFull,
 ];
 
-fn at(server: &Postgres, host: &str, mode: TlsMode, ca: Option<&str>) -> Target {
-    Target::new(host, server.port(), "postgres", ADMIN)
+fn at(server: &Postgres, host: &str, mode: TlsMode, ca: Option<&str>) -> ConnectionConfig {
+    ConnectionConfig::new(host, server.port(), "postgres", ADMIN)
         .unwrap()
         .with_password(ADMIN_PASSWORD.into())
         .with_tls(mode, ca.map(str::to_owned))
 }
 
 /// Whether the session is encrypted, or what went wrong.
-async fn outcome(target: &Target) -> Result<bool, Kind> {
+async fn outcome(target: &ConnectionConfig) -> Result<bool, Kind> {
     let session = connect(target).await.map_err(|error| error.kind())?;
     let rows = session
         .query(&Query::new(

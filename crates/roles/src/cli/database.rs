@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use stanchion_postgres::{Budget, Limits, Session, Target, Terms, Timeouts};
+use stanchion_postgres::{Budget, ConnectionConfig, Limits, Session, Terms, Timeouts};
 
 use super::args::{Auth, DatabaseArgs};
 use super::console::Console;
@@ -16,7 +16,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Connects, or fails at once with the cause.
 pub(super) async fn connect(args: &DatabaseArgs, console: &Console<'_>) -> Result<Session, Failure> {
-    let mut target = Target::parse(&SecretString::from(args.database_url.as_str()))
+    let mut target = ConnectionConfig::parse(&SecretString::from(args.database_url.as_str()))
         .doing("failed to connect: the database URL is not valid")?
         .with_application_name("stanchion-roles");
     if let Some(auth) = args.auth {

@@ -6,7 +6,7 @@
 use super::view::View;
 use crate::facts::{Facts, Object};
 use crate::model::{ObjectType, Privileges};
-use crate::plan::{Blocker, Change, Check, Plan, Target};
+use crate::plan::{Blocker, Change, Check, GrantTarget, Plan};
 
 pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
     if facts.server.superuser {
@@ -79,7 +79,7 @@ fn acts_as(role: &str, facts: &Facts) -> bool {
 
 /// The object and its owner, if the executor may not change its privileges.
 fn refused(
-    target: &Target,
+    target: &GrantTarget,
     kind: ObjectType,
     privileges: Privileges,
     facts: &Facts,

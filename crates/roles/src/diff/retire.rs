@@ -15,10 +15,10 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
         if mode == Mode::Authoritative {
             block(retirement, facts, plan);
         }
-        if let Some(heir) = &retirement.reassign_owned_to {
+        if let Some(new_owner) = &retirement.reassign_owned_to {
             changes.push(Change::ReassignOwned {
                 from_role: role.clone(),
-                to_role: heir.clone(),
+                to_role: new_owner.clone(),
             });
         }
         if retirement.drop_owned {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::expand::{Desired, GrantKey, is_excepted};
 use crate::facts::{AclEntry, Facts, Names, Object, RoleId};
 use crate::model::{ObjectType, Signature};
-use crate::plan::{Mode, Target};
+use crate::plan::{GrantTarget, Mode};
 
 pub(super) struct View<'a> {
     /// Objects that change before grants are made, by their index in the facts, followed by new ones.
@@ -174,7 +174,7 @@ impl<'a> View<'a> {
     }
 
     /// The existing object of a statement.
-    pub(super) fn find(&self, target: &Target, kind: ObjectType) -> Option<&Object> {
+    pub(super) fn find(&self, target: &GrantTarget, kind: ObjectType) -> Option<&Object> {
         self.named(target.schema.as_deref(), &target.name)
             .iter()
             .filter_map(|place| self.object(*place))

@@ -2,15 +2,15 @@
 //!
 //! Pure and total: every manifest that passes [`crate::manifest::check`] has a defined result.
 
+mod cleanup;
 mod desired;
-mod farewell;
 mod pattern;
 mod size;
 
+pub use cleanup::after_deletion;
 pub use desired::{
     Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
 };
-pub use farewell::farewell;
 pub use pattern::{generated_name, is_excepted, pattern_of};
 pub use size::{Bounds, Size, TooLarge};
 

@@ -49,7 +49,7 @@ impl Size {
             });
             let names = role.saturating_add(schema.name.len()).saturating_add(name.len());
             size.add_roles(1);
-            let told = profile.comment.as_ref().map_or(0, String::len);
+            let comment = profile.comment.as_ref().map_or(0, String::len);
             let set: usize = profile
                 .config
                 .iter()
@@ -58,7 +58,7 @@ impl Size {
             size.bytes = size
                 .bytes
                 .saturating_add(names)
-                .saturating_add(told)
+                .saturating_add(comment)
                 .saturating_add(set);
             for grant in &profile.grants {
                 size.add_grant(names.saturating_add(text_of_template(grant)));

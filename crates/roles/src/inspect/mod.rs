@@ -71,14 +71,17 @@ pub async fn begin_and_inspect<'s>(
 
 /// A digest that shows whether a database is unchanged since an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct InspectionDigest {
     text: String,
     /// Whether the digest includes password verifiers.
     verifiers: bool,
 }
 
 /// Inspects and computes the digest, in one snapshot.
-pub async fn inspect_and_mark(session: &mut Session, needs: &Needs) -> Result<(Facts, Mark), Error> {
+pub async fn inspect_with_digest(
+    session: &mut Session,
+    needs: &Needs,
+) -> Result<(Facts, InspectionDigest), Error> {
     let begin = Begin {
         isolation: Isolation::RepeatableRead,
         read_only: true,
@@ -90,13 +93,17 @@ pub async fn inspect_and_mark(session: &mut Session, needs: &Needs) -> Result<(F
     let rows = transaction.read(&[digest(needs, version, verifiers)]).await?;
     transaction.roll_back().await;
     let text = text_of(rows.first().map_or(&[], Vec::as_slice))?;
-    Ok((facts, Mark { text, verifiers }))
+    Ok((facts, InspectionDigest { text, verifiers }))
 }
 
 /// Whether everything that the inspection read is unchanged. One statement.
-pub async fn is_unchanged(session: &Session, needs: &Needs, mark: &Mark) -> Result<bool, Error> {
-    let query = digest(needs, session.version(), mark.verifiers);
-    Ok(text_of(&session.query(&query).await?)? == mark.text)
+pub async fn is_unchanged(
+    session: &Session,
+    needs: &Needs,
+    inspected: &InspectionDigest,
+) -> Result<bool, Error> {
+    let query = digest(needs, session.version(), inspected.verifiers);
+    Ok(text_of(&session.query(&query).await?)? == inspected.text)
 }
 
 fn digest(needs: &Needs, version: u32, with_verifiers: bool) -> Query {

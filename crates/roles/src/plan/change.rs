@@ -110,7 +110,7 @@ pub struct Grant {
     pub with_grant_option: bool,
     /// The objects that the grant concerns.
     #[serde(skip)]
-    pub targets: Vec<Target>,
+    pub targets: Vec<GrantTarget>,
 }
 
 /// Privileges to revoke on one object.
@@ -141,7 +141,7 @@ pub struct Revoke {
     pub cascade: bool,
     /// The object.
     #[serde(skip)]
-    pub target: Target,
+    pub target: GrantTarget,
 }
 
 /// Default privileges to set or to revoke.
@@ -191,7 +191,7 @@ impl From<Option<&str>> for DefaultScope {
 
 /// An object as named in SQL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Target {
+pub struct GrantTarget {
     /// Its schema.
     pub schema: Option<Arc<str>>,
     /// Its name without schema.
@@ -200,7 +200,7 @@ pub struct Target {
     pub types: Option<Box<[String]>>,
 }
 
-impl Target {
+impl GrantTarget {
     /// The target for an existing object.
     pub fn of(object: &Object) -> Self {
         Self {

@@ -6,7 +6,7 @@ mod mode;
 mod summary;
 
 pub use blocker::{Blocker, Check};
-pub use change::{Change, DefaultPrivilege, DefaultScope, Grant, Password, Revoke, Target};
+pub use change::{Change, DefaultPrivilege, DefaultScope, Grant, GrantTarget, Password, Revoke};
 pub use mode::Mode;
 pub use summary::Summary;
 

@@ -13,7 +13,7 @@ use super::members::{Options, add_member};
 use super::one::{self, Secrets};
 use super::privileges::{About, default_privilege, grant_on, revoke_on};
 use crate::model::{ObjectType, Privileges};
-use crate::plan::{Change, DefaultPrivilege, Plan, Target};
+use crate::plan::{Change, DefaultPrivilege, GrantTarget, Plan};
 
 /// The most objects in one statement, so that error messages stay readable.
 const MAX_TARGETS: usize = 500;
@@ -105,17 +105,17 @@ type Shape<'a> = (&'static str, ObjectType, Privileges, &'a [String], bool);
 /// Merges the objects of one role first, then the roles with the same objects.
 #[derive(Default)]
 struct Merger<'a> {
-    by_role: BTreeMap<(Shape<'a>, &'a str), Vec<&'a Target>>,
+    by_role: BTreeMap<(Shape<'a>, &'a str), Vec<&'a GrantTarget>>,
 }
 
 impl<'a> Merger<'a> {
-    fn add(&mut self, shape: Shape<'a>, role: &'a str, targets: impl IntoIterator<Item = &'a Target>) {
+    fn add(&mut self, shape: Shape<'a>, role: &'a str, targets: impl IntoIterator<Item = &'a GrantTarget>) {
         self.by_role.entry((shape, role)).or_default().extend(targets);
     }
 
     /// Orders by object: statements for the same catalog rows are adjacent, which saves the server a tenth of its time.
-    fn finish(self, mut emit: impl FnMut(&About<'_>, bool, &[&Target], &[&str])) {
-        let mut by_targets: BTreeMap<(Vec<&'a Target>, Shape<'a>), Vec<&'a str>> = BTreeMap::new();
+    fn finish(self, mut emit: impl FnMut(&About<'_>, bool, &[&GrantTarget], &[&str])) {
+        let mut by_targets: BTreeMap<(Vec<&'a GrantTarget>, Shape<'a>), Vec<&'a str>> = BTreeMap::new();
         for ((shape, role), mut targets) in self.by_role {
             targets.sort_unstable();
             // PostgreSQL refuses an object that appears twice in one statement.

@@ -5,7 +5,7 @@ use stanchion_postgres::Statement;
 use super::roles::parameter_name;
 use super::types;
 use crate::model::{ObjectType, PUBLIC, Privileges};
-use crate::plan::{DefaultPrivilege, Revoke, Target};
+use crate::plan::{DefaultPrivilege, GrantTarget, Revoke};
 
 /// The subject of a GRANT or REVOKE.
 pub(super) struct About<'a> {
@@ -16,7 +16,7 @@ pub(super) struct About<'a> {
 
 pub(super) fn grant_on(
     about: &About<'_>,
-    targets: &[&Target],
+    targets: &[&GrantTarget],
     roles: &[&str],
     with_grant_option: bool,
 ) -> Statement {
@@ -24,7 +24,7 @@ pub(super) fn grant_on(
     grantees(statement, roles).when(with_grant_option, |statement| statement.sql(" WITH GRANT OPTION"))
 }
 
-pub(super) fn revoke_on(about: &About<'_>, targets: &[&Target], roles: &[&str]) -> Statement {
+pub(super) fn revoke_on(about: &About<'_>, targets: &[&GrantTarget], roles: &[&str]) -> Statement {
     grantees(on(Statement::new("REVOKE "), about, targets).sql(" FROM "), roles)
 }
 
@@ -54,7 +54,7 @@ pub(super) fn revoke(revoke: &Revoke, executor: &str) -> Vec<Statement> {
 }
 
 /// `privileges ON kind objects`
-fn on(statement: Statement, about: &About<'_>, targets: &[&Target]) -> Statement {
+fn on(statement: Statement, about: &About<'_>, targets: &[&GrantTarget]) -> Statement {
     let statement = if about.columns.is_empty() {
         list(statement, about.privileges)
     } else {
@@ -72,7 +72,7 @@ fn on(statement: Statement, about: &About<'_>, targets: &[&Target]) -> Statement
     })
 }
 
-fn target(statement: Statement, kind: ObjectType, target: &Target) -> Statement {
+fn target(statement: Statement, kind: ObjectType, target: &GrantTarget) -> Statement {
     let statement = match (kind, &target.schema) {
         // The manifest check ensures that it is a number.
         (ObjectType::LargeObject, _) => {

@@ -118,7 +118,7 @@ on_every_version! {
 
 /// Every login can hold the lock, so it must not block an apply.
 #[tokio::test]
-async fn a_lock_that_somebody_keeps_holds_up_nobody() {
+async fn a_lock_held_by_another_session_blocks_no_policy() {
     let version = *stanchion_testkit::postgres::versions().first().unwrap();
     let lab = crate::support::Lab::new(version).await;
     let holder = lab.database.admin().await;

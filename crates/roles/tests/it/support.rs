@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use secrecy::SecretString;
-use stanchion_postgres::{Session, Target, Timeouts};
+use stanchion_postgres::{ConnectionConfig, Session, Timeouts};
 use stanchion_roles::apply::{self, apply};
 use stanchion_roles::cli::{Cluster, Console, ReconcileArgs, run_as_pgroles};
 use stanchion_roles::diff::{self, diff};
@@ -56,7 +56,7 @@ impl Lab {
     }
 
     pub(crate) async fn session_at(&self, url: &str) -> Session {
-        let target = Target::parse(&SecretString::from(url)).unwrap();
+        let target = ConnectionConfig::parse(&SecretString::from(url)).unwrap();
         Session::connect(&target, &Timeouts::default(), Arc::new(()))
             .await
             .unwrap()

@@ -32,7 +32,7 @@ use crate::store::Object;
 pub(crate) async fn dispatch(server: &Arc<Server>, call: &Call) -> Result<Answer, ApiError> {
     call.check_options()?;
     let _turn = match call.verb {
-        Verb::Update | Verb::Patch => server.turns.take(&call.resource.storage, &call.key()).await,
+        Verb::Update | Verb::Patch => server.write_locks.take(&call.resource.storage, &call.key()).await,
         _ => None,
     };
     match call.target.subresource.as_str() {

@@ -18,5 +18,5 @@ mod original;
 mod processes;
 mod raw;
 mod requests;
-mod strangers;
+mod unauthorized_access;
 mod webhooks;

@@ -77,12 +77,16 @@ async fn a_mapped_image_runs_with_its_environment() {
     .await;
 
     let events: Api<Event> = Api::default_namespaced(client.clone());
-    let told = events.list(&ListParams::default()).await.unwrap();
-    let told: Vec<String> = told.items.into_iter().filter_map(|event| event.reason).collect();
+    let reported = events.list(&ListParams::default()).await.unwrap();
+    let reported: Vec<String> = reported
+        .items
+        .into_iter()
+        .filter_map(|event| event.reason)
+        .collect();
     for reason in ["ScalingReplicaSet", "SuccessfulCreate", "Scheduled"] {
         assert!(
-            told.iter().any(|known| known == reason),
-            "no {reason} in {told:?}"
+            reported.iter().any(|known| known == reason),
+            "no {reason} in {reported:?}"
         );
     }
 

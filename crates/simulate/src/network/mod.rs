@@ -67,7 +67,7 @@ impl Network {
 
     /// A replica's connection.
     pub fn wire(&self, replica: usize, sandbox: &Sandbox) -> Wire {
-        Wire::new(self.clone(), replica, sandbox.door(User::admin()))
+        Wire::new(self.clone(), replica, sandbox.service_for(User::admin()))
     }
 
     /// What was seen.

@@ -10,14 +10,14 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::{Body, DynBody};
 use serde_json::{Value, json};
-use stanchion_sandbox::Door;
+use stanchion_sandbox::InProcessService;
 use tokio::time::sleep;
 use tower::{BoxError, Service};
 
 use super::request::{Asked, with_body};
 use super::{Lease, Network, stream};
 use crate::disturbance::{Effect, Moment, Which};
-use crate::story::CANARY;
+use crate::scenario::CANARY;
 
 type Answer = Response<Box<DynBody>>;
 
@@ -26,15 +26,15 @@ type Answer = Response<Box<DynBody>>;
 pub struct Wire {
     network: Network,
     replica: usize,
-    door: Door,
+    service: InProcessService,
 }
 
 impl Wire {
-    pub(super) fn new(network: Network, replica: usize, door: Door) -> Self {
+    pub(super) fn new(network: Network, replica: usize, service: InProcessService) -> Self {
         Self {
             network,
             replica,
-            door,
+            service,
         }
     }
 }
@@ -131,7 +131,7 @@ impl Wire {
             self.check(asked, request.body());
         }
         let request = request.map(Full::new);
-        let answer = self.door.call(request).await.map_err(|never| match never {})?;
+        let answer = self.service.call(request).await.map_err(|never| match never {})?;
         let (status, path) = (answer.status(), &asked.path);
         let note = format!("{} {} {path} -> {}", self.replica, asked.method, status.as_u16());
         self.network.record().note(&note);

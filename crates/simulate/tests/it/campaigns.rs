@@ -1,10 +1,10 @@
 //! Short campaigns: the seeds that every change is tried on.
 
 use stanchion_simulate::campaign::{Campaign, quiet_panics};
-use stanchion_simulate::stories::{Gitlab, Kernel, Policy, User};
-use stanchion_simulate::story::Story;
+use stanchion_simulate::scenario::Scenario;
+use stanchion_simulate::scenarios::{Gitlab, Kernel, Policy, User};
 
-fn holds<S: Story>(seeds: u64) {
+fn holds<S: Scenario>(seeds: u64) {
     quiet_panics();
     let campaign = Campaign {
         first: 0,

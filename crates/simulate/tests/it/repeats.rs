@@ -2,11 +2,11 @@
 
 use stanchion_simulate::campaign::quiet_panics;
 use stanchion_simulate::run;
+use stanchion_simulate::scenario::Scenario;
+use stanchion_simulate::scenarios::{Gitlab, Kernel, Policy, User};
 use stanchion_simulate::schedule::Schedule;
-use stanchion_simulate::stories::{Gitlab, Kernel, Policy, User};
-use stanchion_simulate::story::Story;
 
-fn repeats<S: Story>(seeds: std::ops::Range<u64>) {
+fn repeats<S: Scenario>(seeds: std::ops::Range<u64>) {
     quiet_panics();
     for seed in seeds {
         let schedule = Schedule::of::<S>(seed);

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
-use stanchion_postgres::{AllowedNetworks, PoolSettings, Pools, Target, TlsMode};
+use stanchion_postgres::{AllowedNetworks, ConnectionConfig, PoolSettings, Pools, TlsMode};
 use stanchion_supabase::dependencies::{postgres, s3};
 
 use crate::cluster::{Cluster, Unreadable, printable};
@@ -110,7 +110,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 /// An address to connect to.
 enum Address {
-    Database(Target),
+    Database(ConnectionConfig),
     Bucket(s3::Store),
 }
 
@@ -162,8 +162,8 @@ pub(super) async fn contacts(cluster: &Cluster, objects: &[Value]) -> Vec<Contac
 
 async fn dial(pools: &Pools, address: &Address) -> Result<(), Obstacle> {
     let answered = match address {
-        Address::Database(target) => postgres::contact(pools, target).await.map(drop),
-        Address::Bucket(store) => s3::contact(store, pools.networks()).await.map(drop),
+        Address::Database(target) => postgres::probe(pools, target).await.map(drop),
+        Address::Bucket(store) => s3::probe(store, pools.networks()).await.map(drop),
     };
     answered
         .map_err(|problem| Obstacle::Failed(printable(&format!("{}: {}", problem.reason, problem.message))))
@@ -204,7 +204,7 @@ async fn instance(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) ->
         "" => "postgres",
         database => database,
     };
-    let target = Target::new(
+    let target = ConnectionConfig::new(
         text(object, "/spec/host"),
         u16::try_from(port).map_err(unusable)?,
         database,
@@ -246,7 +246,7 @@ async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> R
             let url = secrets
                 .value(namespace, text(connection, "/secretRef/name"), key)
                 .await?;
-            Target::parse(&url).map_err(unusable)?
+            ConnectionConfig::parse(&url).map_err(unusable)?
         }
         Some(params) => {
             let mut field = async |name: &str| secrets.part(namespace, params, name).await;
@@ -261,10 +261,10 @@ async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> R
                 value.map_or_else(String::new, |value| value.expose_secret().trim().to_owned())
             };
             let number = match plain(port.as_ref()).as_str() {
-                "" => stanchion_postgres::target::DEFAULT_PORT,
+                "" => stanchion_postgres::connection_config::DEFAULT_PORT,
                 digits => digits.parse().map_err(|_| unusable("the port is not a number"))?,
             };
-            let target = Target::new(
+            let target = ConnectionConfig::new(
                 &plain(host.as_ref()),
                 number,
                 &plain(database.as_ref()),
@@ -303,7 +303,7 @@ async fn project(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> 
     );
     let port = port.expose_secret().trim().parse();
     let port = port.map_err(|_| unusable(format!("Secret {secret}: port is no number")))?;
-    let target = Target::new(
+    let target = ConnectionConfig::new(
         host.expose_secret().trim(),
         port,
         database.expose_secret(),

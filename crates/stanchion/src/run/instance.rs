@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::SecretString;
-use stanchion_postgres::{Target, TargetError};
+use stanchion_postgres::{ConnectionConfig, ConnectionConfigError};
 use stanchion_user::DefaultInstance;
 use thiserror::Error;
 use tracing::{info, warn};
@@ -20,14 +20,14 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) enum InstanceError {
     /// The URL in the arguments or the environment is invalid.
     #[error("--postgres-url cannot be used: {0}")]
-    Url(TargetError),
+    Url(ConnectionConfigError),
     /// The URL in the file is invalid.
     #[error("the URL in {} cannot be used: {source}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
         /// The problem.
-        source: TargetError,
+        source: ConnectionConfigError,
     },
     /// The file cannot be read.
     #[error("cannot read --postgres-url-file {}: {source}", path.display())]
@@ -40,21 +40,21 @@ pub(crate) enum InstanceError {
 }
 
 /// The configured server, if there is one.
-pub(super) fn read(arguments: &InstanceArguments) -> Result<Option<Target>, InstanceError> {
+pub(super) fn read(arguments: &InstanceArguments) -> Result<Option<ConnectionConfig>, InstanceError> {
     if let Some(url) = &arguments.postgres_url {
-        let target = Target::parse(url).map_err(InstanceError::Url)?;
+        let target = ConnectionConfig::parse(url).map_err(InstanceError::Url)?;
         return Ok(Some(target.named_by_administrator()));
     }
     arguments.postgres_url_file.as_deref().map(read_file).transpose()
 }
 
-fn read_file(path: &Path) -> Result<Target, InstanceError> {
+fn read_file(path: &Path) -> Result<ConnectionConfig, InstanceError> {
     let text = std::fs::read_to_string(path).map_err(|source| InstanceError::File {
         path: path.to_owned(),
         source,
     })?;
-    Target::parse(&SecretString::from(text))
-        .map(Target::named_by_administrator)
+    ConnectionConfig::parse(&SecretString::from(text))
+        .map(ConnectionConfig::named_by_administrator)
         .map_err(|source| InstanceError::Content {
             path: path.to_owned(),
             source,

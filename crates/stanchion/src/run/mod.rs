@@ -29,9 +29,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use self::preflight::Ground;
+use self::preflight::ClusterInfo;
 use self::replica::Replica;
-use self::serve::Doors;
+use self::serve::Listeners;
 use crate::cli::Failure;
 use stanchion_fleet::kubeconfig;
 
@@ -125,7 +125,7 @@ async fn start<'a>(
     let metrics = Metrics::new(VERSION);
     let health = Health::default();
     let ready = health.ready.add("caches", "the operator is starting");
-    let doors = Doors::bind(arguments, health, metrics.clone()).await?;
+    let listeners = Listeners::bind(arguments, health, metrics.clone()).await?;
 
     let config = match cluster {
         Some(config) => config,
@@ -140,7 +140,7 @@ async fn start<'a>(
         .flat_map(|row| (row.kinds)())
         .collect();
     let cluster = config.cluster_url.to_string();
-    let Ground {
+    let ClusterInfo {
         version,
         streaming_lists,
     } = preflight::check(&unfenced, &cluster, &kinds).await?;
@@ -153,7 +153,7 @@ async fn start<'a>(
         "starting"
     );
 
-    doors.open(servers, closing);
+    listeners.open(servers, closing);
     telemetry::export(arguments, &metrics, servers, closing)?;
     if let Some(file) = arguments.instance.postgres_url_file.clone() {
         let (closing, instance) = (closing.clone(), default_instance.clone());

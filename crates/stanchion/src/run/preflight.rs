@@ -49,7 +49,7 @@ pub(crate) enum PreflightError {
 
 /// The relevant properties of the cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct ClusterInfo {
     /// For the log.
     pub(crate) version: String,
     /// Whether the cluster supports streaming lists.
@@ -61,16 +61,16 @@ pub(crate) async fn check(
     client: &Client,
     url: &str,
     kinds: &[ApiResource],
-) -> Result<Ground, PreflightError> {
+) -> Result<ClusterInfo, PreflightError> {
     let unreachable = |why: String| PreflightError::Unreachable {
         url: url.to_owned(),
         why,
     };
-    let patience = Instant::now() + if is_in_pod() { IN_POD } else { Duration::ZERO };
+    let deadline = Instant::now() + if is_in_pod() { IN_POD } else { Duration::ZERO };
     let version = loop {
         match version(client).await {
             Ok(version) => break version,
-            Err(why) if Instant::now() >= patience => return Err(unreachable(why)),
+            Err(why) if Instant::now() >= deadline => return Err(unreachable(why)),
             Err(why) => {
                 warn!(why, "waiting for the cluster");
                 sleep(LOOK_AGAIN).await;
@@ -92,7 +92,7 @@ pub(crate) async fn check(
         }
         sleep(LOOK_AGAIN).await;
     }
-    Ok(Ground {
+    Ok(ClusterInfo {
         streaming_lists: streams_lists(&version),
         version: version.git_version,
     })

@@ -74,7 +74,7 @@ impl Replica<'_> {
         for controller in self.arguments.controllers.rows() {
             (controller.add)(&self.setup, &scopes, &mut operator);
         }
-        let following = serve::follow(operator.synced(), self.ready.clone());
+        let following = serve::follow(operator.readiness(), self.ready.clone());
         let registered = async {
             if let Some(webhooks) = &self.webhooks {
                 webhooks.keep_registered(client, self.shutdown.clone()).await;

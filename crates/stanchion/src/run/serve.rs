@@ -1,6 +1,6 @@
 //! The servers for health checks and metrics.
 
-use stanchion_kernel::driver::Synced;
+use stanchion_kernel::driver::Readiness;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_kernel::telemetry::health::{self, BindError, Bound, Check, Health};
 use tokio::task::JoinSet;
@@ -10,13 +10,13 @@ use tracing::{error, info};
 use super::arguments::Arguments;
 
 /// Both servers, with bound addresses, not answering yet.
-pub(super) struct Doors {
+pub(super) struct Listeners {
     probes: Bound,
     scraped: Bound,
 }
 
-impl Doors {
-    /// Binds the addresses. [`Doors::open`] starts to answer.
+impl Listeners {
+    /// Binds the addresses. [`Listeners::open`] starts to answer.
     pub(super) async fn bind(
         arguments: &Arguments,
         health: Health,
@@ -43,11 +43,11 @@ impl Doors {
 }
 
 /// Keeps `/readyz` up to date, and never ends.
-pub(super) async fn follow(synced: Synced, ready: Check) {
-    let mut changes = synced.changes();
+pub(super) async fn follow(readiness: Readiness, ready: Check) {
+    let mut changes = readiness.changes();
     loop {
         changes.borrow_and_update();
-        let missing: Vec<String> = synced
+        let missing: Vec<String> = readiness
             .missing()
             .into_iter()
             .map(|(name, why)| format!("{name}: {why}"))
@@ -57,7 +57,7 @@ pub(super) async fn follow(synced: Synced, ready: Check) {
         } else {
             ready.fail(missing.join("; "));
         }
-        // `synced` has the sender, so this cannot fail.
+        // `readiness` has the sender, so this cannot fail.
         let _ = changes.changed().await;
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn serve(
     servers: &mut JoinSet<()>,
     shutdown: &CancellationToken,
 ) -> Result<Option<Served>, AdmissionError> {
-    let path = key.mark("stanchion", "webhook-path", &[]);
+    let path = key.fingerprint("stanchion", "webhook-path", &[]);
     let scopes = Scope::from_namespaces(&arguments.namespace);
     let webhooks: Arc<[Webhook]> = arguments
         .controllers

@@ -184,7 +184,7 @@ impl Stage {
     async fn fill(&self, servers: &Servers) -> Result<(), SandboxError> {
         for example in &self.examples {
             example.make_database(&servers.database).await?;
-            let mut objects = (example.ground)(servers);
+            let mut objects = (example.prerequisites)(servers);
             if !manifests::exists(&self.client, &example.mark()).await? {
                 objects.extend(example.objects()?);
                 objects.push(example.mark());

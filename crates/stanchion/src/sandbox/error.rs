@@ -47,7 +47,7 @@ pub(crate) enum SandboxError {
     Postgres(#[from] stanchion_postgres::Error),
     /// The address of PostgreSQL is invalid.
     #[error("cannot address the database: {0}")]
-    Target(#[from] stanchion_postgres::TargetError),
+    Target(#[from] stanchion_postgres::ConnectionConfigError),
     /// An object cannot be parsed or serialized.
     #[error("an example cannot be read: {0}")]
     Manifest(String),

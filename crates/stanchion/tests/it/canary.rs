@@ -49,12 +49,12 @@ impl ProcessWatch {
         let (stop, canary) = (Arc::new(AtomicBool::new(false)), canary.to_owned());
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
-                told.extend(told_by_processes(&canary));
+                reported.extend(told_by_processes(&canary));
                 thread::sleep(Duration::from_millis(50));
             }
-            told
+            reported
         });
         Self {
             stop,
@@ -182,10 +182,10 @@ async fn a_password_in_a_process_list_would_be_found() {
         fs::read(&environment).is_ok_and(|text| !text.is_empty())
     })
     .await;
-    let told = told_by_processes(&canary);
+    let reported = told_by_processes(&canary);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(told, [environment]);
+    assert_eq!(reported, [environment]);
 }
 
 /// A failing test ends while the process list is watched: the watch and its thread are dropped.

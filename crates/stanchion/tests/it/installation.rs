@@ -13,7 +13,7 @@ use stanchion_testkit::wait;
 use crate::DEADLINE;
 
 use crate::operator::{Operator, command, failure, stdout};
-use crate::rights::works_without_a_403;
+use crate::rbac::works_without_a_403;
 
 #[tokio::test]
 async fn an_empty_cluster_is_refused_and_works_once_the_manifests_are_applied() {

@@ -19,13 +19,13 @@ mod generated;
 mod installation;
 mod operator;
 mod page;
-mod person;
 mod project;
+mod rbac;
 mod replicas;
-mod rights;
 #[cfg(feature = "sandbox")]
 mod sandbox;
-mod start;
+mod startup;
+mod user_commands;
 mod users;
 
 use std::time::Duration;

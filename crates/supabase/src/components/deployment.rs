@@ -211,7 +211,7 @@ fn volumes(
 }
 
 fn resources(resources: &Resources) -> Value {
-    let pair = |(memory, cpu): (&str, &str)| json!({ "memory": memory, "cpu": cpu });
+    let pair = |(cache, cpu): (&str, &str)| json!({ "memory": cache, "cpu": cpu });
     json!({ "requests": pair(resources.requests), "limits": pair(resources.limits) })
 }
 

@@ -20,7 +20,7 @@ const CACHE: &str = "/var/cache/deno";
 /// File extensions of functions that the runtime supports.
 const ENDINGS: &[&str] = &["ts", "tsx", "js", "mjs", "jsx"];
 /// Timeout of a function in milliseconds, for the gateway and the runtime.
-const PATIENCE: u32 = 150_000;
+const WORKER_TIMEOUT_MILLIS: u32 = 150_000;
 
 pub(super) const COMPONENT: Component = Component {
     name: "functions",
@@ -44,7 +44,7 @@ pub(super) const COMPONENT: Component = Component {
     logins: &[Login::Functions],
     keys: &[],
     routes: &[Route {
-        timeout: Some(PATIENCE),
+        timeout: Some(WORKER_TIMEOUT_MILLIS),
         ..route("functions-v1", "/", "/functions/v1/", Guard::Functions)
     }],
     needs: |spec| Needs {
@@ -112,7 +112,7 @@ fn extras(project: &Project<'_>) -> Extras {
         ]
         .into_iter()
         .map(str::to_owned)
-        .chain([PATIENCE.to_string()])
+        .chain([WORKER_TIMEOUT_MILLIS.to_string()])
         .collect(),
         files: Some(Files {
             suffix: "functions-main",

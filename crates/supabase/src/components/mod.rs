@@ -17,7 +17,7 @@ mod postgrest;
 mod probes;
 mod project;
 mod realtime;
-mod seals;
+mod secret_digests;
 mod service;
 mod storage;
 mod studio;
@@ -37,7 +37,7 @@ pub use deployment::deployment;
 pub use environment::Environment;
 pub use probes::{Probe, Probes};
 pub use project::{Address, Bucket, ConfigMaps, Project};
-pub use seals::{Sealer, Seals};
+pub use secret_digests::{SecretDigests, SecretHasher};
 pub use service::service;
 
 /// In deployment order: the gateway first, then the services behind it.
@@ -223,7 +223,7 @@ impl Component {
 pub const MANAGED_BY: &str = "supabase-operator";
 
 #[cfg(test)]
-pub(crate) use project::tests as tests_bed;
+pub(crate) use project::tests as test_fixture;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::duration;
 use stanchion_api::instance::TlsMode;
 
-use super::Seals;
+use super::SecretDigests;
 use crate::database::{Login, Names};
 
 /// The mount path of the database's authority.
@@ -30,7 +30,7 @@ pub struct Project<'a> {
     /// The bucket.
     pub bucket: &'a Bucket,
     /// Digests of the Secrets that pods use.
-    pub secrets: &'a Seals,
+    pub secrets: &'a SecretDigests,
     /// Values of the user's `ConfigMaps` that pods use.
     pub config: &'a ConfigMaps,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::project::tests::{Bed, bed};
+use super::project::tests::{ProjectFixture, fixture};
 use super::*;
 
 /// Masks what differs between runs: the key pair is new each time.
@@ -15,9 +15,9 @@ fn settled(mut deployment: Value) -> Value {
     deployment
 }
 
-fn render(bed: &Bed, name: &str) -> Value {
-    let project = bed.project();
-    let (component, options) = wanted(&bed.spec)
+fn render(fixture: &ProjectFixture, name: &str) -> Value {
+    let project = fixture.project();
+    let (component, options) = wanted(&fixture.spec)
         .find(|(component, _)| component.name == name)
         .unwrap();
     settled(deployment(component, options, &project))
@@ -47,8 +47,8 @@ fn environment_of(deployment: &Value) -> Vec<String> {
         .collect()
 }
 
-fn fullest() -> Bed {
-    let mut bed = bed(|spec| {
+fn fullest() -> ProjectFixture {
+    let mut fixture = fixture(|spec| {
         spec["database"] = json!({
             "secretRef": {"name": "db"}, "sslMode": "verify-full", "caSecretRef": {"name": "ca"}, "maxConnections": 7,
         });
@@ -72,16 +72,16 @@ fn fullest() -> Bed {
         "azure-secret",
         "azure-url",
     ];
-    bed.seal(&[("smtp", &["host", "senderName"]), ("oauth", &providers)]);
-    bed
+    fixture.seal(&[("smtp", &["host", "senderName"]), ("oauth", &providers)]);
+    fixture
 }
 
 #[test]
 fn the_environment_of_each() {
-    for (name, bed) in [("smallest", bed(|_| {})), ("fullest", fullest())] {
-        let all: Vec<String> = wanted(&bed.spec)
+    for (name, fixture) in [("smallest", fixture(|_| {})), ("fullest", fullest())] {
+        let all: Vec<String> = wanted(&fixture.spec)
             .map(|(component, _)| {
-                let lines = environment_of(&render(&bed, component.name)).join("\n  ");
+                let lines = environment_of(&render(&fixture, component.name)).join("\n  ");
                 format!("{}\n  {lines}", component.name)
             })
             .collect();
@@ -99,7 +99,7 @@ fn the_environment_is_documented() {
         name.chars()
             .all(|sign| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_')
     };
-    let beds = [bed(|_| {}), fullest()];
+    let beds = [fixture(|_| {}), fullest()];
     for component in ALL {
         let section = PAGE
             .split("\n## ")
@@ -114,8 +114,8 @@ fn the_environment_is_documented() {
             .collect();
         let lines: Vec<String> = beds
             .iter()
-            .filter(|bed| wanted(&bed.spec).any(|(row, _)| row.name == component.name))
-            .flat_map(|bed| environment_of(&render(bed, component.name)))
+            .filter(|fixture| wanted(&fixture.spec).any(|(row, _)| row.name == component.name))
+            .flat_map(|fixture| environment_of(&render(fixture, component.name)))
             .collect();
         let given: BTreeSet<&str> = lines
             .iter()
@@ -129,8 +129,8 @@ fn the_environment_is_documented() {
 #[test]
 fn a_certificate_is_checked_by_the_authorities_that_the_image_knows() {
     let variable = |mode: &str, component: &str, name: &str| {
-        let bed = bed(|spec| spec["database"]["sslMode"] = json!(mode));
-        let lines = environment_of(&render(&bed, component));
+        let fixture = fixture(|spec| spec["database"]["sslMode"] = json!(mode));
+        let lines = environment_of(&render(&fixture, component));
         let start = format!("{name}=");
         let value = lines.iter().find_map(|line| line.strip_prefix(&start));
         value.unwrap_or_default().to_owned()
@@ -163,10 +163,10 @@ fn a_certificate_is_checked_by_the_authorities_that_the_image_knows() {
 
 #[test]
 fn a_whole_deployment_and_its_service() {
-    let bed = fullest();
-    let project = bed.project();
-    let (component, _) = wanted(&bed.spec).nth(1).unwrap();
-    let both = json!([render(&bed, component.name), service(component, &project)]);
+    let fixture = fullest();
+    let project = fixture.project();
+    let (component, _) = wanted(&fixture.spec).nth(1).unwrap();
+    let both = json!([render(&fixture, component.name), service(component, &project)]);
     insta::assert_yaml_snapshot!(both);
 }
 
@@ -231,8 +231,8 @@ fn the_default_images_are_compared_with_upstreams() {
 /// A user's browser opens the links in mails, and reaches Auth only through the gateway.
 #[test]
 fn the_links_in_mails_lead_through_the_gateway() {
-    let bed = fullest();
-    let lines = environment_of(&render(&bed, "auth"));
+    let fixture = fullest();
+    let lines = environment_of(&render(&fixture, "auth"));
     let value = |name: &str| {
         let start = format!("{name}=");
         lines.iter().find_map(|line| line.strip_prefix(&start)).unwrap()
@@ -255,23 +255,23 @@ fn the_links_in_mails_lead_through_the_gateway() {
 
 /// Without a public URL Storage uses the URL of the request, such as a port-forward's.
 #[test]
-fn storage_is_told_a_public_url_only_where_there_is_one() {
-    let told = |bed: &Bed| {
-        let lines = environment_of(&render(bed, "storage"));
+fn storage_gets_a_public_url_only_if_there_is_one() {
+    let named = |fixture: &ProjectFixture| {
+        let lines = environment_of(&render(fixture, "storage"));
         lines.iter().any(|line| line.starts_with("STORAGE_PUBLIC_URL="))
     };
-    assert!(!told(&bed(|_| {})));
-    assert!(told(&bed(
+    assert!(!named(&fixture(|_| {})));
+    assert!(named(&fixture(
         |spec| spec["studio"] = json!({"publicUrl": "https://a.example"})
     )));
-    assert!(told(&fullest()));
+    assert!(named(&fullest()));
 }
 
 /// Optional components are off by default, and one field enables each with its objects in the database and in the
 /// Secret.
 #[test]
 fn what_is_optional_comes_with_its_field() {
-    let plain = bed(|_| {});
+    let plain = fixture(|_| {});
     let names: Vec<&str> = wanted(&plain.spec).map(|(component, _)| component.name).collect();
     let optional: Vec<&str> = ALL
         .iter()
@@ -288,10 +288,10 @@ fn what_is_optional_comes_with_its_field() {
 
 /// Upstream's start calls sudo, and its tenant connects unencrypted.
 #[test]
-fn realtime_starts_without_privileges_and_encrypts_where_it_shall() {
+fn realtime_starts_without_privileges_and_uses_tls_if_required() {
     let command = |mode: &str| {
-        let bed = bed(|spec| spec["database"]["sslMode"] = json!(mode));
-        let deployment = render(&bed, "realtime");
+        let fixture = fixture(|spec| spec["database"]["sslMode"] = json!(mode));
+        let deployment = render(&fixture, "realtime");
         let command = deployment.pointer("/spec/template/spec/containers/0/command");
         serde_json::from_value::<Vec<String>>(command.unwrap().clone()).unwrap()
     };
@@ -324,9 +324,9 @@ fn no_two_rows_are_in_each_others_way() {
 /// Every pod satisfies the Pod Security Standard `restricted`, and has three probes.
 #[test]
 fn every_pod_is_restricted_and_probed() {
-    let bed = fullest();
-    for (component, _) in wanted(&bed.spec) {
-        let deployment = render(&bed, component.name);
+    let fixture = fullest();
+    for (component, _) in wanted(&fixture.spec) {
+        let deployment = render(&fixture, component.name);
         let pod = deployment.pointer("/spec/template/spec").unwrap();
         let container = &pod["containers"][0];
         assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{}", component.name);
@@ -359,8 +359,8 @@ fn every_option_is_honoured() {
         "podAnnotations": {"team": "shop"},
         "serviceAccountName": "gate",
     });
-    let bed = bed(|spec| spec["kong"] = options);
-    let mut deployment = render(&bed, "kong");
+    let fixture = fixture(|spec| spec["kong"] = options);
+    let mut deployment = render(&fixture, "kong");
     deployment["spec"]["template"]["metadata"]["annotations"]["supabase.strrl.dev/config-hash"] =
         "(hash)".into();
     insta::assert_yaml_snapshot!(deployment);
@@ -368,11 +368,11 @@ fn every_option_is_honoured() {
 
 #[test]
 fn with_an_autoscaler_the_number_of_pods_is_its_business() {
-    let bed = bed(|spec| spec["kong"] = json!({"autoscaling": {"maxReplicas": 5}}));
-    let deployment = render(&bed, "kong");
+    let fixture = fixture(|spec| spec["kong"] = json!({"autoscaling": {"maxReplicas": 5}}));
+    let deployment = render(&fixture, "kong");
     assert!(deployment["spec"].get("replicas").is_none());
-    let (component, options) = wanted(&bed.spec).next().unwrap();
-    let project = bed.project();
+    let (component, options) = wanted(&fixture.spec).next().unwrap();
+    let project = fixture.project();
     let scaler = crate::network::autoscaler(component, options, &project).unwrap();
     assert_eq!(scaler["spec"]["scaleTargetRef"]["name"], "shop-kong");
     assert_eq!(scaler["spec"]["maxReplicas"], 5);

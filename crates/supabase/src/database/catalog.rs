@@ -8,10 +8,10 @@ use stanchion_kernel::Problem;
 use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Error, Query, Row, RowError, Server, Session, Transaction};
 
+use super::isolation::{self, Found};
 use super::mark;
 use super::roles::{Names, TABLE};
 use super::steps::{REQUIRED_EXTENSIONS, optional_extensions};
-use super::walls::{self, Found};
 
 /// The state of the server and the database.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ pub(super) fn questions(project: &str) -> Vec<Query> {
         Query::new(INTERNAL).texts(internal),
         Query::new(ROLES).texts(names.clone()).text(mark::PATTERN),
         Powers::query(names),
-        walls::question(),
+        isolation::question(),
     ]
 }
 
@@ -183,7 +183,7 @@ pub(super) async fn read(
     let Some(mut catalog) = first(answers).map_err(not_understood)? else {
         return Ok(None);
     };
-    walls::check_record(&catalog.found, &catalog.server)?;
+    isolation::check_record(&catalog.found, &catalog.server)?;
     let mut more = Vec::new();
     if catalog.database.recorded {
         more.extend([Query::new(INSTALLATION), Query::new(STEPS)]);
@@ -234,7 +234,7 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
         proven: false,
-        found: walls::of_rows(found)?,
+        found: isolation::of_rows(found)?,
     }))
 }
 

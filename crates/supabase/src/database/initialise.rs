@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use stanchion_kernel::{Class, Problem};
-use stanchion_postgres::{Begin, Error, Kind, Pools, Session, Statement, Target, lock};
+use stanchion_postgres::{Begin, ConnectionConfig, Error, Kind, Pools, Session, Statement, lock};
 
 use super::catalog::{self, Catalog, Source};
-use super::made;
+use super::created_objects;
+use super::isolation;
 use super::plan::{self, Plan};
-use super::proof::Proof;
 use super::request::{Outcome, Request};
 use super::steps::Step;
-use super::walls;
+use super::verified_passwords::VerifiedPasswords;
 
 /// How long to wait for others that change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
@@ -24,23 +24,27 @@ const PASSES: usize = 6;
 pub async fn inspect(
     session: &Session,
     request: &Request,
-    known: Option<Proof>,
+    known: Option<VerifiedPasswords>,
 ) -> Result<Option<Outcome>, Problem> {
     let answers = session.snapshot(&catalog::questions(&request.project)).await?;
     let mut catalog = understood(&Source::Session(session), request, &answers).await?;
-    let proof = Proof::of(&catalog.verifiers);
-    catalog.proven = known == Some(proof);
+    let verified = VerifiedPasswords::of(&catalog.verifiers);
+    catalog.proven = known == Some(verified);
     let plan = plan::plan(&catalog, request)?;
     Ok(plan.is_empty().then(|| Outcome {
         names: plan.names,
         ran: Vec::new(),
         notes: plan.notes,
-        proof,
+        verified,
     }))
 }
 
 /// Does what is left to do. The target's role is the administrator.
-pub async fn initialise(pools: &Pools, target: &Target, request: &Request) -> Result<Outcome, Problem> {
+pub async fn initialise(
+    pools: &Pools,
+    target: &ConnectionConfig,
+    request: &Request,
+) -> Result<Outcome, Problem> {
     let mut ran = Vec::new();
     let mut last = None;
     for _ in 0..PASSES {
@@ -71,7 +75,7 @@ fn is_collision(problem: &Problem) -> bool {
 /// One attempt: `None` if it changed something.
 async fn once(
     pools: &Pools,
-    target: &Target,
+    target: &ConnectionConfig,
     request: &Request,
     ran: &mut Vec<&'static str>,
 ) -> Result<Option<Outcome>, Problem> {
@@ -88,7 +92,7 @@ async fn once(
             names: plan.names,
             ran: std::mem::take(ran),
             notes: plan.notes,
-            proof: Proof::of(&catalog.verifiers),
+            verified: VerifiedPasswords::of(&catalog.verifiers),
         }));
     }
     if plan.statements.is_empty() {
@@ -101,7 +105,7 @@ async fn once(
     }
     if plan.creates_database {
         let name = plan.names.internal_database();
-        let oid = made::database_oid(&request.project, catalog.database.oid, &name);
+        let oid = created_objects::database_oid(&request.project, catalog.database.oid, &name);
         create_database(&mut session, &name, oid).await?;
     }
     // One connection at a time, so that two projects do not wait for each other's second one.
@@ -146,7 +150,7 @@ async fn create_database(session: &mut Session, name: &str, oid: u32) -> Result<
             Err(Problem::from(error).while_doing("cannot create the database of analytics and pooler"))
         }
         Ok(_) => session
-            .execute(&made::database(name))
+            .execute(&created_objects::database(name))
             .await
             .map(|_| ())
             .map_err(Problem::from),
@@ -155,21 +159,21 @@ async fn create_database(session: &mut Session, name: &str, oid: u32) -> Result<
 
 /// Runs the steps of the internal database there, and records them in the project's database, so that one query shows
 /// all.
-async fn in_internal_database(pools: &Pools, target: &Target, plan: &Plan) -> Result<(), Problem> {
+async fn in_internal_database(pools: &Pools, target: &ConnectionConfig, plan: &Plan) -> Result<(), Problem> {
     let internal = target
         .with_database(&plan.names.internal_database())
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
     for step in &plan.internal {
         let [setting, run, record] = step.parts(&plan.seen);
         let (_turn, mut session) = pools.exclusive(&internal, TURN).await?;
-        let (transaction, answers) = session.begin(&begin(), &[walls::question()]).await?;
+        let (transaction, answers) = session.begin(&begin(), &[isolation::question()]).await?;
         let found = answers.first().map(Vec::as_slice).unwrap_or_default();
-        let found = walls::of_rows(found).map_err(|error| {
+        let found = isolation::of_rows(found).map_err(|error| {
             transaction
                 .session()
                 .error(stanchion_postgres::Doing::Reading, &error)
         })?;
-        walls::check_steps(&found, &plan.server, &plan.names, [*step])?;
+        isolation::check_steps(&found, &plan.server, &plan.names, [*step])?;
         transaction
             .commit(&[plan::settings(&plan.names), setting, run])
             .await

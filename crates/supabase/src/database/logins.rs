@@ -10,8 +10,8 @@ use stanchion_postgres::{Statement, scram};
 
 use super::catalog::{Catalog, RoleFacts};
 use super::mark::{self, Mark};
+use super::privileges::may_give;
 use super::request::{Note, Request};
-use super::rights::may_give;
 use super::roles::{Attribute, Names, Role, TABLE};
 
 /// The changes of roles.
@@ -204,8 +204,8 @@ impl One<'_> {
     fn mark(&self, comment: &str, changes: &mut Changes) {
         let oid = self.catalog.database.oid;
         let mark = Mark::new(&self.request.project, oid, &self.name, &self.request.key);
-        let (text, present) = mark::split(comment);
-        if self.role.login.is_some() && present.as_ref() != Some(&mark) {
+        let (text, current) = mark::split(comment);
+        if self.role.login.is_some() && current.as_ref() != Some(&mark) {
             let comment = Statement::new("COMMENT ON ROLE ").ident(&self.name).sql(" IS ");
             changes.statements.push(comment.literal(&mark::join(text, &mark)));
         }

@@ -7,7 +7,7 @@
 //! | `request` | the request and its result |
 //! | `catalog` | reads the current state |
 //! | `walls` | checks the owners of what the steps use |
-//! | `proof` | stored passwords that are known to match |
+//! | `verified` | stored passwords that are known to match |
 //! | `rights`, `logins`, `plan` | what is left to do; pure |
 //! | `initialise` | runs the steps |
 //! | `made` | records what was created |
@@ -18,22 +18,22 @@
 //! which PostgreSQL creates outside of any.
 
 mod catalog;
+mod created_objects;
 mod initialise;
+mod isolation;
 mod logins;
-mod made;
 mod mark;
 mod plan;
-mod proof;
+mod privileges;
 mod remove;
 mod request;
-mod rights;
 mod roles;
 mod steps;
-mod walls;
+mod verified_passwords;
 
 pub use initialise::{initialise, inspect};
-pub use proof::Proof;
+pub(crate) use privileges::check_version;
 pub use remove::remove;
 pub use request::{Note, Outcome, Request};
-pub(crate) use rights::check_version;
 pub use roles::{Login, Names};
+pub use verified_passwords::VerifiedPasswords;

@@ -5,13 +5,13 @@ use stanchion_kernel::Problem;
 use stanchion_postgres::{Level, Server, Statement};
 
 use super::catalog::Catalog;
+use super::created_objects;
+use super::isolation;
 use super::logins;
-use super::made;
+use super::privileges;
 use super::request::{Note, Request};
-use super::rights;
 use super::roles::{Login, Names};
 use super::steps::{Need, Place, Roles, Step, TABLE, When, optional_extensions};
-use super::walls;
 
 /// The record of the executed steps, with their text's hash. Only the administrator can read its schema.
 const RECORD: [&str; 4] = [
@@ -67,8 +67,8 @@ impl Plan {
 
 /// Compares, and refuses what cannot be done.
 pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem> {
-    rights::check(catalog, request)?;
-    let names = rights::names(catalog, request);
+    privileges::check(catalog, request)?;
+    let names = privileges::names(catalog, request);
     let roles = logins::plan(catalog, request, &names)?;
     let seen = seen(catalog);
     let internal_missing = !catalog.database.internal.contains_key(&names.internal_database());
@@ -97,14 +97,14 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
     plan.notes.extend(roles.notes);
     if catalog.installation.is_none() {
         // Not IF NOT EXISTS: a schema that appeared since the check would be somebody else's.
-        let schema =
-            (!walls::has_record_schema(&catalog.found)).then(|| Statement::new("CREATE SCHEMA _stanchion"));
+        let schema = (!isolation::has_record_schema(&catalog.found))
+            .then(|| Statement::new("CREATE SCHEMA _stanchion"));
         plan.push(schema, None);
         plan.push(record(&request.project, plan.names.suffix()), None);
     }
     let makes = roles.creates || !steps.is_empty();
     if makes {
-        plan.push(made::before(), None);
+        plan.push(created_objects::before(), None);
     }
     plan.push(roles.statements, None);
     if !catalog.database.reads_verifiers {
@@ -118,7 +118,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
         let login = step.run_as.filter(|_| catalog.server.attributes.superuser);
         let login = login
             .map(|login| plan.names.of(login))
-            .filter(|role| walls::is_for(step, &catalog.found, role));
+            .filter(|role| isolation::is_for(step, &catalog.found, role));
         let roles = login.as_deref().map(|of_step| Roles {
             of_step,
             of_session: &catalog.server.role,
@@ -126,10 +126,10 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
         plan.push(step.statements(&seen, roles.as_ref()), Some(step));
     }
     if makes {
-        plan.push([made::after(&plan.names)], None);
+        plan.push([created_objects::after(&plan.names)], None);
     }
     if !plan.is_empty() {
-        walls::check_steps(&catalog.found, &catalog.server, &plan.names, steps)?;
+        isolation::check_steps(&catalog.found, &catalog.server, &plan.names, steps)?;
     }
     Ok(plan)
 }

@@ -10,14 +10,15 @@ use std::time::Duration;
 use stanchion_kernel::Problem;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::{
-    Begin, Doing, Pools, Query, Row, RowError, Server, Session, Statement, Target, Transaction, lock,
+    Begin, ConnectionConfig, Doing, Pools, Query, Row, RowError, Server, Session, Statement, Transaction,
+    lock,
 };
 
 use super::catalog::{self, Catalog, Source};
-use super::made;
+use super::created_objects;
+use super::isolation;
 use super::plan;
 use super::roles::Names;
-use super::walls;
 
 /// How long to wait for others that change the same database or server.
 const TURN: Duration = Duration::from_secs(20);
@@ -44,7 +45,7 @@ const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left')";
 
 /// Removes everything that this project created, and returns what it had to leave. Does nothing in a database that is
 /// not, or no longer, this project's.
-pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec<String>, Problem> {
+pub async fn remove(pools: &Pools, target: &ConnectionConfig, project: &str) -> Result<Vec<String>, Problem> {
     let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
     let answers = session.snapshot(&catalog::questions(project)).await?;
     let Some(catalog) = catalog::read(&Source::Session(&session), project, &answers).await? else {
@@ -56,7 +57,7 @@ pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec
     let mut left = Vec::new();
     let internal = names.internal_database();
     // By its oid, if the process was killed before it was recorded.
-    let oid = made::database_oid(project, catalog.database.oid, &internal);
+    let oid = created_objects::database_oid(project, catalog.database.oid, &internal);
     let found = catalog.database.internal.get(&internal);
     if let Some(found) = found
         && (found.oid == oid || is_true(&mut session, IS_MADE, &internal).await?)
@@ -73,7 +74,7 @@ pub async fn remove(pools: &Pools, target: &Target, project: &str) -> Result<Vec
     let Some(catalog) = catalog::read(&source, project, &answers).await? else {
         return Ok(Vec::new());
     };
-    walls::check_steps(&catalog.found, &catalog.server, &names, [])?;
+    isolation::check_steps(&catalog.found, &catalog.server, &names, [])?;
     let keeper = Keeper::of(catalog.database.oid, project);
     left.extend(take_away(transaction, &catalog.server, &names, &keeper).await?);
     tracing::info!(server = %target, database = target.database(), ?left, "what was made in the database is removed");
@@ -162,7 +163,7 @@ fn names(catalog: &Catalog, project: &str) -> Option<Names> {
 /// Drops the internal database, unless somebody else has objects there.
 async fn drop_database(
     pools: &Pools,
-    target: &Target,
+    target: &ConnectionConfig,
     session: &mut Session,
     name: &str,
 ) -> Result<Option<String>, Problem> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use stanchion_kernel::redact::FingerprintKey;
 
-use super::proof::Proof;
 use super::roles::{Login, Names};
+use super::verified_passwords::VerifiedPasswords;
 
 /// What a project needs in its database.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub struct Outcome {
     /// What this server does not allow or have.
     pub notes: Vec<Note>,
     /// Proof that the stored passwords match, for the next check.
-    pub proof: Proof,
+    pub verified: VerifiedPasswords,
 }
 
 /// Something that does not work in this project, and why.

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 use stanchion_postgres::Statement;
 
+use super::isolation::{self, Thing};
 use super::roles::Login;
-use super::walls::{self, Thing};
 
 pub(super) use table::{REQUIRED_EXTENSIONS, TABLE};
 
@@ -102,7 +102,7 @@ impl Step {
         all.extend(roles.map(|roles| set(roles.of_step)));
         all.push(run);
         all.extend(roles.map(|roles| set(roles.of_session)));
-        all.extend(walls::look_again(self));
+        all.extend(isolation::look_again(self));
         all.push(record);
         all
     }

@@ -9,10 +9,10 @@ pub mod s3;
 use std::time::Duration;
 
 /// Timeout of a check; an unresponsive host must not block the project.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether a name is not in DNS. Libraries report that only as text, so the name is resolved again.
 async fn is_unknown(host: &str) -> bool {
     let lookup = tokio::net::lookup_host((host, 0));
-    matches!(tokio::time::timeout(PATIENCE, lookup).await, Ok(Err(_)))
+    matches!(tokio::time::timeout(PROBE_TIMEOUT, lookup).await, Ok(Err(_)))
 }

@@ -3,20 +3,22 @@
 use std::time::{Duration, Instant};
 
 use stanchion_kernel::{Class, Problem};
-use stanchion_postgres::{Class as Reaction, Error, Kind, LEFT_ALONE, Pools, Query, Security, Target};
+use stanchion_postgres::{
+    Class as Reaction, ConnectionConfig, Error, Kind, LEFT_ALONE, Pools, Query, Security,
+};
 
-use super::{PATIENCE, is_unknown};
+use super::{PROBE_TIMEOUT, is_unknown};
 use crate::database::check_version;
 
 /// Runs a query and returns its latency, and whether the server that answered was verified.
-pub async fn contact(pools: &Pools, target: &Target) -> Result<(Duration, Security), Problem> {
+pub async fn probe(pools: &Pools, target: &ConnectionConfig) -> Result<(Duration, Security), Problem> {
     let question = async {
         let session = pools.get(target).await?;
         let begun = Instant::now();
         session.query(&Query::new("SELECT 1")).await?;
         Ok::<_, Error>((begun.elapsed(), session.security(), session.version()))
     };
-    match tokio::time::timeout(PATIENCE, question).await {
+    match tokio::time::timeout(PROBE_TIMEOUT, question).await {
         Ok(Ok((latency, security, version))) => check_version(version).map(|()| (latency, security)),
         Ok(Err(error)) => {
             let breaker = error.is_left_alone();
@@ -30,16 +32,16 @@ pub async fn contact(pools: &Pools, target: &Target) -> Result<(Duration, Securi
     }
 }
 
-fn timeout(target: &Target) -> Problem {
+fn timeout(target: &ConnectionConfig) -> Problem {
     let message = format!(
         "PostgreSQL at {target} does not answer within {} seconds",
-        PATIENCE.as_secs()
+        PROBE_TIMEOUT.as_secs()
     );
     Problem::transient("Timeout", message)
 }
 
 /// The reason, and what to check.
-async fn explain(error: Error, target: &Target) -> Problem {
+async fn explain(error: Error, target: &ConnectionConfig) -> Problem {
     let class = match error.class() {
         Reaction::Transient => Class::Transient,
         Reaction::Dependency => Class::Dependency,

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_kernel::Problem;
 use stanchion_postgres::AllowedNetworks;
 
-use super::PATIENCE;
+use super::PROBE_TIMEOUT;
 
 /// Validity of the signature; clocks differ, and nobody else sees it.
 const SIGNED_FOR: Duration = Duration::from_mins(5);
@@ -38,14 +38,14 @@ pub struct Store {
 }
 
 /// Sends the request and returns its latency.
-pub async fn contact(store: &Store, networks: &AllowedNetworks) -> Result<Duration, Problem> {
+pub async fn probe(store: &Store, networks: &AllowedNetworks) -> Result<Duration, Problem> {
     let uri = sign(store)?;
     let client = transport::client(store.ca.as_deref(), &uri, networks)?;
     let about = |what: &str| format!("bucket {:?} at {}: {what}", store.bucket, shown(&uri));
     let begun = Instant::now();
-    match tokio::time::timeout(PATIENCE, transport::get(&client, &uri)).await {
+    match tokio::time::timeout(PROBE_TIMEOUT, transport::get(&client, &uri)).await {
         Err(_) => {
-            let what = format!("no answer within {} seconds", PATIENCE.as_secs());
+            let what = format!("no answer within {} seconds", PROBE_TIMEOUT.as_secs());
             Err(Problem::transient("Timeout", about(&what)))
         }
         Ok(Err(failure)) => {

@@ -34,16 +34,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::components::tests_bed::bed;
+    use crate::components::test_fixture::fixture;
 
     #[test]
     fn nothing_is_there_that_nobody_asked_for() {
-        let bed = bed(|_| {});
-        let project = bed.project();
+        let fixture = fixture(|_| {});
+        let project = fixture.project();
         assert_eq!(ingress(&project), None);
         assert_eq!(http_route(&project), None);
         assert!(network_policies(&project).is_empty());
-        for (component, options) in crate::components::wanted(&bed.spec) {
+        for (component, options) in crate::components::wanted(&fixture.spec) {
             assert_eq!(autoscaler(component, options, &project), None);
             assert_eq!(disruption_budget(component, &project), None);
         }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn everything_leads_to_the_gateway() {
-        let bed = bed(|spec| {
+        let fixture = fixture(|spec| {
             spec["ingress"] = json!({
                 "enabled": true, "className": "nginx", "host": "a.example", "tlsSecretName": "tls",
                 "annotations": { "x": "y" },
@@ -63,8 +63,8 @@ mod tests {
             spec["networkPolicy"] = json!({ "from": [{ "namespaceSelector": {} }] });
             spec["podDisruptionBudget"] = json!({});
         });
-        let project = bed.project();
-        let (kong, _) = crate::components::wanted(&bed.spec).next().unwrap();
+        let project = fixture.project();
+        let (kong, _) = crate::components::wanted(&fixture.spec).next().unwrap();
         let all = json!([
             ingress(&project),
             http_route(&project),

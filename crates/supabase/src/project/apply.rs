@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::Secret;
 use stanchion_kernel::{Problem, Writer};
 use stanchion_postgres as pg;
 
+use super::cache::{Converged, ProjectCache};
 use super::children::Children;
-use super::contact::Initialised;
-use super::memory::{Memory, Settled};
-use super::observe::{Database, Initialisation, Observed, Present};
-use super::plan::{self, Deeds, Plan, Then};
+use super::dependency_check::Initialised;
+use super::observe::{Current, Database, Initialisation, Observed};
+use super::plan::{self, ChildChanges, Plan, Then};
 use super::route::HTTPRoute;
 use super::target::{Target, Wanted};
 use crate::{Setup, database};
@@ -49,20 +49,20 @@ pub enum Stage {
 /// Applies the plan.
 pub async fn apply(
     setup: &Setup,
-    memory: &Memory,
+    cache: &ProjectCache,
     write: &Writer,
     target: &Target,
     observed: &Observed,
     plan: Plan,
     applied: &mut Applied,
 ) -> Result<(), Problem> {
-    if matches!(observed, Observed::Settled(_)) {
+    if matches!(observed, Observed::Unchanged(_)) {
         applied.stage = Stage::Done;
     }
-    if let (Plan::Remove(database), Target::Leaving(Some(departure))) = (&plan, target) {
-        return remove(setup, write, database, &departure.wanted).await;
+    if let (Plan::Cleanup(database), Target::Cleanup(Some(cleanup))) = (&plan, target) {
+        return remove(setup, write, database, &cleanup.wanted).await;
     }
-    let (Plan::Make(work), Target::Project(wanted), Observed::Project(present)) = (plan, target, observed)
+    let (Plan::Ensure(work), Target::Ensure(wanted), Observed::Ensure(current)) = (plan, target, observed)
     else {
         return Ok(());
     };
@@ -71,40 +71,40 @@ pub async fn apply(
         write.apply::<Secret>(intent).await?;
         applied.keys_written = true;
     }
-    if let Database::Complete(database) = &present.database {
+    if let Database::Complete(database) = &current.database {
         applied.database = Some(database.clone());
     }
-    let deeds = match work.then {
-        Then::Children(deeds) => deeds,
+    let changes = match work.then {
+        Then::Children(changes) => changes,
         Then::Database(how) => {
-            Arc::new(initialise(setup, memory, write, wanted, (present, &how), applied).await?)
+            Arc::new(initialise(setup, cache, write, wanted, (current, &how), applied).await?)
         }
     };
     applied.stage = Stage::Components;
-    memory.settle(&present.subject.key, None);
-    components(write, &deeds, applied).await?;
+    cache.set_converged(&current.parent.key, None);
+    components(write, &changes, applied).await?;
     applied.stage = Stage::Done;
     let left = Children::left_by(write);
     let fingerprint = left.fingerprint();
     // Somebody can change a child while others are written. The check is not needed if nothing was written and nothing
     // has changed since.
-    let untouched = deeds.steps.is_empty() && present.look.children.fingerprint() == fingerprint;
-    let are_done = || untouched || left.are(&deeds.objects, &present.subject);
+    let untouched = changes.steps.is_empty() && current.view.children.fingerprint() == fingerprint;
+    let are_done = || untouched || left.are(&changes.objects, &current.parent);
     // Routes are not watched, so a project with one is reconciled completely each time.
     let fingerprint = fingerprint
-        .filter(|_| present.standing.keys.published_at.is_none())
+        .filter(|_| current.render_inputs.keys.published_at.is_none())
         .filter(|_| wanted.spec.gateway.is_none() && are_done());
-    let settled = fingerprint.map(|children| Settled {
+    let converged = fingerprint.map(|children| Converged {
         generation: wanted.generation,
         rotate: wanted.rotate.clone(),
         secrets: wanted.secret_names(),
         config_maps: wanted.config_maps(),
         children,
     });
-    memory.settle(&present.subject.key, settled);
+    cache.set_converged(&current.parent.key, converged);
     // ConfigMaps may be large; a project that uses some reads them again.
-    if present.keys.is_some() && wanted.config_maps().is_empty() {
-        memory.stand(&present.subject.key, wanted.reading(), &present.standing);
+    if current.keys.is_some() && wanted.config_maps().is_empty() {
+        cache.remember_inputs(&current.parent.key, wanted.reading(), &current.render_inputs);
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ pub async fn apply(
 async fn remove(
     setup: &Setup,
     write: &Writer,
-    database: &pg::Target,
+    database: &pg::ConnectionConfig,
     wanted: &Wanted,
 ) -> Result<(), Problem> {
     write.may_write()?;
@@ -122,7 +122,7 @@ async fn remove(
         let cause = std::error::Error::source(problem).and_then(|cause| cause.downcast_ref::<pg::Error>());
         cause.is_some_and(|error| error.sqlstate() == Some("3D000"))
     };
-    let left = match database::remove(&setup.pools, database, &wanted.mark()).await {
+    let left = match database::remove(&setup.pools, database, &wanted.project_id()).await {
         Err(problem) if is_gone(&problem) => return Ok(()),
         left => left?,
     };
@@ -135,35 +135,35 @@ async fn remove(
 
 async fn initialise(
     setup: &Setup,
-    memory: &Memory,
+    cache: &ProjectCache,
     write: &Writer,
     wanted: &Wanted,
-    (present, how): (&Present, &Initialisation),
+    (current, how): (&Current, &Initialisation),
     applied: &mut Applied,
-) -> Result<Deeds, Problem> {
+) -> Result<ChildChanges, Problem> {
     applied.stage = Stage::Database;
     write.may_write()?;
     let outcome = database::initialise(&setup.pools, &how.target, &how.request).await?;
     applied.initialised.clone_from(&outcome.ran);
     let database = Initialised::from(outcome);
-    memory.initialised(&present.subject.key, database.clone());
-    let deeds = plan::deeds(wanted, present, &database)?;
+    cache.initialised(&current.parent.key, database.clone());
+    let changes = plan::changes(wanted, current, &database)?;
     applied.database = Some(database);
-    Ok(deeds)
+    Ok(changes)
 }
 
 /// Writes the children.
-async fn components(write: &Writer, deeds: &Deeds, applied: &mut Applied) -> Result<(), Problem> {
-    for deed in &deeds.steps {
-        let deployment = deed.deployment().map(str::to_owned);
-        if deed.clone().carry_out(write).await? {
+async fn components(write: &Writer, changes: &ChildChanges, applied: &mut Applied) -> Result<(), Problem> {
+    for change in &changes.steps {
+        let deployment = change.deployment().map(str::to_owned);
+        if change.clone().apply_change(write).await? {
             applied.rolled.extend(deployment);
         }
     }
-    if let Some(intent) = &deeds.route {
+    if let Some(intent) = &changes.route {
         write.apply::<HTTPRoute>(intent).await?;
     }
-    if let Some(stale) = &deeds.stale_route {
+    if let Some(stale) = &changes.stale_route {
         write.delete::<HTTPRoute>(stale).await?;
     }
     Ok(())

@@ -9,24 +9,24 @@ use kube::core::ObjectMeta;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::apply::{Intent, Takeover};
-use stanchion_kernel::context::Subject;
-use stanchion_kernel::family::{Child, Kinds, Rollout, Step, decide};
+use stanchion_kernel::children::{Child, ChildChange, ChildKinds, Rollout, decide};
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::{Problem, Reader, Writer};
 
 use crate::components::MANAGED_BY;
 
 /// One line for each kind: everything that differs by kind is here.
 macro_rules! kinds {
-    ($($field:ident: $kind:ident, $kept:ty;)*) => {
+    ($($field:ident: $kind:ident, $summary:ty;)*) => {
         /// The cached children.
         #[derive(Default)]
         pub struct Children {
-            $($field: Vec<Child<$kept>>,)*
+            $($field: Vec<Child<$summary>>,)*
         }
 
         /// The kinds that the kernel watches.
-        pub fn families() -> Kinds {
-            Kinds::labelled(MANAGED_BY)$(.with::<$kind>())*
+        pub fn child_kinds() -> ChildKinds {
+            ChildKinds::labelled(MANAGED_BY)$(.with::<$kind>())*
         }
 
         impl Children {
@@ -57,13 +57,13 @@ macro_rules! kinds {
             }
 
             /// The change that brings a child to this state.
-            pub fn step(&self, object: &Value, subject: &Subject) -> Result<Deed, Problem> {
-                let intent = Intent::new(object, subject)?;
+            pub fn step(&self, object: &Value, parent: &Parent) -> Result<ObjectChange, Problem> {
+                let intent = Intent::new(object, parent)?;
                 let name = intent.name().to_owned();
                 match object["kind"].as_str() {
                     $(Some(stringify!($kind)) => {
                         let known = self.$field.iter().find(|child| child.name == name);
-                        Ok(Deed::$kind(decide(intent, known, subject)))
+                        Ok(ObjectChange::$kind(decide(intent, known, parent)))
                     })*
                     kind => Err(Problem::permanent(
                         "UnknownKind",
@@ -73,29 +73,29 @@ macro_rules! kinds {
             }
 
             /// The children to delete: all that are not among these objects.
-            pub fn left_over(&self, wanted: &[Value]) -> Vec<Deed> {
+            pub fn left_over(&self, wanted: &[Value]) -> Vec<ObjectChange> {
                 let is_wanted = |kind: &str, name: &str| {
                     wanted.iter().any(|object| {
                         let named = object.pointer("/metadata/name").and_then(Value::as_str);
                         object["kind"] == kind && named == Some(name)
                     })
                 };
-                let mut deeds = Vec::new();
+                let mut changes = Vec::new();
                 $(for child in &self.$field {
-                    if !child.leaving && !is_wanted(stringify!($kind), &child.name) {
-                        deeds.push(Deed::Remove(Removal::$kind, Box::new(meta(child))));
+                    if !child.terminating && !is_wanted(stringify!($kind), &child.name) {
+                        changes.push(ObjectChange::Remove(Removal::$kind, Box::new(meta(child))));
                     }
                 })*
-                deeds
+                changes
             }
         }
 
         /// A change of one child.
         #[derive(Clone)]
-        pub enum Deed {
+        pub enum ObjectChange {
             $(
                 #[allow(missing_docs)]
-                $kind(Step),
+                $kind(ChildChange),
             )*
             /// Deletes it.
             Remove(Removal, Box<ObjectMeta>),
@@ -108,11 +108,11 @@ macro_rules! kinds {
             $($kind,)*
         }
 
-        impl Deed {
+        impl ObjectChange {
             /// Whether there is nothing to do.
             pub fn is_nothing(&self) -> bool {
                 match self {
-                    $(Self::$kind(step) => *step == Step::Keep,)*
+                    $(Self::$kind(step) => *step == ChildChange::Keep,)*
                     Self::Remove(..) => false,
                 }
             }
@@ -121,7 +121,7 @@ macro_rules! kinds {
             /// not changed.
             pub fn is_repair(&self) -> bool {
                 match self {
-                    $(Self::$kind(step) => !matches!(step, Step::Write(_)),)*
+                    $(Self::$kind(step) => !matches!(step, ChildChange::Write(_)),)*
                     Self::Remove(..) => false,
                 }
             }
@@ -129,9 +129,9 @@ macro_rules! kinds {
             /// Applies the change, and returns whether anything was written. Fields that a predecessor set on children
             /// of the project are removed; an object of that name without a controller is left alone, unless it allows
             /// its adoption.
-            pub async fn carry_out(self, write: &Writer) -> Result<bool, Problem> {
+            pub async fn apply_change(self, write: &Writer) -> Result<bool, Problem> {
                 match self {
-                    $(Self::$kind(step) => write.carry_out::<$kind>(step, Takeover::Succeed).await,)*
+                    $(Self::$kind(step) => write.apply_change::<$kind>(step, Takeover::AdoptFields).await,)*
                     Self::Remove(kind, child) => {
                         match kind {
                             $(Removal::$kind => write.delete::<$kind>(&child).await?,)*
@@ -157,27 +157,27 @@ kinds! {
 impl Children {
     /// Whether all children are in their desired state: somebody may have changed or deleted one while others were
     /// written.
-    pub fn are(&self, wanted: &[Value], subject: &Subject) -> bool {
-        let is_done = |object| self.step(object, subject).is_ok_and(|deed| deed.is_nothing());
+    pub fn are(&self, wanted: &[Value], parent: &Parent) -> bool {
+        let is_done = |object| self.step(object, parent).is_ok_and(|change| change.is_nothing());
         wanted.iter().all(is_done) && self.left_over(wanted).is_empty()
     }
 
     /// Whether every Deployment has rolled out.
     pub fn have_rolled_out(&self) -> bool {
-        let mut rollouts = self.deployments.iter().map(|child| &child.kept);
+        let mut rollouts = self.deployments.iter().map(|child| &child.summary);
         !self.deployments.is_empty() && rollouts.all(Rollout::is_complete)
     }
 
     /// Whether a Deployment has fewer available pods than desired.
     pub fn lack_pods(&self) -> bool {
-        let mut rollouts = self.deployments.iter().map(|child| &child.kept);
+        let mut rollouts = self.deployments.iter().map(|child| &child.summary);
         rollouts.any(|rollout| rollout.available < rollout.desired)
     }
 
     /// The rollout of a Deployment.
     pub fn rollout(&self, name: &str) -> Option<&Rollout> {
         let child = self.deployments.iter().find(|child| child.name == name)?;
-        Some(&child.kept)
+        Some(&child.summary)
     }
 }
 
@@ -193,19 +193,19 @@ impl Children {
     }
 }
 
-impl Deed {
+impl ObjectChange {
     /// The name of the Deployment that this writes.
     pub fn deployment(&self) -> Option<&str> {
         match self {
-            Self::Deployment(Step::Create(intent) | Step::Write(intent) | Step::Look(intent)) => {
-                Some(intent.name())
-            }
+            Self::Deployment(
+                ChildChange::Create(intent) | ChildChange::Write(intent) | ChildChange::Verify(intent),
+            ) => Some(intent.name()),
             _ => None,
         }
     }
 }
 
-fn meta<Kept>(child: &Child<Kept>) -> ObjectMeta {
+fn meta<Summary>(child: &Child<Summary>) -> ObjectMeta {
     ObjectMeta {
         name: Some(child.name.clone()),
         uid: Some(child.uid.clone()),

@@ -1,19 +1,19 @@
 //! The controller of `SupabaseProject`. Each step of a reconcile is one file.
 
 pub mod apply;
-pub mod before;
+pub mod cache;
+pub mod cached;
 pub mod children;
-pub mod contact;
-pub mod memory;
+pub mod dependency_check;
 pub mod observe;
-pub mod patience;
 pub mod plan;
 pub mod pods;
+pub mod render_inputs;
 pub mod report;
+pub mod rollout_backoff;
 pub mod route;
 pub mod secrets;
 pub mod security;
-pub mod standing;
 pub mod target;
 pub mod validate;
 
@@ -21,11 +21,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{DeletionPolicy, FINALIZER, SupabaseProjectStatus, annotation};
-use stanchion_kernel::events::Announcement;
-use stanchion_kernel::family::Kinds;
+use stanchion_kernel::children::ChildKinds;
+use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::watch::references::Key;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
 use stanchion_postgres::Listener;
 use tokio::sync::Mutex;
@@ -33,11 +33,11 @@ use tokio::sync::Mutex;
 pub use validate::validate as check;
 
 use crate::Setup;
-use memory::Memory;
+use cache::ProjectCache;
 
 /// Reconciles `SupabaseProject` objects.
 pub struct ProjectController {
-    memory: Memory,
+    cache: ProjectCache,
     /// The servers that somebody has lost, whichever controller it was.
     losses: Mutex<Listener>,
     setup: Setup,
@@ -47,7 +47,7 @@ impl ProjectController {
     /// A controller with these connections.
     pub fn new(setup: Setup) -> Self {
         Self {
-            memory: Memory::default(),
+            cache: ProjectCache::default(),
             losses: Mutex::new(setup.pools.losses()),
             setup,
         }
@@ -65,14 +65,14 @@ impl Reconciler for ProjectController {
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[annotation::RECONCILE_AT, annotation::ROTATE_KEYS_AT];
     const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
-    const ANNOUNCEMENTS: &'static [Announcement] = report::ANNOUNCEMENTS;
+    const TRANSITION_EVENTS: &'static [TransitionEvent] = report::TRANSITION_EVENTS;
 
     fn watches() -> Vec<Watch> {
         vec![Watch::referred::<Secret>(), Watch::referred::<ConfigMap>()]
     }
 
-    fn families() -> Kinds {
-        children::families()
+    fn child_kinds() -> ChildKinds {
+        children::child_kinds()
     }
 
     fn lane(project: &SupabaseProject) -> Option<String> {
@@ -106,38 +106,38 @@ impl Reconciler for ProjectController {
     }
 
     /// Children are garbage-collected, and nothing outside is removed unless the spec requests that.
-    fn farewell(project: &SupabaseProject) -> Self::Target {
-        validate::farewell(project)
+    fn cleanup_target(project: &SupabaseProject) -> Self::Target {
+        validate::cleanup_target(project)
     }
 
     /// Only a project that removes something has a finalizer. The finalizer is also handled for projects of a
     /// predecessor.
-    fn holds(target: &Self::Target) -> bool {
-        matches!(target, target::Target::Project(wanted)
+    fn needs_finalizer(target: &Self::Target) -> bool {
+        matches!(target, target::Target::Ensure(wanted)
             if wanted.spec.deletion_policy == DeletionPolicy::Delete)
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
-        observe::observe(&self.setup, &self.memory, read, target).await
+        observe::observe(&self.setup, &self.cache, read, target).await
     }
 
     /// A lost connection of any pool is a sign for every project on that server.
-    async fn signs(&self) -> Vec<Key> {
+    async fn external_events(&self) -> Vec<Key> {
         let server = self.losses.lock().await.next().await;
-        self.memory.doubt(&server)
+        self.cache.doubt(&server)
     }
 
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
         plan::plan(target, observed)
     }
 
-    fn announce(
+    fn pre_apply_status(
         project: &SupabaseProject,
         _: &Self::Target,
         _: &Self::Observed,
         plan: &Self::Plan,
     ) -> Option<SupabaseProjectStatus> {
-        report::announce(project, plan)
+        report::pre_apply_status(project, plan)
     }
 
     async fn apply(
@@ -148,7 +148,7 @@ impl Reconciler for ProjectController {
         plan: Self::Plan,
         applied: &mut Self::Applied,
     ) -> Result<(), Problem> {
-        let work = apply::apply(&self.setup, &self.memory, write, target, observed, plan, applied);
+        let work = apply::apply(&self.setup, &self.cache, write, target, observed, plan, applied);
         Box::pin(work).await
     }
 

@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use stanchion_api::supabase::Phase;
-use stanchion_kernel::context::Subject;
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
-use super::before;
-use super::children::{Children, Deed};
-use super::contact::{Contact, Initialised, check};
-use super::memory::{Memory, Resolved};
-use super::patience::{self, Standstill};
-use super::plan::{self, Deeds};
+use super::cache::{ProjectCache, Resolved};
+use super::cached;
+use super::children::{Children, ObjectChange};
+use super::dependency_check::{CheckResult, Initialised, check};
+use super::plan::{self, ChildChanges};
 use super::pods;
+use super::render_inputs::RenderInputs;
+use super::rollout_backoff::{self, StalledRollout};
 use super::route::HTTPRoute;
 use super::secrets::{self, Read};
 use super::security;
-use super::standing::Standing;
-use super::target::{Departure, Target, Wanted};
+use super::target::{CleanupTarget, Target, Wanted};
 use crate::Setup;
 use crate::components;
 use crate::database::{self, Login, Names};
@@ -36,35 +36,35 @@ const IN_DOUBT: Duration = Duration::from_secs(5);
 /// The observed state.
 pub enum Observed {
     /// Of an active project.
-    Project(Box<Present>),
+    Ensure(Box<Current>),
     /// Of a converged project without changes except for its pods.
-    Settled(Box<Look>),
+    Unchanged(Box<ChildrenView>),
     /// Of a deleted project: the connection to its database, if the project removes its objects there.
-    Leaving(Option<Box<pg::Target>>),
+    Cleanup(Option<Box<pg::ConnectionConfig>>),
     /// Nothing was read.
     Nothing,
 }
 
 /// The state of a project.
-pub struct Present {
+pub struct Current {
     /// The project as the owner of reads and writes.
-    pub subject: Subject,
+    pub parent: Parent,
     /// The inputs of the children.
-    pub standing: Arc<Standing>,
+    pub render_inputs: Arc<RenderInputs>,
     /// The keys, if they were read because they may have to be written.
     pub keys: Option<Box<FoundKeys>>,
     /// The check of the database.
-    pub postgres: Contact,
+    pub postgres: CheckResult,
     /// The check of the bucket.
-    pub s3: Contact,
+    pub s3: CheckResult,
     /// The state of the database.
     pub database: Database,
     /// The children.
-    pub look: Look,
+    pub view: ChildrenView,
     /// The `HTTPRoute`, if one is or was requested.
     pub route: Option<HTTPRoute>,
     /// The changes of the children, if `observe` had to plan them.
-    pub deeds: Option<Arc<Deeds>>,
+    pub changes: Option<Arc<ChildChanges>>,
 }
 
 /// The keys of a project.
@@ -87,58 +87,63 @@ pub enum Database {
 #[derive(Clone)]
 pub struct Initialisation {
     /// The administrator's connection.
-    pub target: pg::Target,
+    pub target: pg::ConnectionConfig,
     /// What the project needs there.
     pub request: database::Request,
 }
 
 /// The state of the children.
-pub struct Look {
+pub struct ChildrenView {
     /// The children.
     pub children: Children,
     /// Why components are not ready, if the pods were read.
-    pub troubles: Vec<pods::Trouble>,
+    pub pod_problems: Vec<pods::PodProblem>,
     /// When to check the dependencies.
     pub next: Duration,
     /// When to read the pods.
-    pub patience: Duration,
+    pub retry_delay: Duration,
 }
 
 /// Reads everything that the plan needs.
 pub async fn observe(
     setup: &Setup,
-    memory: &Memory,
+    cache: &ProjectCache,
     read: &Reader,
     target: &Target,
 ) -> Result<Observed, Problem> {
     let wanted = match target {
-        Target::Project(wanted) => wanted,
-        Target::Leaving(Some(departure)) => return way_back(read, departure).await.map(Observed::Leaving),
-        Target::Leaving(None) | Target::Suspended => return Ok(Observed::Nothing),
+        Target::Ensure(wanted) => wanted,
+        Target::Cleanup(Some(cleanup)) => {
+            return cleanup_connection(read, cleanup).await.map(Observed::Cleanup);
+        }
+        Target::Cleanup(None) | Target::Suspended => return Ok(Observed::Nothing),
     };
     let children = Children::known(read);
     let in_doubt = wanted.before.phase == Some(Phase::Running) && children.lack_pods();
-    let within = if in_doubt { IN_DOUBT } else { memory.check_every() };
-    if let Some(left) = before::settled(memory, read, wanted, &children, within) {
-        let look = look(memory, read, wanted, children, left).await?;
-        return Ok(Observed::Settled(Box::new(look)));
+    let within = if in_doubt { IN_DOUBT } else { cache.check_every() };
+    if let Some(left) = cached::converged(cache, read, wanted, &children, within) {
+        let view = view(cache, read, wanted, children, left).await?;
+        return Ok(Observed::Unchanged(Box::new(view)));
     }
     security::images(&wanted.spec, &setup.allowed_images)?;
     security::pods(read, wanted).await?;
-    if let Some(present) = Box::pin(at_first(memory, read, wanted)).await? {
-        return Ok(Observed::Project(Box::new(present)));
+    if let Some(current) = Box::pin(at_first(cache, read, wanted)).await? {
+        return Ok(Observed::Ensure(Box::new(current)));
     }
-    let present = match before::resolved(memory, read, wanted, within) {
-        Some(resolved) => known(memory, read, wanted, children, resolved).await?,
-        None => Box::pin(present(setup, memory, read, wanted, within)).await?,
+    let current = match cached::resolved(cache, read, wanted, within) {
+        Some(resolved) => known(cache, read, wanted, children, resolved).await?,
+        None => Box::pin(ensure(setup, cache, read, wanted, within)).await?,
     };
-    Ok(Observed::Project(Box::new(present)))
+    Ok(Observed::Ensure(Box::new(current)))
 }
 
 /// The connection to the database of a deleted project. Without its Secrets there is none: they may be deleted first,
 /// with their namespace, which nothing may block. A database that does not answer blocks only for a limited time.
-async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<pg::Target>>, Problem> {
-    let held = departure
+async fn cleanup_connection(
+    reader: &Reader,
+    cleanup: &CleanupTarget,
+) -> Result<Option<Box<pg::ConnectionConfig>>, Problem> {
+    let held = cleanup
         .since
         .map(|since| Timestamp::now().duration_since(since))
         .is_some_and(|held| held > HOLD);
@@ -146,7 +151,7 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
         tracing::warn!("the cleanup of the database timed out; its objects are left in place");
         return Ok(None);
     }
-    let wanted = &departure.wanted;
+    let wanted = &cleanup.wanted;
     let fetched = secrets::fetch(reader, wanted.administrator_secrets(), BTreeSet::new()).await?;
     match secrets::administrator(&fetched, wanted) {
         Ok((_, target)) => Ok(Some(Box::new(target))),
@@ -160,12 +165,16 @@ async fn way_back(reader: &Reader, departure: &Departure) -> Result<Option<Box<p
 /// What is needed to repair the children of a project that ran before this process began: a thousand projects are
 /// repaired before the first database is checked. `None` for later reconciles, and for projects that need more
 /// decisions.
-async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<Option<Present>, Problem> {
+async fn at_first(
+    cache: &ProjectCache,
+    reader: &Reader,
+    wanted: &Wanted,
+) -> Result<Option<Current>, Problem> {
     let ran = matches!(wanted.before.phase, Some(Phase::Running | Phase::Updating));
     let Some(names) = wanted.before.logins.clone().filter(|_| ran) else {
         return Ok(None);
     };
-    let Some(next) = memory.first_look(&reader.subject().key) else {
+    let Some(next) = cache.first_look(&reader.parent().key) else {
         return Ok(None);
     };
     let secrets = wanted.secret_names().into_iter().collect();
@@ -174,84 +183,84 @@ async fn at_first(memory: &Memory, reader: &Reader, wanted: &Wanted) -> Result<O
     let read = secrets::read(&fetched, wanted)?;
     let stored = fetched.secret(&wanted.key_secret()).cloned();
     let complete = complete_keys(wanted, &read, stored.as_ref(), Timestamp::now(), false)?;
-    let standing = Arc::new(Standing::new(wanted, &read, &complete));
+    let render_inputs = Arc::new(RenderInputs::new(wanted, &read, &complete));
     let keys = FoundKeys { complete, stored };
     // New keys, or the end of old ones: the full reconcile decides.
-    if keys.complete.is_rotating() || plan::key_secret(wanted, reader.subject(), &keys)?.is_some() {
+    if keys.complete.is_rotating() || plan::key_secret(wanted, reader.parent(), &keys)?.is_some() {
         return Ok(None);
     }
     let database = Initialised {
         names,
         notes: Vec::new(),
-        proof: database::Proof::default(),
+        verified: database::VerifiedPasswords::default(),
     };
-    let mut present = Present {
-        subject: reader.subject().clone(),
-        standing,
+    let mut current = Current {
+        parent: reader.parent().clone(),
+        render_inputs,
         keys: None,
-        postgres: Contact::Unasked,
-        s3: Contact::Unasked,
+        postgres: CheckResult::NotChecked,
+        s3: CheckResult::NotChecked,
         database: Database::Complete(database.clone()),
-        look: look(memory, reader, wanted, Children::known(reader), next).await?,
+        view: view(cache, reader, wanted, Children::known(reader), next).await?,
         route,
-        deeds: None,
+        changes: None,
     };
     // A Secret may have changed the intent in the meantime: nothing is rolled out before it is known to work.
-    let deeds = plan::deeds(wanted, &present, &database)?;
-    if !deeds.steps.iter().all(Deed::is_repair) {
+    let changes = plan::changes(wanted, &current, &database)?;
+    if !changes.steps.iter().all(ObjectChange::is_repair) {
         return Ok(None);
     }
-    present.deeds = Some(Arc::new(deeds));
-    Ok(Some(present))
+    current.changes = Some(Arc::new(changes));
+    Ok(Some(current))
 }
 
 /// A project with unchanged Secrets, database and bucket.
 async fn known(
-    memory: &Memory,
+    cache: &ProjectCache,
     reader: &Reader,
     wanted: &Wanted,
     children: Children,
     resolved: Resolved,
-) -> Result<Present, Problem> {
-    Ok(Present {
-        subject: reader.subject().clone(),
-        standing: resolved.standing,
+) -> Result<Current, Problem> {
+    Ok(Current {
+        parent: reader.parent().clone(),
+        render_inputs: resolved.render_inputs,
         keys: None,
         postgres: resolved.postgres,
         s3: resolved.s3,
         database: Database::Complete(resolved.database),
-        look: look(memory, reader, wanted, children, resolved.left).await?,
+        view: view(cache, reader, wanted, children, resolved.left).await?,
         route: route(reader, wanted).await?,
-        deeds: None,
+        changes: None,
     })
 }
 
 /// The children, and what blocks a long rollout.
-async fn look(
-    memory: &Memory,
+async fn view(
+    cache: &ProjectCache,
     reader: &Reader,
     wanted: &Wanted,
     children: Children,
     next: Duration,
-) -> Result<Look, Problem> {
-    let (key, now) = (&reader.subject().key, Instant::now());
+) -> Result<ChildrenView, Problem> {
+    let (key, now) = (&reader.parent().key, Instant::now());
     let names = components::wanted(&wanted.spec).map(|(component, _)| component.child_name(&wanted.name));
     let names: Vec<String> = names.collect();
     let rollouts = names.iter().filter_map(|name| children.rollout(name));
     // Read the pods of a failed project each time; otherwise it would seem to have recovered.
     let has_failed = wanted.before.phase == Some(Phase::Failed);
-    let (overdue, patience) = memory.standstill(key, |standstill| {
-        *standstill = Standstill::after(standstill.take(), rollouts, now);
-        let Some(standstill) = standstill else {
-            return (false, patience::MOST);
+    let (overdue, retry_delay) = cache.stalled(key, |stalled| {
+        *stalled = StalledRollout::after(stalled.take(), rollouts, now);
+        let Some(stalled) = stalled else {
+            return (false, rollout_backoff::MOST);
         };
-        let overdue = has_failed || standstill.left(now).is_zero();
+        let overdue = has_failed || stalled.left(now).is_zero();
         if overdue {
-            standstill.asked(now);
+            stalled.asked(now);
         }
-        (overdue, standstill.left(now))
+        (overdue, stalled.left(now))
     });
-    let mut troubles = Vec::new();
+    let mut pod_problems = Vec::new();
     if overdue {
         let labels = format!(
             "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
@@ -259,23 +268,23 @@ async fn look(
             components::MANAGED_BY
         );
         let pods: Vec<Pod> = reader.list(&labels).await?;
-        troubles = pods::troubles(&pods);
+        pod_problems = pods::pod_problems(&pods);
     }
-    Ok(Look {
+    Ok(ChildrenView {
         children,
-        troubles,
+        pod_problems,
         next,
-        patience,
+        retry_delay,
     })
 }
 
-async fn present(
+async fn ensure(
     setup: &Setup,
-    memory: &Memory,
+    cache: &ProjectCache,
     reader: &Reader,
     wanted: &Wanted,
     within: Duration,
-) -> Result<Present, Problem> {
+) -> Result<Current, Problem> {
     let now = Timestamp::now();
     let named = wanted.secret_names().into_iter().collect();
     let fetch = secrets::fetch(reader, named, wanted.config_maps());
@@ -284,37 +293,37 @@ async fn present(
     let stored = fetched.secret(&wanted.key_secret()).cloned();
     let mut complete = complete_keys(wanted, &read, stored.as_ref(), now, false)?;
     let request = database_request(setup, wanted, &complete);
-    let checked = check(setup, memory, reader, (&read, &request), within).await;
-    let mut standing = Standing::new(wanted, &read, &complete);
+    let checked = check(setup, cache, reader, (&read, &request), within).await;
+    let mut render_inputs = RenderInputs::new(wanted, &read, &complete);
     if let Some(database) = &checked.database
         && complete.is_rotating()
-        && knows(reader, wanted, &standing, &database.names)
+        && knows(reader, wanted, &render_inputs, &database.names)
     {
         complete = complete_keys(wanted, &read, stored.as_ref(), now, true)?;
-        standing = Standing::new(wanted, &read, &complete);
+        render_inputs = RenderInputs::new(wanted, &read, &complete);
     }
-    let look = look(
-        memory,
+    let view = view(
+        cache,
         reader,
         wanted,
         Children::known(reader),
-        memory.check_every(),
+        cache.check_every(),
     )
     .await?;
     let lacking = || {
         let target = read.target.clone();
         Database::Lacking(Box::new(Initialisation { target, request }))
     };
-    Ok(Present {
-        subject: reader.subject().clone(),
-        standing: Arc::new(standing),
+    Ok(Current {
+        parent: reader.parent().clone(),
+        render_inputs: Arc::new(render_inputs),
         keys: Some(Box::new(FoundKeys { complete, stored })),
         postgres: checked.postgres,
         s3: checked.s3,
         database: checked.database.map_or_else(lacking, Database::Complete),
-        look,
+        view,
         route,
-        deeds: None,
+        changes: None,
     })
 }
 
@@ -336,10 +345,10 @@ async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Pr
 }
 
 /// Whether every pod has these keys: the children are rendered from them, and have rolled out.
-fn knows(reader: &Reader, wanted: &Wanted, standing: &Standing, names: &Names) -> bool {
+fn knows(reader: &Reader, wanted: &Wanted, render_inputs: &RenderInputs, names: &Names) -> bool {
     let children = Children::known(reader);
-    let objects = plan::objects(&standing.project(wanted, names));
-    children.have_rolled_out() && children.are(&objects, reader.subject())
+    let objects = plan::objects(&render_inputs.project(wanted, names));
+    children.have_rolled_out() && children.are(&objects, reader.parent())
 }
 
 fn complete_keys(
@@ -366,7 +375,7 @@ fn complete_keys(
 fn database_request(setup: &Setup, wanted: &Wanted, keys: &Keys) -> database::Request {
     let password = |login: Login| Some((login, keys.get(key::password(login))?.clone()));
     database::Request {
-        project: wanted.mark(),
+        project: wanted.project_id(),
         key: Arc::clone(&setup.fingerprints),
         passwords: components::logins(&wanted.spec)
             .into_iter()

@@ -9,12 +9,12 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{self, Intent, Takeover};
-use stanchion_kernel::context::Subject;
+use stanchion_kernel::context::Parent;
 use stanchion_postgres as pg;
 
-use super::children::Deed;
-use super::contact::Initialised;
-use super::observe::{Database, FoundKeys, Initialisation, Observed, Present};
+use super::children::ObjectChange;
+use super::dependency_check::Initialised;
+use super::observe::{Current, Database, FoundKeys, Initialisation, Observed};
 use super::route::HTTPRoute;
 use super::target::{Target, Wanted};
 use crate::components::{self, MANAGED_BY, Project};
@@ -25,13 +25,13 @@ pub enum Plan {
     /// Nothing.
     Nothing,
     /// Apply these changes.
-    Make(Box<Work>),
+    Ensure(Box<EnsurePlan>),
     /// Remove what was created in the database.
-    Remove(Box<pg::Target>),
+    Cleanup(Box<pg::ConnectionConfig>),
 }
 
 /// The changes of an active project.
-pub struct Work {
+pub struct EnsurePlan {
     /// The Secret with the keys, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
     pub keys: Option<Intent>,
@@ -42,15 +42,15 @@ pub struct Work {
 /// The changes after the keys.
 pub enum Then {
     /// The children.
-    Children(Arc<Deeds>),
+    Children(Arc<ChildChanges>),
     /// The database first, because the names of its logins are not known yet.
     Database(Box<Initialisation>),
 }
 
 /// The changes of the children.
-pub struct Deeds {
+pub struct ChildChanges {
     /// The changes, in order.
-    pub steps: Vec<Deed>,
+    pub steps: Vec<ObjectChange>,
     /// Every desired object, except for the route.
     pub objects: Vec<Value>,
     /// The route, if it differs.
@@ -61,35 +61,35 @@ pub struct Deeds {
 
 /// Decides what to do.
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-    if let Observed::Leaving(Some(database)) = observed {
-        return Ok(Plan::Remove(database.clone()));
+    if let Observed::Cleanup(Some(database)) = observed {
+        return Ok(Plan::Cleanup(database.clone()));
     }
-    let (Target::Project(wanted), Observed::Project(present)) = (target, observed) else {
+    let (Target::Ensure(wanted), Observed::Ensure(current)) = (target, observed) else {
         return Ok(Plan::Nothing);
     };
-    if let Some(problem) = present
+    if let Some(problem) = current
         .postgres
         .problem("PostgreSQL")
-        .or_else(|| present.s3.problem("S3"))
+        .or_else(|| current.s3.problem("S3"))
     {
         return Err(problem);
     }
-    let keys = match &present.keys {
-        Some(keys) => key_secret(wanted, &present.subject, keys)?,
+    let keys = match &current.keys {
+        Some(keys) => key_secret(wanted, &current.parent, keys)?,
         None => None,
     };
-    let then = match &present.database {
-        Database::Complete(database) => Then::Children(match &present.deeds {
+    let then = match &current.database {
+        Database::Complete(database) => Then::Children(match &current.changes {
             Some(decided) => Arc::clone(decided),
-            None => Arc::new(deeds(wanted, present, database)?),
+            None => Arc::new(changes(wanted, current, database)?),
         }),
         Database::Lacking(initialisation) => Then::Database(initialisation.clone()),
     };
-    Ok(Plan::Make(Box::new(Work { keys, then })))
+    Ok(Plan::Ensure(Box::new(EnsurePlan { keys, then })))
 }
 
 /// The Secret with the keys, if it differs.
-pub fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
+pub fn key_secret(wanted: &Wanted, parent: &Parent, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
     let data = keys.complete.iter().map(|(key, value)| {
         (
             key.to_owned(),
@@ -114,26 +114,26 @@ pub fn key_secret(wanted: &Wanted, subject: &Subject, keys: &FoundKeys) -> Resul
         data: Some(data.collect()),
         ..Secret::default()
     };
-    let intent = Intent::new(&secret, subject)?;
-    apply::decide(intent, keys.stored.as_ref(), subject, Takeover::Adopt)
+    let intent = Intent::new(&secret, parent)?;
+    apply::decide(intent, keys.stored.as_ref(), parent, Takeover::Adopt)
 }
 
 /// The changes of the children, once the names of the logins are known.
-pub fn deeds(wanted: &Wanted, present: &Present, database: &Initialised) -> Result<Deeds, Problem> {
-    let project = present.standing.project(wanted, &database.names);
+pub fn changes(wanted: &Wanted, current: &Current, database: &Initialised) -> Result<ChildChanges, Problem> {
+    let project = current.render_inputs.project(wanted, &database.names);
     let objects = objects(&project);
     let mut steps = objects
         .iter()
-        .map(|object| present.look.children.step(object, &present.subject))
+        .map(|object| current.view.children.step(object, &current.parent))
         .collect::<Result<Vec<_>, Problem>>()?;
-    steps.extend(present.look.children.left_over(&objects));
-    steps.retain(|deed| !deed.is_nothing());
+    steps.extend(current.view.children.left_over(&objects));
+    steps.retain(|change| !change.is_nothing());
     let wish = network::http_route(&project);
-    Ok(Deeds {
+    Ok(ChildChanges {
         steps,
         objects,
-        stale_route: stale_route(wish.as_ref(), present),
-        route: wish.map(|wish| route(&wish, present)).transpose()?.flatten(),
+        stale_route: stale_route(wish.as_ref(), current),
+        route: wish.map(|wish| route(&wish, current)).transpose()?.flatten(),
     })
 }
 
@@ -152,12 +152,12 @@ pub fn objects(project: &Project<'_>) -> Vec<Value> {
     all
 }
 
-fn route(wish: &Value, present: &Present) -> Result<Option<Intent>, Problem> {
-    let intent = Intent::new(wish, &present.subject)?;
-    apply::decide::<HTTPRoute>(intent, present.route.as_ref(), &present.subject, Takeover::Refuse)
+fn route(wish: &Value, current: &Current) -> Result<Option<Intent>, Problem> {
+    let intent = Intent::new(wish, &current.parent)?;
+    apply::decide::<HTTPRoute>(intent, current.route.as_ref(), &current.parent, Takeover::Refuse)
 }
 
-fn stale_route(wish: Option<&Value>, present: &Present) -> Option<ObjectMeta> {
-    let route = present.route.as_ref().filter(|_| wish.is_none())?;
-    apply::is_owned(&route.metadata, &present.subject).then(|| route.metadata.clone())
+fn stale_route(wish: Option<&Value>, current: &Current) -> Option<ObjectMeta> {
+    let route = current.route.as_ref().filter(|_| wish.is_none())?;
+    apply::is_owned(&route.metadata, &current.parent).then(|| route.metadata.clone())
 }

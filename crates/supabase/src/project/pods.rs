@@ -17,7 +17,7 @@ const FATAL: &[&str] = &[
 
 /// What keeps a component from being ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct PodProblem {
     /// The component, by its label.
     pub component: String,
     /// The pod's own reason.
@@ -27,8 +27,8 @@ pub struct Trouble {
 }
 
 /// The first problem of each component.
-pub fn troubles(pods: &[Pod]) -> Vec<Trouble> {
-    let mut all: Vec<Trouble> = Vec::new();
+pub fn pod_problems(pods: &[Pod]) -> Vec<PodProblem> {
+    let mut all: Vec<PodProblem> = Vec::new();
     for pod in pods
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none())
@@ -39,13 +39,13 @@ pub fn troubles(pods: &[Pod]) -> Vec<Trouble> {
         if all.iter().any(|known| known.component == *component) {
             continue;
         }
-        if let Some((reason, message)) = trouble(pod) {
+        if let Some((reason, message)) = pod_problem(pod) {
             let said = if message.is_empty() {
                 String::new()
             } else {
                 format!(": {message}")
             };
-            all.push(Trouble {
+            all.push(PodProblem {
                 component: component.clone(),
                 message: format!("pod {}: {reason}{said}", pod.name_any()),
                 reason,
@@ -55,7 +55,7 @@ pub fn troubles(pods: &[Pod]) -> Vec<Trouble> {
     all
 }
 
-fn trouble(pod: &Pod) -> Option<(String, String)> {
+fn pod_problem(pod: &Pod) -> Option<(String, String)> {
     let status = pod.status.as_ref()?;
     let mut containers = status.container_statuses.iter().flatten();
     let stuck = |container: &ContainerStatus| {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pods_own_words() {
+    fn the_message_of_a_pod_is_reported() {
         let unscheduled = json!({"conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"},
         ]});
@@ -112,9 +112,9 @@ mod tests {
             pod("kong", &unscheduled),
             pod("rest", &json!({})),
         ];
-        let said: Vec<String> = troubles(&pods)
+        let said: Vec<String> = pod_problems(&pods)
             .into_iter()
-            .map(|trouble| trouble.message)
+            .map(|pod_problem| pod_problem.message)
             .collect();
         assert_eq!(
             said,

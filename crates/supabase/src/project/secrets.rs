@@ -32,7 +32,7 @@ pub struct Read {
     /// The components' address of the database.
     pub address: Address,
     /// The administrator's connection.
-    pub target: pg::Target,
+    pub target: pg::ConnectionConfig,
     /// The components' address of the bucket.
     pub bucket: Bucket,
     /// The operator's access to the bucket.
@@ -162,7 +162,7 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
 }
 
 /// The address of the database, and the administrator's connection.
-pub fn administrator(fetched: &Fetched, wanted: &Wanted) -> Result<(Address, pg::Target), Problem> {
+pub fn administrator(fetched: &Fetched, wanted: &Wanted) -> Result<(Address, pg::ConnectionConfig), Problem> {
     let database = fetched.values(&wanted.secrets.database, "database", DATABASE_KEYS)?;
     let pem = match &wanted.spec.database.ca_secret_ref {
         Some(ca) => {
@@ -200,7 +200,7 @@ fn database_of(
     wanted: &Wanted,
     values: &Values,
     ca: Option<String>,
-) -> Result<(Address, pg::Target), Problem> {
+) -> Result<(Address, pg::ConnectionConfig), Problem> {
     let port = text(values, "port");
     let port = port
         .trim()
@@ -218,7 +218,7 @@ fn database_of(
         TlsMode::VerifyCa => pg::TlsMode::VerifyCa,
         TlsMode::VerifyFull => pg::TlsMode::VerifyFull,
     };
-    let target = pg::Target::new(&address.host, port, &address.name, &text(values, "username"))
+    let target = pg::ConnectionConfig::new(&address.host, port, &address.name, &text(values, "username"))
         .map_err(|error| missing(format!("database secret: {error}")))?
         .with_password(text(values, "password").into())
         .with_tls(mode, ca)

@@ -255,11 +255,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::components::tests_bed::bed;
+    use crate::components::test_fixture::fixture;
 
     fn verdict(kong: &Value, level: Level) -> Option<String> {
-        let bed = bed(|spec| spec["kong"] = kong.clone());
-        check(&bed.spec, level).err().map(|problem| {
+        let fixture = fixture(|spec| spec["kong"] = kong.clone());
+        check(&fixture.spec, level).err().map(|problem| {
             assert_eq!(problem.reason, "PodSecurityViolation");
             problem.message
         })
@@ -311,9 +311,9 @@ mod tests {
     #[test]
     fn images_are_those_of_the_administrators_list() {
         let allowed = |image: &str, list: &[&str]| {
-            let bed = bed(|spec| spec["kong"] = json!({ "image": image }));
+            let fixture = fixture(|spec| spec["kong"] = json!({ "image": image }));
             let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-            images(&bed.spec, &list).is_ok()
+            images(&fixture.spec, &list).is_ok()
         };
         assert!(allowed("anything:1", &[]));
         assert!(allowed("mirror.example.com/kong:1", &["mirror.example.com/"]));

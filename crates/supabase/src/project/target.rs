@@ -14,16 +14,16 @@ use crate::database::{Login, Names};
 /// The validated request.
 pub enum Target {
     /// An active project.
-    Project(Box<Wanted>),
+    Ensure(Box<Wanted>),
     /// A suspended project: nothing is changed.
     Suspended,
     /// A deleted project; its children are garbage-collected, and its objects in the database are removed if the spec
     /// requests that.
-    Leaving(Option<Box<Departure>>),
+    Cleanup(Option<Box<CleanupTarget>>),
 }
 
 /// A deleted project that removes what it created.
-pub struct Departure {
+pub struct CleanupTarget {
     /// Its validated spec.
     pub wanted: Wanted,
     /// When it was deleted.
@@ -137,7 +137,7 @@ impl Wanted {
     }
 
     /// The project's name in its database.
-    pub fn mark(&self) -> String {
+    pub fn project_id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 

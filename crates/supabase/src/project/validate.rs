@@ -10,7 +10,7 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::condition::find;
 
 use super::report::ROUTED;
-use super::target::{Before, Departure, References, Target, Wanted, name};
+use super::target::{Before, CleanupTarget, References, Target, Wanted, name};
 use crate::components;
 use crate::database::Names;
 
@@ -24,16 +24,16 @@ pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
     Ok(if project.spec.suspend {
         Target::Suspended
     } else {
-        Target::Project(Box::new(wanted))
+        Target::Ensure(Box::new(wanted))
     })
 }
 
 /// The target of an object that is being deleted. An invalid one has created nothing.
-pub fn farewell(project: &SupabaseProject) -> Target {
+pub fn cleanup_target(project: &SupabaseProject) -> Target {
     let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
     let wanted = asked.then(|| wanted(project).ok()).flatten();
     let since = project.metadata.deletion_timestamp.as_ref().map(|since| since.0);
-    Target::Leaving(wanted.map(|wanted| Box::new(Departure { wanted, since })))
+    Target::Cleanup(wanted.map(|wanted| Box::new(CleanupTarget { wanted, since })))
 }
 
 fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {

@@ -10,10 +10,10 @@ use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Version, extremes};
 use stanchion_testkit::{port, report};
 
-use crate::bed::{Bed, request};
+use crate::database_env::{DatabaseEnv, request};
 use crate::jwt;
 use crate::service::Service;
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 /// The path of the program. It is in no package registry, so it must be built from its source.
 const VARIABLE: &str = "STANCHION_AUTH_BIN";
@@ -49,8 +49,8 @@ fn environment(url: &str, port: u16) -> BTreeMap<String, String> {
     .into()
 }
 
-async fn start(program: &Path, bed: &Bed) -> Service {
-    start_as(program, &bed.url(Login::Auth)).await
+async fn start(program: &Path, db_env: &DatabaseEnv) -> Service {
+    start_as(program, &db_env.url(Login::Auth)).await
 }
 
 async fn start_as(program: &Path, url: &str) -> Service {
@@ -62,9 +62,9 @@ async fn start_as(program: &Path, url: &str) -> Service {
 async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
     let Some(program) = program() else { return };
     for version in extremes() {
-        let bed = Bed::new(version).await;
-        bed.initialise(&request()).await.unwrap();
-        let auth = start(&program, &bed).await;
+        let db_env = DatabaseEnv::new(version).await;
+        db_env.initialise(&request()).await.unwrap();
+        let auth = start(&program, &db_env).await;
         let user = json!({"email": "ann@example.com", "password": "correct horse"});
         let (status, answer) = auth.send(Method::POST, "/signup", None, Some(&user)).await;
         assert_eq!(status, StatusCode::OK, "{answer}");
@@ -94,18 +94,18 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
         // Everything is inside of its schema, and it owns everything there.
         let outside = "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace \
                        UNION ALL SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace";
-        assert_eq!(bed.column(outside).await, Vec::<String>::new());
+        assert_eq!(db_env.column(outside).await, Vec::<String>::new());
         let foreign = "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'auth'::regnamespace \
                          AND pg_get_userbyid(c.relowner) <> 'supabase_auth_admin' \
                        UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p \
                        WHERE p.pronamespace = 'auth'::regnamespace AND pg_get_userbyid(p.proowner) <> 'supabase_auth_admin'";
-        assert_eq!(bed.column(foreign).await, Vec::<String>::new());
-        let history = bed.scalar("SELECT count(*) FROM auth.schema_migrations").await;
+        assert_eq!(db_env.column(foreign).await, Vec::<String>::new());
+        let history = db_env.scalar("SELECT count(*) FROM auth.schema_migrations").await;
         assert!(history.parse::<u32>().unwrap() > 50, "{history}");
 
         // Users of the API see themselves but not the table.
-        let rest = bed.connect(Login::Rest).await;
-        let id = bed.scalar("SELECT id FROM auth.users").await;
+        let rest = db_env.connect(Login::Rest).await;
+        let id = db_env.scalar("SELECT id FROM auth.users").await;
         let claims = json!({"sub": id, "role": "authenticated", "email": "ann@example.com"});
         let asked = format!(
             "BEGIN; SET LOCAL ROLE authenticated; SET LOCAL request.jwt.claims = '{claims}'; \
@@ -124,8 +124,11 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
 
         // Its history of migrations persists: it starts again, after another check of the database.
         drop(auth);
-        assert_eq!(bed.initialise(&request()).await.unwrap().ran, Vec::<&str>::new());
-        let auth = start(&program, &bed).await;
+        assert_eq!(
+            db_env.initialise(&request()).await.unwrap().ran,
+            Vec::<&str>::new()
+        );
+        let auth = start(&program, &db_env).await;
         let (status, answer) = auth
             .send(Method::POST, "/token?grant_type=password", None, Some(&user))
             .await;
@@ -137,40 +140,41 @@ async fn auth_migrates_in_its_own_schema_and_signs_a_user_up() {
 #[tokio::test]
 async fn auth_goes_on_where_it_was_under_another_operator() {
     let Some(program) = program() else { return };
-    let bed = Bed::new(Version::V15).await;
-    bed.execute(
-        "CREATE SCHEMA auth; CREATE TYPE auth.factor_type AS ENUM ('totp', 'webauthn'); \
+    let db_env = DatabaseEnv::new(Version::V15).await;
+    db_env
+        .execute(
+            "CREATE SCHEMA auth; CREATE TYPE auth.factor_type AS ENUM ('totp', 'webauthn'); \
          CREATE TYPE auth.code_challenge_method AS ENUM ('s256', 'plain'); \
          CREATE ROLE supabase_auth_admin NOLOGIN CREATEROLE; \
          CREATE TABLE public.schema_migrations (version bigint PRIMARY KEY, inserted_at timestamp)",
-    )
-    .await;
-    drop(start_as(&program, &bed.server.url(&bed.database)).await);
+        )
+        .await;
+    drop(start_as(&program, &db_env.server.url(&db_env.database)).await);
     let history = "SELECT count(*) FROM public.schema_migrations";
-    let before = bed.scalar(history).await;
+    let before = db_env.scalar(history).await;
     assert!(before.parse::<u32>().unwrap() > 50, "{before}");
 
-    bed.initialise(&request()).await.unwrap();
-    let auth = start(&program, &bed).await;
+    db_env.initialise(&request()).await.unwrap();
+    let auth = start(&program, &db_env).await;
     let user = json!({"email": "ann@example.com", "password": "correct horse"});
     let (status, answer) = auth.send(Method::POST, "/signup", None, Some(&user)).await;
     assert_eq!(status, StatusCode::OK, "{answer}");
     assert_eq!(
-        bed.scalar("SELECT count(*) FROM auth.schema_migrations").await,
+        db_env.scalar("SELECT count(*) FROM auth.schema_migrations").await,
         before
     );
-    assert_eq!(bed.scalar(history).await, before, "it is not ours to remove");
+    assert_eq!(db_env.scalar(history).await, before, "it is not ours to remove");
 }
 
 /// With exactly the environment of its Deployment, except for its listen address.
 #[tokio::test]
 async fn auth_signs_users_up_as_it_is_deployed() {
     let Some(program) = program() else { return };
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
-    stage.project("shop", json!({})).await;
-    stage.running("shop").await;
-    let (pod, keys) = (stage.pod("shop-auth").await, stage.values("shop-jwt").await);
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({})).await;
+    env.running("shop").await;
+    let (pod, keys) = (env.pod("shop-auth").await, env.values("shop-jwt").await);
     let port = port::free();
     let here = [
         ("GOTRUE_API_HOST", "127.0.0.1"),
@@ -188,7 +192,7 @@ async fn auth_signs_users_up_as_it_is_deployed() {
         ("storage", "JWT_JWKS"),
         ("realtime", "API_JWT_JWKS"),
     ] {
-        let pod = stage.pod(&format!("shop-{component}")).await;
+        let pod = env.pod(&format!("shop-{component}")).await;
         let claims = jwt::verify_by_set(pod.value(variable), token).unwrap();
         assert_eq!(claims["role"], "authenticated", "{component}");
         assert_eq!(claims["email"], "ann@example.com", "{component}");
@@ -216,7 +220,7 @@ async fn auth_signs_users_up_as_it_is_deployed() {
     assert_eq!(status, StatusCode::OK, "{settings}");
     // It has migrated its own schema, as its own role.
     let owners = "SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'auth'::regnamespace";
-    assert_eq!(stage.bed.column(owners).await, ["supabase_auth_admin"]);
+    assert_eq!(env.db_env.column(owners).await, ["supabase_auth_admin"]);
     let outside = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace";
-    assert_eq!(stage.bed.column(outside).await, Vec::<String>::new());
+    assert_eq!(env.db_env.column(outside).await, Vec::<String>::new());
 }

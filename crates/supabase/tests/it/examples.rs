@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_testkit::postgres::{Postgres, Tls, any};
 
-use crate::bed::Bed;
-use crate::stage::Stage;
+use crate::database_env::DatabaseEnv;
+use crate::test_env::TestEnv;
 
 /// The same Secret with the values of the test servers.
-fn adapted(stage: &Stage, mut secret: Value) -> Value {
+fn adapted(env: &TestEnv, mut secret: Value) -> Value {
     let values = secret["stringData"].as_object_mut().unwrap();
     let ours = if values.contains_key("endpoint") {
-        stage.storage_secret()
+        env.storage_secret()
     } else if values.contains_key("database") {
-        stage.database_secret()
+        env.database_secret()
     } else if values.contains_key("ca.crt") {
-        json!({ "ca.crt": stage.bed.server.authority().unwrap().pem() })
+        json!({ "ca.crt": env.db_env.server.authority().unwrap().pem() })
     } else {
         Value::Null
     };
@@ -28,30 +28,30 @@ async fn runs(text: &str) -> String {
     let server = Postgres::builder(any())
         .setting("wal_level", "logical")
         .tls(Tls::default());
-    let stage = Stage::on(Bed::of(server.start().await, "shop").await).await;
-    let _operator = stage.operator().await;
-    let authority = stage.bed.server.authority().unwrap().pem().to_owned();
+    let env = TestEnv::on(DatabaseEnv::of(server.start().await, "shop").await).await;
+    let _operator = env.operator().await;
+    let authority = env.db_env.server.authority().unwrap().pem().to_owned();
     // Each is created by something else: CloudNativePG, or the person who set up the server.
     for name in ["shop-pg-ca", "postgres-ca"] {
-        stage.secret(name, json!({ "ca.crt": authority })).await;
+        env.secret(name, json!({ "ca.crt": authority })).await;
     }
     let mut project = String::new();
     for mut object in serde_saphyr::from_multiple::<Value>(text).unwrap() {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         match object["kind"].as_str().unwrap() {
-            "Secret" => drop(stage.apply::<Secret>(&name, &adapted(&stage, object)).await),
-            "ConfigMap" => drop(stage.apply::<ConfigMap>(&name, &object).await),
+            "Secret" => drop(env.apply::<Secret>(&name, &adapted(&env, object)).await),
+            "ConfigMap" => drop(env.apply::<ConfigMap>(&name, &object).await),
             "SupabaseProject" => {
                 // A test server has an address, and no host for each bucket.
                 object["spec"]["storage"]["forcePathStyle"] = json!(true);
-                stage.apply::<SupabaseProject>(&name, &object).await;
+                env.apply::<SupabaseProject>(&name, &object).await;
                 project = name;
             }
             // Servers that an example deploys.
             _ => {}
         }
     }
-    let running = stage.running(&project).await;
+    let running = env.running(&project).await;
     let conditions = running.status.unwrap().conditions;
     let connected = conditions
         .into_iter()

@@ -7,7 +7,7 @@ use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Postgres, Version};
 use stanchion_testkit::scratch::Scratch;
 
-use crate::bed::{Bed, full_request};
+use crate::database_env::{DatabaseEnv, full_request};
 
 /// Name, control file and SQL.
 const STAND_INS: &[(&str, &str, &str)] = &[
@@ -68,12 +68,12 @@ async fn what_the_server_has_is_used_and_opened() {
         .start()
         .await;
     server.execute("postgres", "CREATE DATABASE shop").await;
-    let bed = Bed {
+    let db_env = DatabaseEnv {
         server,
         database: "shop".to_owned(),
     };
-    let outcome = bed.initialise(&full_request()).await.unwrap();
-    let installed = bed.column("SELECT extname FROM pg_extension ORDER BY 1").await;
+    let outcome = db_env.initialise(&full_request()).await.unwrap();
+    let installed = db_env.column("SELECT extname FROM pg_extension ORDER BY 1").await;
     for extension in ["pg_graphql", "pg_net", "pgjwt"] {
         assert!(installed.contains(&extension.to_owned()), "{installed:?}");
     }
@@ -84,7 +84,7 @@ async fn what_the_server_has_is_used_and_opened() {
         ["extension supabase_vault: no key for the vault; so secrets cannot be kept in the database"]
     );
 
-    let rest = bed.connect(Login::Rest).await;
+    let rest = db_env.connect(Login::Rest).await;
     let answer = rest
         .query_one("SELECT graphql_public.graphql(query := '{ a }')::text", &[])
         .await
@@ -99,7 +99,7 @@ async fn what_the_server_has_is_used_and_opened() {
     assert_eq!(answer.get::<_, String>(0), r#"{"with": {}, "asked": "{ a }"}"#);
 
     // A webhook, created in Studio, triggered by a user.
-    let meta = bed.connect(Login::Meta).await;
+    let meta = db_env.connect(Login::Meta).await;
     meta.batch_execute(
         "CREATE TABLE public.todo (id int); \
          CREATE TRIGGER hook AFTER INSERT ON public.todo FOR EACH ROW \
@@ -111,18 +111,19 @@ async fn what_the_server_has_is_used_and_opened() {
         .await
         .unwrap();
     assert_eq!(
-        bed.column("SELECT url FROM net.queue").await,
+        db_env.column("SELECT url FROM net.queue").await,
         ["http://example.com"]
     );
     assert_eq!(
-        bed.column("SELECT hook_name FROM supabase_functions.hooks WHERE request_id = 2")
+        db_env
+            .column("SELECT hook_name FROM supabase_functions.hooks WHERE request_id = 2")
             .await,
         ["hook"]
     );
     rest.batch_execute("SELECT FROM net.queue").await.unwrap_err();
 
     // An extension that somebody creates later is opened at once.
-    bed.execute("CREATE EXTENSION pg_cron").await;
+    db_env.execute("CREATE EXTENSION pg_cron").await;
     meta.batch_execute("SELECT FROM cron.job").await.unwrap();
     meta.batch_execute("INSERT INTO cron.job VALUES (1)")
         .await
@@ -131,15 +132,16 @@ async fn what_the_server_has_is_used_and_opened() {
 
 #[tokio::test]
 async fn without_pg_net_a_webhook_says_what_it_lacks() {
-    let bed = Bed::new(Version::V15).await;
-    let outcome = bed.initialise(&full_request()).await.unwrap();
+    let db_env = DatabaseEnv::new(Version::V15).await;
+    let outcome = db_env.initialise(&full_request()).await.unwrap();
     assert!(outcome.notes.iter().any(|note| note.about == "extension pg_net"));
-    bed.execute(
-        "CREATE TABLE public.todo (id int); CREATE TRIGGER hook AFTER INSERT ON public.todo FOR EACH ROW \
+    db_env
+        .execute(
+            "CREATE TABLE public.todo (id int); CREATE TRIGGER hook AFTER INSERT ON public.todo FOR EACH ROW \
          EXECUTE FUNCTION supabase_functions.http_request('http://example.com', 'GET', '{}', '{}', '1000')",
-    )
-    .await;
-    let meta = bed.connect(Login::Meta).await;
+        )
+        .await;
+    let meta = db_env.connect(Login::Meta).await;
     let error = meta
         .batch_execute("INSERT INTO public.todo VALUES (1)")
         .await
@@ -148,6 +150,8 @@ async fn without_pg_net_a_webhook_says_what_it_lacks() {
         error.as_db_error().unwrap().message().contains("pg_net"),
         "{error:?}"
     );
-    let answer = bed.scalar("SELECT graphql_public.graphql() ->> 'errors'").await;
+    let answer = db_env
+        .scalar("SELECT graphql_public.graphql() ->> 'errors'")
+        .await;
     assert!(answer.contains("not enabled"), "{answer}");
 }

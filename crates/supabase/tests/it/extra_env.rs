@@ -5,44 +5,41 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 fn variable(kind: &str) -> Value {
     json!({ "name": "MORE", "valueFrom": { kind: { "name": "mine", "key": "more" } } })
 }
 
-async fn config_map(stage: &Stage, value: &str) {
+async fn config_map(env: &TestEnv, value: &str) {
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "mine" },
         "data": { "more": value, "less": value },
     });
-    stage.apply::<ConfigMap>("mine", &map).await;
+    env.apply::<ConfigMap>("mine", &map).await;
 }
 
-async fn generation(stage: &Stage, name: &str) -> i64 {
-    let deployment = stage.api::<Deployment>().get(name).await.unwrap();
+async fn generation(env: &TestEnv, name: &str) -> i64 {
+    let deployment = env.api::<Deployment>().get(name).await.unwrap();
     deployment.metadata.generation.unwrap()
 }
 
 /// Waits until the Deployment was written again, and returns which others were, too.
-async fn roll(stage: &Stage, name: &str, before: i64, others: &[(String, i64)]) -> Vec<String> {
+async fn roll(env: &TestEnv, name: &str, before: i64, others: &[(String, i64)]) -> Vec<String> {
     let is_rolled = |deployment: &Deployment| deployment.metadata.generation > Some(before);
-    stage
-        .wait()
-        .until(&stage.api::<Deployment>(), name, is_rolled)
-        .await;
-    stage.running("shop").await;
+    env.wait().until(&env.api::<Deployment>(), name, is_rolled).await;
+    env.running("shop").await;
     let mut rolled = Vec::new();
     for (other, before) in others {
-        if generation(stage, other).await > *before {
+        if generation(env, other).await > *before {
             rolled.push(other.clone());
         }
     }
     rolled
 }
 
-async fn all(stage: &Stage) -> Vec<(String, i64)> {
-    let all = stage
+async fn all(env: &TestEnv) -> Vec<(String, i64)> {
+    let all = env
         .api::<Deployment>()
         .list(&ListParams::default())
         .await
@@ -59,41 +56,38 @@ async fn all(stage: &Stage) -> Vec<(String, i64)> {
 
 #[tokio::test]
 async fn a_secret_or_a_config_map_that_changes_rolls_the_pods_that_take_from_it() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
-    stage.secret("mine", json!({ "more": "one" })).await;
-    config_map(&stage, "one").await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.secret("mine", json!({ "more": "one" })).await;
+    config_map(&env, "one").await;
     let spec = json!({
         "meta": { "extraEnv": [variable("secretKeyRef")] },
         "studio": { "extraEnv": [variable("configMapKeyRef")] },
     });
-    stage.project("shop", spec).await;
-    stage.running("shop").await;
+    env.project("shop", spec).await;
+    env.running("shop").await;
 
-    let before = all(&stage).await;
-    stage.secret("mine", json!({ "more": "two" })).await;
+    let before = all(&env).await;
+    env.secret("mine", json!({ "more": "two" })).await;
     let meta = before.iter().find(|(name, _)| name == "shop-meta").unwrap().1;
-    assert_eq!(roll(&stage, "shop-meta", meta, &before).await, ["shop-meta"]);
+    assert_eq!(roll(&env, "shop-meta", meta, &before).await, ["shop-meta"]);
 
-    let before = all(&stage).await;
-    config_map(&stage, "two").await;
+    let before = all(&env).await;
+    config_map(&env, "two").await;
     let studio = before.iter().find(|(name, _)| name == "shop-studio").unwrap().1;
-    assert_eq!(
-        roll(&stage, "shop-studio", studio, &before).await,
-        ["shop-studio"]
-    );
+    assert_eq!(roll(&env, "shop-studio", studio, &before).await, ["shop-studio"]);
 }
 
 /// The pod reports that it waits; the creation of the object is noticed.
 #[tokio::test]
 async fn what_is_not_there_yet_holds_nothing_up() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     let spec = json!({ "meta": { "extraEnv": [variable("secretKeyRef"), variable("configMapKeyRef")] } });
-    stage.project("shop", spec).await;
-    stage.running("shop").await;
-    let before = all(&stage).await;
+    env.project("shop", spec).await;
+    env.running("shop").await;
+    let before = all(&env).await;
     let meta = before.iter().find(|(name, _)| name == "shop-meta").unwrap().1;
-    config_map(&stage, "one").await;
-    assert_eq!(roll(&stage, "shop-meta", meta, &before).await, ["shop-meta"]);
+    config_map(&env, "one").await;
+    assert_eq!(roll(&env, "shop-meta", meta, &before).await, ["shop-meta"]);
 }

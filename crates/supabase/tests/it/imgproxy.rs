@@ -7,7 +7,7 @@ use serde_json::json;
 use stanchion_testkit::{port, report};
 
 use crate::service::Service;
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 /// The path of its program.
 const VARIABLE: &str = "STANCHION_IMGPROXY_BIN";
@@ -21,11 +21,11 @@ async fn imgproxy_starts_with_what_it_is_given() {
         );
         return;
     };
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
-    stage.project("shop", json!({ "imgproxy": {} })).await;
-    stage.running("shop").await;
-    let pod = stage.pod("shop-imgproxy").await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({ "imgproxy": {} })).await;
+    env.running("shop").await;
+    let pod = env.pod("shop-imgproxy").await;
     let port = port::free();
     let mut environment = pod.environment.clone();
     environment.insert("IMGPROXY_BIND".to_owned(), format!("127.0.0.1:{port}"));

@@ -13,9 +13,9 @@ use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Postgres, Tls, Version};
 use stanchion_testkit::{port, report};
 
-use crate::bed::{Bed, password, request};
+use crate::database_env::{DatabaseEnv, password, request};
 use crate::service::Service;
-use crate::stage::{Pod, Stage};
+use crate::test_env::{Pod, TestEnv};
 
 /// The program, and everything that it needs, by version and hash.
 const PACKAGE: &str = include_str!("meta/package.json");
@@ -54,13 +54,13 @@ fn install(place: &Path) -> Result<(), Error> {
     checked("npm ci", &output).map(drop)
 }
 
-fn environment(bed: &Bed, port: u16) -> BTreeMap<String, String> {
+fn environment(db_env: &DatabaseEnv, port: u16) -> BTreeMap<String, String> {
     [
         ("PG_META_PORT", port.to_string()),
         ("PG_META_HOST", "127.0.0.1".to_owned()),
         ("PG_META_DB_HOST", "127.0.0.1".to_owned()),
-        ("PG_META_DB_PORT", bed.server.port().to_string()),
-        ("PG_META_DB_NAME", bed.database.clone()),
+        ("PG_META_DB_PORT", db_env.server.port().to_string()),
+        ("PG_META_DB_NAME", db_env.database.clone()),
         ("PG_META_DB_USER", Login::Meta.role().to_owned()),
         ("PG_META_DB_PASSWORD", password(Login::Meta)),
         ("PG_META_DB_SSL_MODE", "disable".to_owned()),
@@ -89,14 +89,14 @@ async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
     let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
         return;
     };
-    let bed = Bed::new(Version::V18).await;
-    bed.initialise(&request()).await.unwrap();
+    let db_env = DatabaseEnv::new(Version::V18).await;
+    db_env.initialise(&request()).await.unwrap();
     let port = free_pair();
     let program = program.display().to_string();
     let meta = Service::start(
         Path::new("node"),
         &[&program],
-        &environment(&bed, port),
+        &environment(&db_env, port),
         port,
         "/health",
     )
@@ -132,12 +132,12 @@ async fn meta_lists_what_is_there_and_changes_what_studio_changes() {
         let (status, answer) = meta.send(Method::POST, "/query", None, Some(&query)).await;
         assert_eq!(status, StatusCode::OK, "{query}: {answer}");
     }
-    let rest = bed.connect(Login::Rest).await;
+    let rest = db_env.connect(Login::Rest).await;
     rest.batch_execute("SET ROLE anon; SELECT FROM public.todo")
         .await
         .unwrap();
     let published = "SELECT tablename FROM pg_publication_tables WHERE pubname = 'supabase_realtime'";
-    assert_eq!(bed.column(published).await, ["todo"]);
+    assert_eq!(db_env.column(published).await, ["todo"]);
 }
 
 /// With exactly the environment of its Deployment, except for its listen address.
@@ -146,11 +146,11 @@ async fn meta_lists_the_schemas_as_it_is_deployed() {
     let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
         return;
     };
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
-    stage.project("shop", json!({})).await;
-    stage.running("shop").await;
-    let pod = stage.pod("shop-meta").await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({})).await;
+    env.running("shop").await;
+    let pod = env.pod("shop-meta").await;
     let (program, port) = (program.display().to_string(), free_pair());
     let here = [("PG_META_HOST", "127.0.0.1"), ("PG_META_PORT", &port.to_string())];
     let meta = Service::of(Path::new("node"), &[&program], &pod, &here, port).await;
@@ -200,13 +200,12 @@ async fn studio_reaches_a_server_that_insists_on_encryption() {
         return;
     };
     let server = Postgres::builder(Version::V18).setting("wal_level", "logical");
-    let stage = Stage::on(Bed::of(server.tls(Tls::default()).start().await, "shop").await).await;
-    let _operator = stage.operator().await;
-    stage
-        .project("shop", json!({ "database": { "sslMode": "require" } }))
+    let env = TestEnv::on(DatabaseEnv::of(server.tls(Tls::default()).start().await, "shop").await).await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({ "database": { "sslMode": "require" } }))
         .await;
-    stage.running("shop").await;
-    let (pod, studio) = (stage.pod("shop-meta").await, stage.pod("shop-studio").await);
+    env.running("shop").await;
+    let (pod, studio) = (env.pod("shop-meta").await, env.pod("shop-studio").await);
     let (program, port) = (program.display().to_string(), free_pair());
     let here = [("PG_META_HOST", "127.0.0.1"), ("PG_META_PORT", &port.to_string())];
     let meta = Service::of(Path::new("node"), &[&program], &pod, &here, port).await;

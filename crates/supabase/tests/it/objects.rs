@@ -2,16 +2,16 @@
 
 use stanchion_testkit::postgres::{Version, versions};
 
-use crate::bed::{Bed, full_request};
-use crate::state;
+use crate::database_dump;
+use crate::database_env::{DatabaseEnv, full_request};
 
 /// The list to compare with upstream's images; docs/supabase/database.md lists the differences and their reasons.
 #[tokio::test]
 async fn every_version_gets_the_same_objects() {
     for version in versions() {
-        let bed = Bed::new(version).await;
-        bed.initialise(&full_request()).await.unwrap();
-        let mut text = state::of(&bed).await;
+        let db_env = DatabaseEnv::new(version).await;
+        db_env.initialise(&full_request()).await.unwrap();
+        let mut text = database_dump::of(&db_env).await;
         if version == Version::V15 {
             // The only difference: below 16 no login gets CREATEROLE.
             let (here, elsewhere) = (

@@ -12,8 +12,8 @@ use stanchion_testkit::faults::{Call, CutPoint, Fault, Rule};
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::wait;
 
-use crate::bed::target;
-use crate::stage::{Running, Stage, condition};
+use crate::database_env::target;
+use crate::test_env::{Running, TestEnv, condition};
 
 fn phase(project: &SupabaseProject) -> Option<Phase> {
     project.status.as_ref().and_then(|status| status.phase)
@@ -25,35 +25,35 @@ fn writes_keys(call: &Call) -> bool {
 }
 
 /// The project at the moment before its keys are written.
-async fn held_at_the_keys(stage: &Stage, operator: &Running) -> SupabaseProject {
+async fn held_at_the_keys(env: &TestEnv, operator: &Running) -> SupabaseProject {
     let rule = Rule::when(writes_keys, Fault::Cut(CutPoint::Before));
     operator.faults.script(rule);
-    stage.project("shop", json!({})).await;
+    env.project("shop", json!({})).await;
     operator.faults.cut().await;
-    stage.api::<SupabaseProject>().get("shop").await.unwrap()
+    env.api::<SupabaseProject>().get("shop").await.unwrap()
 }
 
 #[tokio::test]
 async fn before_anybody_looks_it_is_pending() {
-    let stage = Stage::new().await;
-    stage.project("shop", json!({})).await;
-    let project = stage.api::<SupabaseProject>().get("shop").await.unwrap();
+    let env = TestEnv::new().await;
+    env.project("shop", json!({})).await;
+    let project = env.api::<SupabaseProject>().get("shop").await.unwrap();
     assert_eq!(phase(&project), Some(Phase::Pending));
 }
 
 #[tokio::test]
 async fn a_first_initialisation_is_announced_and_goes_on_where_it_was_cut_short() {
-    let stage = Stage::new().await;
-    let operator = stage.operator().await;
-    let held = held_at_the_keys(&stage, &operator).await;
+    let env = TestEnv::new().await;
+    let operator = env.operator().await;
+    let held = held_at_the_keys(&env, &operator).await;
     assert_eq!(phase(&held), Some(Phase::InitializingDatabase));
     assert_eq!(
         held.status.unwrap().message.as_deref(),
         Some("Initializing database schemas and roles")
     );
     drop(operator);
-    let second = stage.operator().await;
-    stage.running("shop").await;
+    let second = env.operator().await;
+    env.running("shop").await;
     let statuses = second.faults.writes();
     let statuses = statuses.iter().filter(|call| call.target.subresource == "status");
     // A phase is written once; pods become ready one after the other.
@@ -62,33 +62,33 @@ async fn a_first_initialisation_is_announced_and_goes_on_where_it_was_cut_short(
 
 #[tokio::test]
 async fn a_database_that_does_not_answer_yet_is_waited_for() {
-    let stage = Stage::new().await;
-    let proxy = stage.proxy().await;
+    let env = TestEnv::new().await;
+    let proxy = env.proxy().await;
     proxy.cut(Cut::Refuse).await;
-    let _operator = stage.operator().await;
-    stage.project("shop", json!({})).await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({})).await;
     let waits = |project: &SupabaseProject| phase(project) == Some(Phase::ValidatingDependencies);
-    let project = stage.until("shop", waits).await;
+    let project = env.until("shop", waits).await;
     let lost = ("False".to_owned(), "ConnectionRefused".to_owned());
     assert_eq!(condition(&project, "PostgreSQLConnected"), Some(lost));
     assert_eq!(condition(&project, "Progressing").unwrap().0, "True");
     proxy.restore().await;
-    stage.running("shop").await;
+    env.running("shop").await;
 }
 
 /// The keys are restored from a backup that has fewer of them.
 #[tokio::test]
 async fn keys_that_are_completed_are_announced_where_the_database_has_everything() {
-    let stage = Stage::new().await;
-    let operator = stage.operator().await;
-    stage.project("shop", json!({})).await;
-    stage.running("shop").await;
-    let secrets = stage.api::<Secret>();
+    let env = TestEnv::new().await;
+    let operator = env.operator().await;
+    env.project("shop", json!({})).await;
+    env.running("shop").await;
+    let secrets = env.api::<Secret>();
     let mut data = secrets.get("shop-jwt").await.unwrap().data.unwrap();
-    stage.delete::<SupabaseProject>("shop").await;
-    let projects = stage.api::<SupabaseProject>();
-    Box::pin(stage.wait().gone(&projects, "shop")).await;
-    stage.wait().gone(&secrets, "shop-jwt").await;
+    env.delete::<SupabaseProject>("shop").await;
+    let projects = env.api::<SupabaseProject>();
+    Box::pin(env.wait().gone(&projects, "shop")).await;
+    env.wait().gone(&secrets, "shop-jwt").await;
     drop(operator);
     data.remove("publishable-key");
     let restored: Secret = serde_json::from_value(json!({
@@ -96,8 +96,8 @@ async fn keys_that_are_completed_are_announced_where_the_database_has_everything
     }))
     .unwrap();
     secrets.create(&PostParams::default(), &restored).await.unwrap();
-    let operator = stage.operator().await;
-    let held = held_at_the_keys(&stage, &operator).await;
+    let operator = env.operator().await;
+    let held = held_at_the_keys(&env, &operator).await;
     assert_eq!(phase(&held), Some(Phase::DeployingSecrets));
 }
 
@@ -105,25 +105,24 @@ async fn keys_that_are_completed_are_announced_where_the_database_has_everything
 /// minute, says so all the same.
 #[tokio::test]
 async fn a_connection_that_another_pool_loses_is_a_sign_for_the_project() {
-    let stage = Stage::new().await;
-    let proxy = stage.proxy().await;
-    let _operator = stage.operator().await;
-    stage.project("shop", json!({})).await;
-    stage.running("shop").await;
-    stage
-        .bed
+    let env = TestEnv::new().await;
+    let proxy = env.proxy().await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({})).await;
+    env.running("shop").await;
+    env.db_env
         .execute("CREATE ROLE another LOGIN PASSWORD 'another'")
         .await;
     let url = format!(
         "postgresql://another:another@{}/postgres?sslmode=disable",
         proxy.address()
     );
-    let other = stage.pools.get(&target(&url)).await.unwrap();
-    stage.pools.close_idle().await;
+    let other = env.pools.get(&target(&url)).await.unwrap();
+    env.pools.close_idle().await;
     drop(other);
     proxy.cut(Cut::Refuse).await;
     // Shorter than the time after which the project would be asked by itself.
-    let projects = stage.api::<SupabaseProject>();
+    let projects = env.api::<SupabaseProject>();
     let soon = wait::within(Duration::from_secs(25));
     let project = Box::pin(soon.until(&projects, "shop", |project| {
         condition(project, "PostgreSQLConnected").is_some_and(|found| found.0 == "False")
@@ -137,5 +136,5 @@ async fn a_connection_that_another_pool_loses_is_a_sign_for_the_project() {
         .unwrap();
     assert!(connected.message.ends_with(LEFT_ALONE), "{}", connected.message);
     proxy.restore().await;
-    stage.running("shop").await;
+    env.running("shop").await;
 }

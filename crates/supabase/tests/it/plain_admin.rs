@@ -4,20 +4,21 @@ use stanchion_kernel::{Class, Problem};
 use stanchion_supabase::database::{self, Login, Outcome};
 use stanchion_testkit::postgres::{Version, extremes, versions};
 
-use crate::bed::{Bed, full_request, pools, request, target};
+use crate::database_env::{DatabaseEnv, full_request, pools, request, target};
 
 /// The administrator, with these attributes, owns the database.
-async fn bed(version: Version, attributes: &str) -> Bed {
-    let bed = Bed::new(version).await;
-    bed.execute(&format!(
-        "CREATE ROLE boss LOGIN PASSWORD 'boss' {attributes}; ALTER DATABASE shop OWNER TO boss"
-    ))
-    .await;
-    bed
+async fn db_env(version: Version, attributes: &str) -> DatabaseEnv {
+    let db_env = DatabaseEnv::new(version).await;
+    db_env
+        .execute(&format!(
+            "CREATE ROLE boss LOGIN PASSWORD 'boss' {attributes}; ALTER DATABASE shop OWNER TO boss"
+        ))
+        .await;
+    db_env
 }
 
-async fn initialise(bed: &Bed) -> Result<Outcome, Problem> {
-    let target = target(&bed.server.url_of("boss", "boss", "shop"));
+async fn initialise(db_env: &DatabaseEnv) -> Result<Outcome, Problem> {
+    let target = target(&db_env.server.url_of("boss", "boss", "shop"));
     database::initialise(&pools(), &target, &full_request()).await
 }
 
@@ -26,10 +27,10 @@ fn mentions(outcome: &Outcome, about: &str) -> bool {
 }
 
 #[tokio::test]
-async fn as_far_as_the_server_lets_and_the_rest_is_said() {
+async fn a_plain_administrator_initialises_what_the_server_allows() {
     for version in versions() {
-        let bed = bed(version, "CREATEROLE CREATEDB").await;
-        let outcome = initialise(&bed).await.unwrap();
+        let db_env = db_env(version, "CREATEROLE CREATEDB").await;
+        let outcome = initialise(&db_env).await.unwrap();
         assert!(outcome.ran.contains(&"schemas"));
         for about in [
             "role service_role",
@@ -45,38 +46,41 @@ async fn as_far_as_the_server_lets_and_the_rest_is_said() {
             );
         }
         // Nothing is retried before something changes.
-        let again = initialise(&bed).await.unwrap();
+        let again = initialise(&db_env).await.unwrap();
         assert_eq!((again.ran.len(), &again.notes), (0, &outcome.notes));
 
         // The services work.
-        let rest = bed.connect(Login::Rest).await;
+        let rest = db_env.connect(Login::Rest).await;
         rest.batch_execute("SET ROLE anon; SELECT auth.uid()")
             .await
             .unwrap();
-        bed.connect(Login::Auth)
+        db_env
+            .connect(Login::Auth)
             .await
             .batch_execute("CREATE TABLE users (id int)")
             .await
             .unwrap();
-        bed.connect(Login::Storage)
+        db_env
+            .connect(Login::Storage)
             .await
             .batch_execute("CREATE TABLE buckets (id int)")
             .await
             .unwrap();
-        bed.connect(Login::Realtime)
+        db_env
+            .connect(Login::Realtime)
             .await
             .batch_execute("CREATE TABLE _realtime.tenants (id int)")
             .await
             .unwrap();
-        let boss = bed.server.connect("boss", "boss", "shop").await.unwrap();
+        let boss = db_env.server.connect("boss", "boss", "shop").await.unwrap();
         boss.batch_execute("CREATE TABLE public.todo ()").await.unwrap();
         rest.batch_execute("SET ROLE anon; SELECT FROM public.todo")
             .await
             .unwrap();
 
         // A superuser fixes what the notes say, and becomes the administrator: the rest follows.
-        bed.execute("ALTER ROLE boss SUPERUSER").await;
-        let outcome = initialise(&bed).await.unwrap();
+        db_env.execute("ALTER ROLE boss SUPERUSER").await;
+        let outcome = initialise(&db_env).await.unwrap();
         assert!(outcome.ran.contains(&"schema reload"), "{:?}", outcome.ran);
         assert!(!outcome.ran.contains(&"schemas"));
         for about in [
@@ -92,10 +96,10 @@ async fn as_far_as_the_server_lets_and_the_rest_is_said() {
 /// From 16 on, a role that has an attribute can grant it.
 #[tokio::test]
 async fn attributes_are_given_by_those_who_have_them() {
-    let bed = bed(Version::V18, "CREATEROLE CREATEDB REPLICATION BYPASSRLS").await;
-    let outcome = initialise(&bed).await.unwrap();
+    let db_env = db_env(Version::V18, "CREATEROLE CREATEDB REPLICATION BYPASSRLS").await;
+    let outcome = initialise(&db_env).await.unwrap();
     assert!(!mentions(&outcome, "role service_role") && !mentions(&outcome, "role supabase_realtime_login"));
-    let has = bed
+    let has = db_env
         .scalar("SELECT rolbypassrls FROM pg_roles WHERE rolname = 'service_role'")
         .await;
     assert_eq!(has, "t");
@@ -103,13 +107,14 @@ async fn attributes_are_given_by_those_who_have_them() {
 
 #[tokio::test]
 async fn a_new_password_is_noticed_without_reading_the_old_one() {
-    let bed = bed(Version::V18, "CREATEROLE CREATEDB").await;
-    initialise(&bed).await.unwrap();
-    let target = target(&bed.server.url_of("boss", "boss", "shop"));
+    let db_env = db_env(Version::V18, "CREATEROLE CREATEDB").await;
+    initialise(&db_env).await.unwrap();
+    let target = target(&db_env.server.url_of("boss", "boss", "shop"));
     let mut changed = full_request();
     changed.passwords.insert(Login::Auth, "another".to_owned().into());
     database::initialise(&pools(), &target, &changed).await.unwrap();
-    bed.server
+    db_env
+        .server
         .connect("supabase_auth_admin", "another", "shop")
         .await
         .unwrap();
@@ -123,31 +128,33 @@ async fn what_is_essential_and_impossible_is_said_before_anything_is_done() {
             ("CREATEROLE", "ALTER ROLE \"boss\" CREATEDB"),
         ];
         for (attributes, remedy) in cases {
-            let bed = bed(version, attributes).await;
-            let problem = initialise(&bed).await.unwrap_err();
+            let db_env = db_env(version, attributes).await;
+            let problem = initialise(&db_env).await.unwrap_err();
             assert_eq!(
                 (problem.class, problem.reason),
                 (Class::Human, "InsufficientPrivilege")
             );
             assert!(problem.message.contains(remedy), "{problem}");
             assert_eq!(
-                bed.scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'anon'")
+                db_env
+                    .scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'anon'")
                     .await,
                 "0"
             );
         }
-        let bed = bed(version, "CREATEROLE CREATEDB").await;
-        bed.execute("ALTER DATABASE shop OWNER TO postgres").await;
-        let problem = initialise(&bed).await.unwrap_err();
+        let db_env = db_env(version, "CREATEROLE CREATEDB").await;
+        db_env.execute("ALTER DATABASE shop OWNER TO postgres").await;
+        let problem = initialise(&db_env).await.unwrap_err();
         assert!(
             problem
                 .message
                 .contains("ALTER DATABASE \"shop\" OWNER TO \"boss\""),
             "{problem}"
         );
-        bed.execute("ALTER DATABASE shop OWNER TO boss; ALTER SCHEMA public OWNER TO postgres")
+        db_env
+            .execute("ALTER DATABASE shop OWNER TO boss; ALTER SCHEMA public OWNER TO postgres")
             .await;
-        let problem = initialise(&bed).await.unwrap_err();
+        let problem = initialise(&db_env).await.unwrap_err();
         assert!(problem.message.contains("public"), "{problem}");
     }
 }
@@ -165,16 +172,17 @@ async fn a_schema_that_is_somebody_elses_is_named() {
             "GRANT USAGE ON SCHEMA auth TO ",
         ),
     ] {
-        let bed = bed(Version::V15, "CREATEROLE CREATEDB").await;
-        bed.execute(schemas).await;
-        let problem = initialise(&bed).await.unwrap_err();
+        let db_env = db_env(Version::V15, "CREATEROLE CREATEDB").await;
+        db_env.execute(schemas).await;
+        let problem = initialise(&db_env).await.unwrap_err();
         assert_eq!(
             (problem.class, problem.reason),
             (Class::Human, "InsufficientPrivilege")
         );
         assert!(problem.message.contains(hint), "{problem}");
         assert_eq!(
-            bed.scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'anon'")
+            db_env
+                .scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'anon'")
                 .await,
             "0"
         );
@@ -184,10 +192,11 @@ async fn a_schema_that_is_somebody_elses_is_named() {
 /// From 16 on a role that somebody else created cannot be changed; before 16 it can.
 #[tokio::test]
 async fn a_role_that_is_somebody_elses_is_named() {
-    let bed = bed(Version::V18, "CREATEROLE CREATEDB").await;
-    bed.execute("CREATE ROLE authenticator NOINHERIT LOGIN PASSWORD 'theirs'")
+    let db_env = db_env(Version::V18, "CREATEROLE CREATEDB").await;
+    db_env
+        .execute("CREATE ROLE authenticator NOINHERIT LOGIN PASSWORD 'theirs'")
         .await;
-    let problem = initialise(&bed).await.unwrap_err();
+    let problem = initialise(&db_env).await.unwrap_err();
     assert_eq!(
         (problem.class, problem.reason),
         (Class::Human, "RoleNotManageable")
@@ -196,22 +205,26 @@ async fn a_role_that_is_somebody_elses_is_named() {
         problem.message.contains("authenticator") && !problem.message.contains("SCRAM"),
         "{problem}"
     );
-    bed.execute("GRANT authenticator TO boss WITH ADMIN OPTION").await;
-    initialise(&bed).await.unwrap();
+    db_env
+        .execute("GRANT authenticator TO boss WITH ADMIN OPTION")
+        .await;
+    initialise(&db_env).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_administrator_is_not_a_services_login() {
-    let bed = Bed::new(Version::V18).await;
-    bed.execute("CREATE ROLE authenticator SUPERUSER LOGIN PASSWORD 'x'")
+    let db_env = DatabaseEnv::new(Version::V18).await;
+    db_env
+        .execute("CREATE ROLE authenticator SUPERUSER LOGIN PASSWORD 'x'")
         .await;
-    let problem = bed.initialise(&request()).await.unwrap_err();
+    let problem = db_env.initialise(&request()).await.unwrap_err();
     assert_eq!((problem.class, problem.reason), (Class::Human, "RoleIsSuperuser"));
-    bed.execute(
-        "ALTER ROLE authenticator NOSUPERUSER CREATEROLE; ALTER DATABASE shop OWNER TO authenticator",
-    )
-    .await;
-    let target = target(&bed.server.url_of("authenticator", "x", "shop"));
+    db_env
+        .execute(
+            "ALTER ROLE authenticator NOSUPERUSER CREATEROLE; ALTER DATABASE shop OWNER TO authenticator",
+        )
+        .await;
+    let target = target(&db_env.server.url_of("authenticator", "x", "shop"));
     let problem = database::initialise(&pools(), &target, &request())
         .await
         .unwrap_err();

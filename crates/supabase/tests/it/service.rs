@@ -14,7 +14,7 @@ use stanchion_testkit::process::{Launch, Process};
 use stanchion_testkit::scratch::Scratch;
 use stanchion_testkit::wait;
 
-use crate::stage::Pod;
+use crate::test_env::Pod;
 
 /// Timeout of a start: a service migrates first, and test machines are slow and busy.
 const STARTED_WITHIN: Duration = Duration::from_mins(2);

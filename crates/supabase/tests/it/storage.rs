@@ -12,15 +12,15 @@ use stanchion_testkit::postgres::{Postgres, Tls, Version, extremes};
 use stanchion_testkit::scratch::Scratch;
 use stanchion_testkit::{port, report, s3::S3};
 
-use crate::bed::{Bed, request};
+use crate::database_env::{DatabaseEnv, request};
 use crate::service::Service;
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 use crate::{jwt, meta};
 
 /// A shell command that starts it. It is in no package registry, and needs a newer Node.js than most machines have.
 const VARIABLE: &str = "STANCHION_STORAGE_COMMAND";
 
-fn environment(bed: &Bed, s3: &S3, port: u16) -> BTreeMap<String, String> {
+fn environment(db_env: &DatabaseEnv, s3: &S3, port: u16) -> BTreeMap<String, String> {
     [
         ("SERVER_HOST", "127.0.0.1"),
         ("SERVER_PORT", &port.to_string()),
@@ -28,7 +28,7 @@ fn environment(bed: &Bed, s3: &S3, port: u16) -> BTreeMap<String, String> {
         ("ANON_KEY", &jwt::sign("anon")),
         ("SERVICE_KEY", &jwt::sign("service_role")),
         ("AUTH_JWT_SECRET", jwt::SECRET),
-        ("DATABASE_URL", &bed.url(Login::Storage)),
+        ("DATABASE_URL", &db_env.url(Login::Storage)),
         ("TENANT_ID", "stub"),
         ("UPLOAD_FILE_SIZE_LIMIT", "52428800"),
         ("STORAGE_BACKEND", "s3"),
@@ -53,11 +53,11 @@ async fn storage_migrates_in_its_own_schema_and_keeps_objects() {
         return;
     };
     for version in extremes() {
-        let (bed, s3) = (Bed::new(version).await, S3::start().await);
-        bed.initialise(&request()).await.unwrap();
+        let (db_env, s3) = (DatabaseEnv::new(version).await, S3::start().await);
+        db_env.initialise(&request()).await.unwrap();
         let port = port::free();
         let arguments = ["-c", command.as_str()];
-        let environment = environment(&bed, &s3, port);
+        let environment = environment(&db_env, &s3, port);
         let storage = Service::start(Path::new("/bin/sh"), &arguments, &environment, port, "/status").await;
         let (anon, service) = (jwt::sign("anon"), jwt::sign("service_role"));
 
@@ -90,9 +90,9 @@ async fn storage_migrates_in_its_own_schema_and_keeps_objects() {
 
         let foreign = "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'storage'::regnamespace \
                          AND pg_get_userbyid(c.relowner) <> 'supabase_storage_admin'";
-        assert_eq!(bed.column(foreign).await, Vec::<String>::new());
+        assert_eq!(db_env.column(foreign).await, Vec::<String>::new());
         let outside = "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace";
-        assert_eq!(bed.column(outside).await, Vec::<String>::new());
+        assert_eq!(db_env.column(outside).await, Vec::<String>::new());
     }
 }
 
@@ -106,15 +106,15 @@ async fn storages_url_checks_the_server_with_the_authority_that_is_named() {
     let server = Postgres::builder(Version::V18)
         .setting("wal_level", "logical")
         .tls(Tls::default());
-    let stage = Stage::on(Bed::of(server.start().await, "shop").await).await;
-    let authority = stage.bed.server.authority().unwrap().pem().to_owned();
-    stage.secret("ca", json!({ "ca.crt": authority })).await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::on(DatabaseEnv::of(server.start().await, "shop").await).await;
+    let authority = env.db_env.server.authority().unwrap().pem().to_owned();
+    env.secret("ca", json!({ "ca.crt": authority })).await;
+    let _operator = env.operator().await;
     for mode in ["verify-ca", "verify-full"] {
         let database = json!({ "sslMode": mode, "caSecretRef": { "name": "ca" } });
-        stage.project("shop", json!({ "database": database })).await;
-        stage.running("shop").await;
-        let pod = stage.pod("shop-storage").await;
+        env.project("shop", json!({ "database": database })).await;
+        env.running("shop").await;
+        let pod = env.pod("shop-storage").await;
         let url = pod.value("DATABASE_URL");
         let mounted = "/etc/stanchion/database/ca.crt";
         assert!(url.contains(mounted), "{url}");
@@ -158,14 +158,14 @@ async fn storage_signs_urls_as_it_is_deployed() {
     let server = Postgres::builder(Version::V18)
         .setting("wal_level", "logical")
         .tls(Tls::default());
-    let stage = Stage::on(Bed::of(server.start().await, "shop").await).await;
-    let authority = stage.bed.server.authority().unwrap().pem().to_owned();
-    stage.secret("ca", json!({ "ca.crt": authority })).await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::on(DatabaseEnv::of(server.start().await, "shop").await).await;
+    let authority = env.db_env.server.authority().unwrap().pem().to_owned();
+    env.secret("ca", json!({ "ca.crt": authority })).await;
+    let _operator = env.operator().await;
     let database = json!({ "sslMode": "verify-full", "caSecretRef": { "name": "ca" } });
-    stage.project("shop", json!({ "database": database })).await;
-    stage.running("shop").await;
-    let pod = stage.pod("shop-storage").await;
+    env.project("shop", json!({ "database": database })).await;
+    env.running("shop").await;
+    let pod = env.pod("shop-storage").await;
     let scratch = Scratch::new("stanchion-ca-").unwrap();
     let file = scratch.path().join("ca.crt");
     std::fs::write(&file, authority).unwrap();

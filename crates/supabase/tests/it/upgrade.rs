@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Version, extremes};
 
-use crate::bed::Bed;
-use crate::stage::Stage;
+use crate::database_env::DatabaseEnv;
+use crate::test_env::TestEnv;
 
 /// The rows that 89a1792 wrote for steps that have a successor, and what its steps left otherwise.
 const BEFORE: &str = "\
@@ -42,47 +42,47 @@ fn old_mark(namespace: &str, role: &str) -> String {
 }
 
 async fn upgraded(version: Version) {
-    let stage = Stage::on(Bed::new(version).await).await;
-    let operator = stage.operator().await;
+    let env = TestEnv::on(DatabaseEnv::new(version).await).await;
+    let operator = env.operator().await;
     let spec = json!({ "pooler": {} });
-    stage.project("shop", spec).await;
-    stage.running("shop").await;
+    env.project("shop", spec).await;
+    env.running("shop").await;
     operator.idle().await;
     operator.kill().await;
-    stage.bed.execute(BEFORE).await;
+    env.db_env.execute(BEFORE).await;
     let logins: Vec<Login> = Login::ALL
         .into_iter()
         .filter(|login| ![Login::Functions, Login::Analytics].contains(login))
         .collect();
     for login in &logins {
-        stage.bed.execute(&old_mark(&stage.namespace, login.role())).await;
+        env.db_env.execute(&old_mark(&env.namespace, login.role())).await;
     }
     let removed: Vec<Value> = LATER
         .iter()
         .map(|key| json!({ "op": "remove", "path": format!("/data/{key}") }))
         .collect();
     let patch: json_patch::Patch = serde_json::from_value(removed.into()).unwrap();
-    let secrets = stage.api::<Secret>();
+    let secrets = env.api::<Secret>();
     secrets
         .patch("shop-jwt", &PatchParams::default(), &Patch::<Secret>::Json(patch))
         .await
         .unwrap();
-    let before = stage.values("shop-jwt").await;
+    let before = env.values("shop-jwt").await;
 
-    let _operator = stage.operator().await;
+    let _operator = env.operator().await;
     let complete = |secret: &Secret| {
         let data = secret.data.as_ref().unwrap();
         LATER.iter().all(|key| data.contains_key(*key))
     };
-    stage.wait().until(&secrets, "shop-jwt", complete).await;
-    stage.running("shop").await;
+    env.wait().until(&secrets, "shop-jwt", complete).await;
+    env.running("shop").await;
     let closed = async || {
         let public = "SELECT count(*) FROM _stanchion.steps WHERE number = 52";
-        stage.bed.scalar(public).await == "1"
+        env.db_env.scalar(public).await == "1"
     };
-    stage.wait().eventually("the database is closed", closed).await;
+    env.wait().eventually("the database is closed", closed).await;
 
-    let after = stage.values("shop-jwt").await;
+    let after = env.values("shop-jwt").await;
     for (key, value) in &before {
         assert_eq!(after.get(key), Some(value), "{version}: {key} stays as it was");
     }
@@ -97,15 +97,15 @@ async fn upgraded(version: Version) {
         } else {
             "shop"
         };
-        let connected = stage
-            .bed
+        let connected = env
+            .db_env
             .server
             .connect(login.role(), &after[&key], database)
             .await;
         connected.unwrap_or_else(|error| panic!("{version} {login:?}: {error:?}"));
     }
     // And so does a login that people created.
-    let app = stage.bed.server.connect("app", "app", "shop").await.unwrap();
+    let app = env.db_env.server.connect("app", "app", "shop").await.unwrap();
     app.batch_execute("SELECT FROM public.orders").await.unwrap();
 }
 

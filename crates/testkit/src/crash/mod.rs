@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use normal::{differences, normalise, objects};
 pub use statements::{SqlScenario, crash_at_every_statement};
 
-use crate::faults::{Call, CutPoint, Fault, Faults, Rule, Target};
+use crate::faults::{Call, CutPoint, Fault, Faults, RequestTarget, Rule};
 use crate::wait;
 
 /// Number of parallel runs; more would only wait for the same two cores.
@@ -70,7 +70,7 @@ pub trait Scenario: 'static {
 
     /// Whether writes to this target count and are points to crash at. By default events, whose names contain the time,
     /// and leases, which are renewed by time, do not count.
-    fn counts(target: &Target) -> bool {
+    fn counts(target: &RequestTarget) -> bool {
         !["events", "leases"].contains(&target.resource.as_str())
     }
 }
@@ -172,7 +172,7 @@ async fn run<S: Scenario>(scenario: &S, crash: Option<Crash>) -> End {
     let mut made = BTreeMap::new();
     for call in log.iter().filter(|call| call.created() || call.deleted()) {
         let verb = if call.deleted() { "delete" } else { "create" };
-        let Target { resource, name, .. } = &call.target;
+        let RequestTarget { resource, name, .. } = &call.target;
         *made
             .entry(mask(&format!("{verb} {resource} {name}")))
             .or_insert(0) += 1;

@@ -51,7 +51,7 @@ impl Ending {
     }
 }
 
-struct Told {
+struct RunResult {
     statements: usize,
     reached: bool,
     state: Value,
@@ -59,7 +59,7 @@ struct Told {
 
 /// Runs `scenario` with every ending at every statement; panics if any final state differs from the reference.
 pub async fn crash_at_every_statement<S: SqlScenario>(scenario: &S) -> Report {
-    let reference = tell(scenario, None).await;
+    let reference = run_once(scenario, None).await;
     let statements = reference.statements;
     assert!(
         statements > 0,
@@ -67,18 +67,18 @@ pub async fn crash_at_every_statement<S: SqlScenario>(scenario: &S) -> Report {
     );
     let endings = (1..=statements).flat_map(|nth| [(nth, Ending::KilledAfter), (nth, Ending::Unanswered)]);
     let endings = std::iter::once((1, Ending::KilledBefore)).chain(endings);
-    let ends: Vec<((usize, Ending), Told)> = stream::iter(endings)
-        .map(async |at| (at, tell(scenario, Some(at)).await))
+    let ends: Vec<((usize, Ending), RunResult)> = stream::iter(endings)
+        .map(async |at| (at, run_once(scenario, Some(at)).await))
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
         .await;
-    let failures = ends.iter().filter_map(|((nth, ending), told)| {
-        let lines = normal::differences(&reference.state, &told.state);
+    let failures = ends.iter().filter_map(|((nth, ending), result)| {
+        let lines = normal::differences(&reference.state, &result.state);
         let place = format!("{ending:?} at statement {nth} of {statements}");
         (!lines.is_empty()).then(|| format!("{place}:\n  {}", lines.join("\n  ")))
     });
     fail_if_any(&failures.collect::<Vec<_>>(), ends.len());
-    let unreached = ends.iter().filter(|(_, told)| !told.reached).count();
+    let unreached = ends.iter().filter(|(_, result)| !result.reached).count();
     Report {
         writes: statements,
         crashes: ends.len() - unreached,
@@ -86,7 +86,7 @@ pub async fn crash_at_every_statement<S: SqlScenario>(scenario: &S) -> Report {
     }
 }
 
-async fn tell<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> Told {
+async fn run_once<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> RunResult {
     let run = scenario.set_up().await;
     let proxy = S::proxy(&run);
     proxy.forget();
@@ -115,7 +115,7 @@ async fn tell<S: SqlScenario>(scenario: &S, at: Option<(usize, Ending)>) -> Told
     }
     let seen = proxy.seen().messages;
     let statements = seen.iter().filter(|message| S::stops_at(message));
-    Told {
+    RunResult {
         statements: statements.count(),
         reached,
         state: normal::map_strings(scenario.end_state(&run).await, &|text| scenario.mask(&run, text)),

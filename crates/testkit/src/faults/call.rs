@@ -17,7 +17,7 @@ pub struct Call {
     /// The query.
     pub query: String,
     /// The object or collection of the request.
-    pub target: Target,
+    pub target: RequestTarget,
     /// The status code of the server's answer; `None` if the request was not sent or is not answered yet.
     pub served: Option<u16>,
     /// Whether a fault was injected.
@@ -38,7 +38,7 @@ impl Call {
 
 /// The object or collection that a path names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Target {
+pub struct RequestTarget {
     /// The API group; empty for the core group.
     pub group: String,
     /// Such as `secrets`.
@@ -51,7 +51,7 @@ pub struct Target {
     pub subresource: String,
 }
 
-impl Target {
+impl RequestTarget {
     /// Parses a path, and takes the name of a new object from the request body.
     pub(super) fn of(path: &str, body: &[u8]) -> Self {
         let mut parts = path.trim_matches('/').split('/').map(str::to_owned);
@@ -97,10 +97,10 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::RequestTarget;
 
     fn target(path: &str, body: &str) -> [String; 5] {
-        let target = Target::of(path, body.as_bytes());
+        let target = RequestTarget::of(path, body.as_bytes());
         [
             target.group,
             target.resource,

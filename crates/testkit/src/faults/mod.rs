@@ -18,7 +18,7 @@ use kube::{Client, Config, client::ClientBuilder};
 use tokio::sync::watch;
 use tower::Layer;
 
-pub use call::{Call, Target};
+pub use call::{Call, RequestTarget};
 pub use script::{CutPoint, Fault, Moment, Rule};
 pub use service::FaultyService;
 
@@ -27,7 +27,7 @@ pub use service::FaultyService;
 pub struct Faults(Arc<Shared>);
 
 struct Shared {
-    counts: Box<dyn Fn(&Target) -> bool + Send + Sync>,
+    counts: Box<dyn Fn(&RequestTarget) -> bool + Send + Sync>,
     state: Mutex<State>,
     cut: watch::Sender<bool>,
     under_way: watch::Sender<usize>,
@@ -51,7 +51,7 @@ impl Faults {
 
     /// Counts only writes to these targets. Lease renewals, for example, depend on the time and not on the operator's
     /// work.
-    pub fn counting(counts: impl Fn(&Target) -> bool + Send + Sync + 'static) -> Self {
+    pub fn counting(counts: impl Fn(&RequestTarget) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared {
             counts: Box::new(counts),
             state: Mutex::default(),

@@ -18,7 +18,7 @@ use tower::{BoxError, Service};
 
 use super::{
     Faults,
-    call::{Call, Target},
+    call::{Call, RequestTarget},
     script::{CutPoint, Fault, Moment},
 };
 
@@ -156,7 +156,7 @@ impl Faults {
     /// Records a request and finds its fault. No request passes after the one that is cut, not even while that one is
     /// pending.
     fn admit(&self, parts: &http::request::Parts, body: &[u8]) -> Option<(usize, Option<Fault>)> {
-        let target = Target::of(parts.uri.path(), body);
+        let target = RequestTarget::of(parts.uri.path(), body);
         let writes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(&parts.method)
             && !target.is_review()
             && (self.0.counts)(&target);

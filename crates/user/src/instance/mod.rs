@@ -10,7 +10,7 @@ use stanchion_api::instance::CONNECTED;
 use stanchion_api::status::Status;
 use stanchion_api::{PostgresInstance, PostgresInstanceStatus};
 use stanchion_kernel::condition::{Conditions, Truth};
-use stanchion_kernel::events::{Announcement, Severity};
+use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
@@ -36,7 +36,7 @@ impl InstanceController {
 }
 
 /// The server's properties.
-pub struct Seen {
+pub struct Current {
     address: String,
     version: String,
     system: String,
@@ -49,21 +49,21 @@ pub struct Seen {
 impl Reconciler for InstanceController {
     type Object = PostgresInstance;
     type Target = PostgresInstance;
-    type Observed = Seen;
+    type Observed = Current;
     type Plan = ();
     type Applied = ();
 
     const NAME: &'static str = "instance";
     const FINALIZER: Option<&'static str> = None;
     const CONDITIONS: &'static [&'static str] = &[CONNECTED];
-    const ANNOUNCEMENTS: &'static [Announcement] = &[
-        Announcement {
+    const TRANSITION_EVENTS: &'static [TransitionEvent] = &[
+        TransitionEvent {
             condition: CONNECTED,
             status: "True",
             kind: Severity::Normal,
             action: "Connect",
         },
-        Announcement {
+        TransitionEvent {
             condition: CONNECTED,
             status: "False",
             kind: Severity::Warning,
@@ -83,15 +83,15 @@ impl Reconciler for InstanceController {
         Ok(instance.clone())
     }
 
-    fn farewell(instance: &PostgresInstance) -> PostgresInstance {
+    fn cleanup_target(instance: &PostgresInstance) -> PostgresInstance {
         instance.clone()
     }
 
-    async fn observe(&self, read: &Reader, instance: &PostgresInstance) -> Result<Seen, Problem> {
+    async fn observe(&self, read: &Reader, instance: &PostgresInstance) -> Result<Current, Problem> {
         let server = server::of_instance(read, &self.setup, instance).await?;
         let session = self.setup.pools.get(&server.target).await?;
         let inspected = session.inspect(&[]).await?;
-        Ok(Seen {
+        Ok(Current {
             address: server.target.to_string(),
             version: version(session.version()),
             system: session.identity().system().to_owned(),
@@ -101,7 +101,7 @@ impl Reconciler for InstanceController {
         })
     }
 
-    fn plan(_: &PostgresInstance, _: &Seen) -> Result<(), Problem> {
+    fn plan(_: &PostgresInstance, _: &Current) -> Result<(), Problem> {
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Reconciler for InstanceController {
         &self,
         _: &Writer,
         _: &PostgresInstance,
-        _: &Seen,
+        _: &Current,
         (): (),
         (): &mut (),
     ) -> Result<(), Problem> {
@@ -128,27 +128,27 @@ impl Reconciler for InstanceController {
                 status.message = Some(problem.message.clone());
                 conditions.set(CONNECTED, Truth::False, problem.reason, &problem.message);
             }
-            (Some(seen), None) => {
-                let role = if seen.replica {
+            (Some(current), None) => {
+                let role = if current.replica {
                     "a replica, which cannot be written to"
                 } else {
                     "PostgreSQL"
                 };
-                let (reach, log) = (contact::reach(seen.security), &seen.log);
+                let (reach, log) = (contact::reach(current.security), &current.log);
                 let message = format!(
                     "connected to {}: {role} {}{reach}{log}",
-                    seen.address, seen.version
+                    current.address, current.version
                 );
                 conditions.set(CONNECTED, Truth::True, "Connected", &message);
                 status.message = Some(message);
-                status.version = Some(seen.version.clone());
-                status.system_identifier = Some(seen.system.clone());
+                status.version = Some(current.version.clone());
+                status.system_identifier = Some(current.system.clone());
             }
             (None, None) => {}
         }
         status.conditions = conditions.finish();
         Report {
-            again: Some(INTERVAL),
+            requeue_after: Some(INTERVAL),
             ..Report::new(status)
         }
     }

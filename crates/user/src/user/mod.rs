@@ -2,25 +2,25 @@
 
 mod acl;
 pub mod apply;
-pub mod birthmark;
 pub mod catalog;
 pub mod contents;
-pub mod look;
+pub mod database_oid;
 pub mod observe;
 pub mod output;
 pub mod passwords;
 pub mod plan;
+pub mod privilege_keywords;
 pub mod report;
 pub mod rotation;
+pub mod snapshot;
 pub mod target;
 pub mod validate;
-pub mod words;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use stanchion_api::user::{FINALIZER, PostgresUserStatus, annotation, condition};
 use stanchion_api::{PostgresInstance, PostgresUser};
-use stanchion_kernel::events::{Announcement, Severity};
+use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
@@ -41,8 +41,8 @@ impl UserController {
     }
 }
 
-const fn told(condition: &'static str, status: &'static str, kind: Severity) -> Announcement {
-    Announcement {
+const fn transition(condition: &'static str, status: &'static str, kind: Severity) -> TransitionEvent {
+    TransitionEvent {
         condition,
         status,
         kind,
@@ -71,11 +71,11 @@ impl Reconciler for UserController {
         condition::PRIVILEGES_SYNCED,
         condition::DRIFTED,
     ];
-    const ANNOUNCEMENTS: &'static [Announcement] = &[
-        told(condition::READY, "True", Severity::Normal),
-        told(condition::READY, "False", Severity::Warning),
-        told(condition::DATABASE_CONNECTED, "False", Severity::Warning),
-        told(condition::DRIFTED, "True", Severity::Warning),
+    const TRANSITION_EVENTS: &'static [TransitionEvent] = &[
+        transition(condition::READY, "True", Severity::Normal),
+        transition(condition::READY, "False", Severity::Warning),
+        transition(condition::DATABASE_CONNECTED, "False", Severity::Warning),
+        transition(condition::DRIFTED, "True", Severity::Warning),
     ];
 
     fn watches() -> Vec<Watch> {
@@ -110,11 +110,11 @@ impl Reconciler for UserController {
     }
 
     fn validate(user: &PostgresUser) -> Result<Self::Target, Problem> {
-        validate::validate_or_stand(user)
+        validate::validate_or_inactive(user)
     }
 
-    fn farewell(user: &PostgresUser) -> Self::Target {
-        validate::farewell(user)
+    fn cleanup_target(user: &PostgresUser) -> Self::Target {
+        validate::cleanup_target(user)
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
@@ -125,13 +125,13 @@ impl Reconciler for UserController {
         plan::plan(target, observed)
     }
 
-    fn announce(
+    fn pre_apply_status(
         user: &PostgresUser,
         target: &Self::Target,
         observed: &Self::Observed,
         plan: &Self::Plan,
     ) -> Option<PostgresUserStatus> {
-        report::announce(user, target, observed, plan)
+        report::pre_apply_status(user, target, observed, plan)
     }
 
     async fn apply(

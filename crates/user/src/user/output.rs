@@ -11,7 +11,7 @@ use stanchion_kernel::Problem;
 
 use super::passwords::Passwords;
 use super::rotation;
-use super::target::{PasswordWish, Wanted};
+use super::target::{PasswordRequest, Wanted};
 use crate::credentials::{self, Facts};
 use crate::server::Server;
 
@@ -71,7 +71,7 @@ fn annotations(
     passwords: &Passwords,
 ) -> BTreeMap<String, String> {
     let mut all = asked.annotations.clone();
-    if matches!(wanted.password, PasswordWish::Generated(..)) {
+    if matches!(wanted.password, PasswordRequest::Generated(..)) {
         let story = [
             (rotation::CHANGED, passwords.changed.map(|time| time.to_string())),
             (rotation::REQUEST, passwords.request.clone()),

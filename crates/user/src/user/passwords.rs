@@ -22,7 +22,7 @@ pub struct Passwords {
     /// The password for the application, if it is known.
     pub current: Option<SecretString>,
     /// The fingerprint after this reconcile.
-    pub mark: Option<String>,
+    pub fingerprint: Option<String>,
     /// The Secret is gone while the role works: reported in a condition, and nothing else happens.
     pub unavailable: Option<(&'static str, String)>,
     /// Whether a trailing line break was removed from the value.
@@ -65,7 +65,7 @@ impl Passwords {
 
     /// The state after all changes are applied.
     #[must_use]
-    pub fn settled(&self) -> Self {
+    pub fn without_changes(&self) -> Self {
         Self {
             active: self.active.clone(),
             ..Self::default()
@@ -111,10 +111,10 @@ pub fn compare(
     catalog: &Catalog,
     key: &FingerprintKey,
     uid: &str,
-    mark: Option<&str>,
+    applied: Option<&str>,
 ) -> Result<PasswordChange, scram::NoRandomness> {
     let same_as_applied =
-        mark.is_some_and(|mark| key.compare(mark, uid, FIELD, &[&password.value]) == Verdict::Same);
+        applied.is_some_and(|applied| key.compare(applied, uid, FIELD, &[&password.value]) == Verdict::Same);
     let is_set = match catalog.role.as_ref().map(|role| &role.stored) {
         None | Some(Stored::Nothing) => false,
         Some(Stored::Unreadable) => same_as_applied,
@@ -148,19 +148,21 @@ fn is_stored(password: &Password, stored: &SecretString) -> bool {
 }
 
 /// The fingerprint to keep: the old one while it matches, because a new one would cause a needless write.
-pub fn fingerprint(password: &Password, key: &FingerprintKey, uid: &str, mark: Option<&str>) -> String {
-    match mark {
-        Some(mark) if key.compare(mark, uid, FIELD, &[&password.value]) == Verdict::Same => mark.to_owned(),
-        _ => key.mark(uid, FIELD, &[&password.value]),
+pub fn fingerprint(password: &Password, key: &FingerprintKey, uid: &str, applied: Option<&str>) -> String {
+    match applied {
+        Some(applied) if key.compare(applied, uid, FIELD, &[&password.value]) == Verdict::Same => {
+            applied.to_owned()
+        }
+        _ => key.fingerprint(uid, FIELD, &[&password.value]),
     }
 }
 
 /// Whether a role has a password although it should not.
-pub fn clear(catalog: &Catalog, mark: Option<&str>) -> PasswordChange {
+pub fn clear(catalog: &Catalog, applied: Option<&str>) -> PasswordChange {
     match catalog.role.as_ref().map(|role| &role.stored) {
         None | Some(Stored::Nothing) => PasswordChange::Keep,
         // It cannot be read: it is removed once, and the mark records that.
-        Some(Stored::Unreadable) if mark == Some(NO_PASSWORD) => PasswordChange::Keep,
+        Some(Stored::Unreadable) if applied == Some(NO_PASSWORD) => PasswordChange::Keep,
         Some(Stored::Unreadable | Stored::Verifier(_)) => PasswordChange::Clear,
     }
 }

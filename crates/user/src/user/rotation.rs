@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use stanchion_api::user::RotationStrategy;
 
-use super::target::{RotationWish, Wanted};
+use super::target::{RotationRequest, Wanted};
 
 /// When the password in the Secret was generated.
 pub const CHANGED: &str = "db.example.com/password-changed";
@@ -27,7 +27,7 @@ pub fn login_names(username: &str) -> [String; 2] {
 #[derive(Clone, Debug)]
 pub struct Clock {
     now: Timestamp,
-    wish: RotationWish,
+    settings: RotationRequest,
     changed: Option<Timestamp>,
     acted_on: Option<String>,
     active: String,
@@ -38,7 +38,7 @@ pub struct Clock {
 /// Reads the state from the annotations.
 pub fn clock(
     wanted: &Wanted,
-    wish: &RotationWish,
+    settings: &RotationRequest,
     annotations: Option<&BTreeMap<String, String>>,
     now: Timestamp,
 ) -> Clock {
@@ -48,7 +48,7 @@ pub fn clock(
     let (active, other) = if in_use == Some(&b) { (b, a) } else { (a, b) };
     Clock {
         now,
-        wish: wish.clone(),
+        settings: settings.clone(),
         changed: annotation(CHANGED)
             .and_then(|time| time.parse().ok())
             .or_else(|| annotations.and(wanted.before.password_changed)),
@@ -65,10 +65,13 @@ impl Clock {
     /// When a new password is due: by interval, by date, or by request. Nothing is due before there is a password.
     fn due(&self) -> Option<Timestamp> {
         let changed = self.changed?;
-        let by_interval = self.wish.interval.and_then(|interval| later(changed, interval));
-        let by_date = self.wish.at.filter(|at| changed < *at);
+        let by_interval = self
+            .settings
+            .interval
+            .and_then(|interval| later(changed, interval));
+        let by_date = self.settings.at.filter(|at| changed < *at);
         let by_request = self
-            .wish
+            .settings
             .requested
             .as_ref()
             .filter(|request| Some(*request) != self.acted_on.as_ref())
@@ -88,7 +91,7 @@ impl Clock {
             std::mem::swap(&mut self.active, &mut self.other);
         }
         let met = |request: &&String| request.parse().is_ok_and(|time: Timestamp| time <= self.now);
-        if let Some(request) = self.wish.requested.as_ref().filter(met) {
+        if let Some(request) = self.settings.requested.as_ref().filter(met) {
             self.acted_on = Some(request.clone());
         }
         self.changed = Some(self.now);
@@ -118,12 +121,12 @@ impl Clock {
 
     /// Whether the password belongs to one of two logins.
     pub fn is_dual(&self) -> bool {
-        self.wish.strategy == RotationStrategy::DualUser
+        self.settings.strategy == RotationStrategy::DualUser
     }
 
     /// Whether sessions end with the password that opened them.
     pub fn terminates(&self) -> bool {
-        self.wish.terminate_sessions
+        self.settings.terminate_sessions
     }
 
     /// The login of the password.
@@ -134,7 +137,7 @@ impl Clock {
     /// When the grace period of the other login ends.
     pub fn grace_ends(&self) -> Option<Timestamp> {
         self.changed
-            .and_then(|changed| later(changed, self.wish.grace))
+            .and_then(|changed| later(changed, self.settings.grace))
             .filter(|end| self.is_dual() && *end > self.now)
     }
 
@@ -156,11 +159,11 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn clock(wish: RotationWish, changed: Option<i64>, now: i64) -> Clock {
+    fn clock(settings: RotationRequest, changed: Option<i64>, now: i64) -> Clock {
         let [active, other] = login_names("app");
         Clock {
             now: at(now),
-            wish,
+            settings,
             changed: changed.map(at),
             acted_on: None,
             active,
@@ -171,52 +174,52 @@ mod tests {
 
     #[test]
     fn the_first_of_interval_date_and_request_counts() {
-        let wish = RotationWish {
+        let settings = RotationRequest {
             interval: Some(Duration::from_secs(100)),
             at: Some(at(50)),
             requested: Some(at(70).to_string()),
-            ..RotationWish::default()
+            ..RotationRequest::default()
         };
-        let due = |changed, now| clock(wish.clone(), Some(changed), now).next();
+        let due = |changed, now| clock(settings.clone(), Some(changed), now).next();
         assert_eq!(due(0, 0), Some(at(50)));
         // The date has passed; the request is still open.
         assert_eq!(due(50, 50), Some(at(70)));
-        let rotated = clock(wish.clone(), Some(50), 70).rotated();
+        let rotated = clock(settings.clone(), Some(50), 70).rotated();
         assert_eq!(
             (rotated.request(), rotated.next()),
-            (wish.requested.clone(), Some(at(170)))
+            (settings.requested.clone(), Some(at(170)))
         );
     }
 
     #[test]
     fn a_request_for_later_is_not_forgotten() {
-        let wish = RotationWish {
+        let settings = RotationRequest {
             requested: Some(at(90).to_string()),
-            ..RotationWish::default()
+            ..RotationRequest::default()
         };
-        let made = clock(wish, None, 10).rotated();
+        let made = clock(settings, None, 10).rotated();
         assert_eq!((made.request(), made.next()), (None, Some(at(90))));
         assert!(!made.is_due());
     }
 
     #[test]
     fn nothing_is_due_without_a_reason() {
-        assert_eq!(clock(RotationWish::default(), Some(0), 9).next(), None);
-        let nonsense = RotationWish {
+        assert_eq!(clock(RotationRequest::default(), Some(0), 9).next(), None);
+        let nonsense = RotationRequest {
             requested: Some("tomorrow".into()),
-            ..RotationWish::default()
+            ..RotationRequest::default()
         };
         assert_eq!(clock(nonsense, Some(0), 9).next(), None);
     }
 
     #[test]
     fn two_logins_take_turns_and_the_old_one_has_its_grace() {
-        let wish = RotationWish {
+        let settings = RotationRequest {
             strategy: RotationStrategy::DualUser,
             grace: Duration::from_secs(10),
-            ..RotationWish::default()
+            ..RotationRequest::default()
         };
-        let first = clock(wish.clone(), None, 0).rotated();
+        let first = clock(settings.clone(), None, 0).rotated();
         assert_eq!(first.active_login(), "app_a");
         let second = Clock {
             rotated: false,

@@ -10,7 +10,7 @@ use stanchion_api::user::INSTANCE_IS_IMMUTABLE;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, any};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any};
 
 fn spec() -> Value {
     json!({ "username": "alice", "database": "app", "passwordSecretRef": { "name": "alice" } })
@@ -23,19 +23,19 @@ fn with(field: &str, value: Value) -> Value {
 }
 
 /// The API server's answer to this spec.
-async fn apply(bed: &Bed, name: &str, spec: Value) -> Result<PostgresUser, String> {
+async fn apply(env: &TestEnv, name: &str, spec: Value) -> Result<PostgresUser, String> {
     let user = json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": name }, "spec": spec,
     });
     let params = PatchParams::apply("test").force();
-    let applied = bed.users().patch(name, &params, &Patch::Apply(&user)).await;
+    let applied = env.users().patch(name, &params, &Patch::Apply(&user)).await;
     applied.map_err(|error| error.to_string())
 }
 
 /// C34, C35, C40, A16: refused names, their messages, and that nothing is stored.
 #[tokio::test]
-async fn usernames_are_judged_at_the_door() {
-    let bed = Bed::new(any()).await;
+async fn invalid_usernames_are_rejected_at_admission() {
+    let env = TestEnv::new(any()).await;
     let lower_case = "username must be lower-case ASCII: ^[a-z_][a-z0-9_$]*$";
     let reserved = "username is reserved by postgres";
     let (long, bytes) = ("a".repeat(64), "é".repeat(32));
@@ -57,21 +57,21 @@ async fn usernames_are_judged_at_the_door() {
         ("postgres", reserved),
         ("", "at least 1"),
     ] {
-        let refused = apply(&bed, "refused", with("username", json!(name)))
+        let refused = apply(&env, "refused", with("username", json!(name)))
             .await
             .unwrap_err();
         assert!(refused.contains(words), "{name}: {refused}");
-        assert!(bed.users().get_opt("refused").await.unwrap().is_none(), "{name}");
+        assert!(env.users().get_opt("refused").await.unwrap().is_none(), "{name}");
     }
     for (object, name) in [("longest", "a".repeat(63)), ("odd", "_a$1".into())] {
-        apply(&bed, object, with("username", json!(name))).await.unwrap();
+        apply(&env, object, with("username", json!(name))).await.unwrap();
     }
 }
 
 /// The other rules of the schema, with their messages.
 #[tokio::test]
 async fn a_spec_that_contradicts_itself_is_refused() {
-    let bed = Bed::new(any()).await;
+    let env = TestEnv::new(any()).await;
     let one = "exactly one of passwordSecretRef, password.generate, password.disabled, auth.iam is required";
     let mut none = spec();
     none.as_object_mut().unwrap().remove("passwordSecretRef");
@@ -108,27 +108,27 @@ async fn a_spec_that_contradicts_itself_is_refused() {
             "duplicate entries for key",
         ),
     ] {
-        let refused = apply(&bed, "refused", spec).await.unwrap_err();
+        let refused = apply(&env, "refused", spec).await.unwrap_err();
         assert!(refused.contains(words), "{refused}");
     }
-    apply(&bed, "disabled", with("password", json!({ "disabled": false })))
+    apply(&env, "disabled", with("password", json!({ "disabled": false })))
         .await
         .unwrap();
 }
 
 /// C36, A17: the name is immutable, everything else may change.
 #[tokio::test]
-async fn a_username_is_for_life() {
-    let bed = Bed::new(any()).await;
-    apply(&bed, "alice", spec()).await.unwrap();
-    let refused = apply(&bed, "alice", with("username", json!("bob")))
+async fn a_username_is_immutable() {
+    let env = TestEnv::new(any()).await;
+    apply(&env, "alice", spec()).await.unwrap();
+    let refused = apply(&env, "alice", with("username", json!("bob")))
         .await
         .unwrap_err();
     assert!(
         refused.contains("username is immutable after creation (old: alice, new: bob)"),
         "{refused}"
     );
-    let changed = apply(&bed, "alice", with("database", json!("other")))
+    let changed = apply(&env, "alice", with("database", json!("other")))
         .await
         .unwrap();
     assert_eq!(changed.spec.database, "other");
@@ -136,24 +136,24 @@ async fn a_username_is_for_life() {
 
 /// A role does not move to another server: the old one would be left behind.
 #[tokio::test]
-async fn a_server_is_for_life() {
-    let bed = Bed::new(any()).await;
+async fn an_instance_reference_is_immutable() {
+    let env = TestEnv::new(any()).await;
     let on = |name: &str| with("instanceRef", json!({ "name": name }));
-    apply(&bed, "alice", on("main")).await.unwrap();
+    apply(&env, "alice", on("main")).await.unwrap();
     for moved in [on("other"), spec()] {
-        let refused = apply(&bed, "alice", moved).await.unwrap_err();
+        let refused = apply(&env, "alice", moved).await.unwrap_err();
         assert!(refused.contains(INSTANCE_IS_IMMUTABLE), "{refused}");
     }
-    apply(&bed, "bob", spec()).await.unwrap();
-    let refused = apply(&bed, "bob", on("main")).await.unwrap_err();
+    apply(&env, "bob", spec()).await.unwrap();
+    let refused = apply(&env, "bob", on("main")).await.unwrap_err();
     assert!(refused.contains(INSTANCE_IS_IMMUTABLE), "{refused}");
 }
 
 /// C38, A24: the stored object includes the defaults, so that a second apply changes nothing and the diff is empty.
 #[tokio::test]
 async fn a_manifest_applied_twice_is_unchanged() {
-    let bed = Bed::new(any()).await;
-    let Some(kubectl) = bed.cluster.kubectl() else {
+    let env = TestEnv::new(any()).await;
+    let Some(kubectl) = env.cluster.kubectl() else {
         return;
     };
     let manifest = "\
@@ -163,13 +163,13 @@ metadata: {name: alice}
 spec: {username: alice, database: app, privileges: [CONNECT], passwordSecretRef: {name: alice-password}, password: {}, credentialsSecret: {name: c}, driftPolicy: {}, onDelete: {}, createDatabase: {}}
 ";
     let run = async |command: &str| {
-        let arguments = [command, "-n", &bed.namespace, "-f", "-"];
+        let arguments = [command, "-n", &env.namespace, "-f", "-"];
         kubectl.run_with(&arguments, manifest).await
     };
     assert!(run("apply").await.unwrap().contains("created"));
     assert!(run("apply").await.unwrap().contains("unchanged"));
     assert_eq!(run("diff").await.unwrap(), "");
-    let stored = serde_json::to_value(bed.users().get("alice").await.unwrap().spec).unwrap();
+    let stored = serde_json::to_value(env.users().get("alice").await.unwrap().spec).unwrap();
     for (path, value) in [
         ("/passwordSecretRef/key", json!("password")),
         ("/membershipPolicy", json!("Additive")),
@@ -193,7 +193,7 @@ spec: {username: alice, database: app, privileges: [CONNECT], passwordSecretRef:
 /// C37, A17: an object that a newer schema would refuse can be labelled, changed in its other fields, lose its
 /// finalizer and be deleted. A copy of the CRD under another group stands for an older one.
 #[tokio::test]
-async fn an_object_from_before_the_rules_can_go() {
+async fn an_object_that_predates_validation_can_be_deleted() {
     let cluster = Cluster::shared().await;
     let namespace = cluster.namespace("legacy").await;
     let group = format!("{namespace}.example.com");
@@ -217,7 +217,7 @@ async fn an_object_from_before_the_rules_can_go() {
         "spec": { "username": "Old-Name", "database": "app" },
     });
     let object = serde_json::from_value(object).unwrap();
-    wait::eventually(PATIENCE, "the kind to be served", async || {
+    wait::eventually(WAIT_TIMEOUT, "the kind to be served", async || {
         api.create(&PostParams::default(), &object)
             .await
             .map(drop)
@@ -230,7 +230,7 @@ async fn an_object_from_before_the_rules_can_go() {
         "metadata": { "name": "new" }, "spec": { "username": "Old-Name", "database": "app" },
     });
     let fresh = serde_json::from_value(fresh).unwrap();
-    wait::eventually(PATIENCE, "the rules to hold", async || {
+    wait::eventually(WAIT_TIMEOUT, "the rules to hold", async || {
         let dry = PostParams {
             dry_run: true,
             ..PostParams::default()
@@ -246,7 +246,7 @@ async fn an_object_from_before_the_rules_can_go() {
     merge(json!({ "metadata": { "labels": { "a": "b" } } })).await;
     api.delete("old", &DeleteParams::default()).await.unwrap();
     merge(json!({ "metadata": { "finalizers": null } })).await;
-    wait::gone(&api, "old", PATIENCE).await;
+    wait::gone(&api, "old", WAIT_TIMEOUT).await;
 }
 
 fn strip_rules(schema: &mut Value) {

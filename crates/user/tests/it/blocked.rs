@@ -4,23 +4,23 @@ use serde_json::json;
 use stanchion_api::user::Phase;
 use stanchion_testkit::unique;
 
-use super::bed::{Bed, message, role_name};
+use super::test_env::{TestEnv, message, role_name};
 
 /// C6, A8: a database that refuses connections keeps object and role; the condition names it and the reason; retries
 /// are rare, and the object goes by itself once it can.
 #[tokio::test]
-async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
-    Bed::on_each_kind(async |bed| {
+async fn a_database_without_connections_blocks_the_cleanup() {
+    TestEnv::on_each_kind(async |env| {
         let role = role_name();
-        let server = bed.database.server();
+        let server = env.database.server();
         let other = unique::name("other");
         server
             .execute("postgres", &format!("CREATE DATABASE {other}"))
             .await;
-        let _operator = bed.operator().await;
-        bed.password("pia", "secret").await;
-        bed.user("pia", &role, json!({})).await;
-        bed.ready("pia").await;
+        let _operator = env.operator().await;
+        env.password("pia", "secret").await;
+        env.user("pia", &role, json!({})).await;
+        env.ready("pia").await;
         let table = format!("CREATE TABLE public.t (n int); ALTER TABLE public.t OWNER TO {role}");
         server.execute(&other, &table).await;
         server
@@ -30,15 +30,15 @@ async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
             )
             .await;
 
-        bed.delete("pia").await;
-        let user = bed.condition("pia", "Ready", "False", "CleanupBlocked").await;
+        env.delete("pia").await;
+        let user = env.condition("pia", "Ready", "False", "CleanupBlocked").await;
         let said = message(&user, "Ready");
         for part in [role.as_str(), other.as_str(), "2BP01"] {
             assert!(said.contains(part), "{said}");
         }
         assert_eq!(user.status.unwrap().phase, Some(Phase::Deleting));
         assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
-        assert!(!bed.logs_in(&role, "secret").await, "it cannot be used meanwhile");
+        assert!(!env.logs_in(&role, "secret").await, "it cannot be used meanwhile");
 
         server
             .execute(
@@ -46,8 +46,8 @@ async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
                 &format!("ALTER DATABASE {other} ALLOW_CONNECTIONS true"),
             )
             .await;
-        bed.gone("pia").await;
-        let drops = bed
+        env.gone("pia").await;
+        let drops = env
             .statements()
             .iter()
             .filter(|sql| sql.contains("DROP ROLE"))
@@ -59,24 +59,24 @@ async fn a_database_that_lets_nobody_in_holds_the_role_up_until_it_does() {
 
 /// A8: the same with the object's own database.
 #[tokio::test]
-async fn the_objects_own_database_may_be_the_one() {
-    Bed::on_each_kind(async |bed| {
+async fn the_own_database_may_refuse_connections() {
+    TestEnv::on_each_kind(async |env| {
         let role = role_name();
-        let operator = bed.operator().await;
-        bed.password("quin", "secret").await;
-        bed.user("quin", &role, json!({ "privileges": ["CONNECT", "READ"] }))
+        let operator = env.operator().await;
+        env.password("quin", "secret").await;
+        env.user("quin", &role, json!({ "privileges": ["CONNECT", "READ"] }))
             .await;
-        bed.ready("quin").await;
-        let name = bed.database.name();
+        env.ready("quin").await;
+        let name = env.database.name();
         let allow = |yes: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {yes}");
-        bed.database.server().execute("postgres", &allow(false)).await;
-        bed.delete("quin").await;
-        let user = bed.condition("quin", "Ready", "False", "CleanupBlocked").await;
+        env.database.server().execute("postgres", &allow(false)).await;
+        env.delete("quin").await;
+        let user = env.condition("quin", "Ready", "False", "CleanupBlocked").await;
         assert!(message(&user, "Ready").contains(name));
-        bed.database.server().execute("postgres", &allow(true)).await;
-        bed.look_again(&operator, "quin").await;
-        bed.gone("quin").await;
-        assert!(!bed.has_role(&role).await);
+        env.database.server().execute("postgres", &allow(true)).await;
+        env.look_again(&operator, "quin").await;
+        env.gone("quin").await;
+        assert!(!env.has_role(&role).await);
     })
     .await;
 }

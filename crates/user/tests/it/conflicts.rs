@@ -5,21 +5,21 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::bed::{Bed, any, role_name};
+use super::test_env::{TestEnv, any, role_name};
 
 /// A21, C29: somebody annotates the object fifty times a second while it is created, changed and deleted. It converges
 /// nevertheless, and neither writer loses a change.
 #[tokio::test]
-async fn a_storm_of_other_writers_is_survived() {
-    let bed = Bed::new(any()).await;
+async fn concurrent_writers_do_not_prevent_convergence() {
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let _operator = bed.operator().await;
-    bed.password("gil", "secret").await;
-    bed.user("gil", &role, json!({})).await;
+    let _operator = env.operator().await;
+    env.password("gil", "secret").await;
+    env.user("gil", &role, json!({})).await;
     let stop = CancellationToken::new();
     let (count, mut counted) = tokio::sync::watch::channel(0);
     let storm = {
-        let (users, stop) = (bed.users(), stop.clone());
+        let (users, stop) = (env.users(), stop.clone());
         tokio::spawn(async move {
             let mut written = Vec::new();
             for n in 0.. {
@@ -45,25 +45,25 @@ async fn a_storm_of_other_writers_is_survived() {
             written
         })
     };
-    bed.ready("gil").await;
+    env.ready("gil").await;
     for limit in 1..=10 {
-        bed.user("gil", &role, json!({ "role": { "connectionLimit": limit } }))
+        env.user("gil", &role, json!({ "role": { "connectionLimit": limit } }))
             .await;
-        bed.ready("gil").await;
+        env.ready("gil").await;
         let sql = format!("SELECT rolconnlimit FROM pg_roles WHERE rolname = '{role}'");
-        assert_eq!(bed.server_one(&sql).await, limit.to_string());
+        assert_eq!(env.server_one(&sql).await, limit.to_string());
     }
     // All of its twenty annotations, however fast the operator was.
     counted.wait_for(|count| *count > 20).await.unwrap();
-    let user = bed.users().get("gil").await.unwrap();
+    let user = env.users().get("gil").await.unwrap();
     assert_eq!(user.metadata.generation, Some(11));
     let status = user.status.unwrap();
     assert_eq!(status.observed_generation, Some(11));
-    bed.delete("gil").await;
-    bed.gone("gil").await;
+    env.delete("gil").await;
+    env.gone("gil").await;
     stop.cancel();
     let written = storm.await.unwrap();
-    assert!(!bed.has_role(&role).await);
+    assert!(!env.has_role(&role).await);
     let annotations = user.metadata.annotations.unwrap();
     for n in 0..20 {
         let key = format!("storm-{n}");

@@ -9,7 +9,7 @@ use serde_json::json;
 use stanchion_testkit::wait;
 use tokio_postgres::NoTls;
 
-use super::bed::{Bed, PATIENCE, any, condition, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, condition, role_name};
 
 async fn connects(uri: &str) -> Result<String, tokio_postgres::Error> {
     let (client, connection) = uri.parse::<tokio_postgres::Config>()?.connect(NoTls).await?;
@@ -45,19 +45,19 @@ fn words(dotnet: &str) -> BTreeMap<String, String> {
 /// re-rendered, renamed and garbage-collected.
 #[tokio::test]
 async fn every_form_logs_in() {
-    let bed = Bed::new(any()).await;
-    let (role, _operator) = (role_name(), bed.operator().await);
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
     let hostile = r#"p@ss:w/rd#%20 'q"=;\&?é"#;
-    let database = bed.database.name().to_owned();
-    bed.password("alice", hostile).await;
-    let port = bed.database.server().port();
+    let database = env.database.name().to_owned();
+    env.password("alice", hostile).await;
+    let port = env.database.server().port();
     let endpoint = json!({ "host": "127.0.0.1", "port": port });
-    bed.instance(
+    env.instance(
         "main",
         json!({ "endpoints": { "pooler": endpoint, "replica": endpoint } }),
     )
     .await;
-    let wish = |label: &str, name: &str| {
+    let request = |label: &str, name: &str| {
         json!({
             "instanceRef": { "name": "main" },
             "credentialsSecret": {
@@ -71,9 +71,9 @@ async fn every_form_logs_in() {
             },
         })
     };
-    bed.user("alice", &role, wish("one", "out")).await;
-    bed.ready("alice").await;
-    let values = bed.values("out").await;
+    env.user("alice", &role, request("one", "out")).await;
+    env.ready("alice").await;
+    let values = env.values("out").await;
     for key in ["uri", "pooler-uri", "replica-uri", "POSTGRES_URL"] {
         assert_eq!(connects(&values[key]).await.unwrap(), role, "{key}");
     }
@@ -101,7 +101,7 @@ async fn every_form_logs_in() {
         (role.as_str(), database.as_str())
     );
 
-    let secret = bed.secrets().get("out").await.unwrap();
+    let secret = env.secrets().get("out").await.unwrap();
     assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/basic-auth"));
     assert_eq!(secret.labels()["app"], "one");
     assert_eq!(secret.annotations()["note"], "x");
@@ -112,77 +112,77 @@ async fn every_form_logs_in() {
     );
 
     // Re-rendered on any change of its inputs.
-    bed.user("alice", &role, wish("two", "out")).await;
-    wait::until(&bed.secrets(), "out", PATIENCE, |secret: &Secret| {
+    env.user("alice", &role, request("two", "out")).await;
+    wait::until(&env.secrets(), "out", WAIT_TIMEOUT, |secret: &Secret| {
         secret.labels().get("app").is_some_and(|label| label == "two")
     })
     .await;
-    assert_eq!(bed.values("out").await["LABEL"], "two");
-    bed.password("alice", "plain").await;
-    wait::eventually(PATIENCE, "the new password", async || {
-        bed.values("out").await["password"] == "plain"
+    assert_eq!(env.values("out").await["LABEL"], "two");
+    env.password("alice", "plain").await;
+    wait::eventually(WAIT_TIMEOUT, "the new password", async || {
+        env.values("out").await["password"] == "plain"
     })
     .await;
-    bed.secrets()
+    env.secrets()
         .delete("out", &DeleteParams::default())
         .await
         .unwrap();
-    let made = wait::until(&bed.secrets(), "out", PATIENCE, |_: &Secret| true).await;
+    let made = wait::until(&env.secrets(), "out", WAIT_TIMEOUT, |_: &Secret| true).await;
     assert_ne!(made.uid(), secret.uid());
 
     // Under another name the first one is deleted.
-    bed.user("alice", &role, wish("two", "moved")).await;
-    bed.ready("alice").await;
-    assert_eq!(connects(&bed.values("moved").await["uri"]).await.unwrap(), role);
-    wait::gone(&bed.secrets(), "out", PATIENCE).await;
-    bed.delete("alice").await;
-    bed.gone("alice").await;
-    wait::gone(&bed.secrets(), "moved", PATIENCE).await;
+    env.user("alice", &role, request("two", "moved")).await;
+    env.ready("alice").await;
+    assert_eq!(connects(&env.values("moved").await["uri"]).await.unwrap(), role);
+    wait::gone(&env.secrets(), "out", WAIT_TIMEOUT).await;
+    env.delete("alice").await;
+    env.gone("alice").await;
+    wait::gone(&env.secrets(), "moved", WAIT_TIMEOUT).await;
 }
 
 /// A Secret of somebody else is never written, with or without a password.
 #[tokio::test]
 async fn a_foreign_secret_is_left_alone() {
-    let bed = Bed::new(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
-    bed.keys("theirs", &[("key", "value")]).await;
-    let before = bed.secrets().get("theirs").await.unwrap();
-    let wish = json!({
+    let env = TestEnv::new(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
+    env.keys("theirs", &[("key", "value")]).await;
+    let before = env.secrets().get("theirs").await.unwrap();
+    let request = json!({
         "passwordSecretRef": null, "password": { "generate": {} }, "credentialsSecret": { "name": "theirs" },
     });
-    bed.user("alice", &role, wish).await;
-    let user = bed.condition("alice", "Ready", "False", "SecretConflict").await;
+    env.user("alice", &role, request).await;
+    let user = env.condition("alice", "Ready", "False", "SecretConflict").await;
     assert_eq!(condition(&user, "PasswordSynced"), None);
-    assert!(!bed.has_role(&role).await);
-    bed.look_again(&operator, "alice").await;
-    assert_eq!(bed.secrets().get("theirs").await.unwrap(), before);
-    bed.delete("alice").await;
-    bed.gone("alice").await;
-    assert_eq!(bed.secrets().get("theirs").await.unwrap(), before);
+    assert!(!env.has_role(&role).await);
+    env.look_again(&operator, "alice").await;
+    assert_eq!(env.secrets().get("theirs").await.unwrap(), before);
+    env.delete("alice").await;
+    env.gone("alice").await;
+    assert_eq!(env.secrets().get("theirs").await.unwrap(), before);
 }
 
 /// A Secret that was renamed in a failed reconcile does not stay, with the password in it, when it is renamed again.
 #[tokio::test]
 async fn no_renamed_secret_is_forgotten() {
-    let bed = Bed::new(any()).await;
-    let (role, _operator) = (role_name(), bed.operator().await);
-    let wish = |secret: &str, memory: &str| {
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
+    let request = |secret: &str, memory: &str| {
         json!({
             "passwordSecretRef": null, "password": { "generate": {} }, "credentialsSecret": { "name": secret },
             "role": { "parameters": { "work_mem": memory } },
         })
     };
-    bed.user("alice", &role, wish("first", "1MB")).await;
-    bed.ready("alice").await;
-    bed.user("alice", &role, wish("second", "lots")).await;
-    bed.condition("alice", "Ready", "False", "InvalidSpec").await;
-    assert!(bed.secrets().get_opt("second").await.unwrap().is_some());
-    bed.user("alice", &role, wish("third", "1MB")).await;
-    let user = bed.ready("alice").await;
+    env.user("alice", &role, request("first", "1MB")).await;
+    env.ready("alice").await;
+    env.user("alice", &role, request("second", "lots")).await;
+    env.condition("alice", "Ready", "False", "InvalidSpec").await;
+    assert!(env.secrets().get_opt("second").await.unwrap().is_some());
+    env.user("alice", &role, request("third", "1MB")).await;
+    let user = env.ready("alice").await;
     assert_eq!(user.status.unwrap().stale_secrets, [] as [String; 0]);
     for gone in ["first", "second"] {
-        assert!(bed.secrets().get_opt(gone).await.unwrap().is_none(), "{gone}");
+        assert!(env.secrets().get_opt(gone).await.unwrap().is_none(), "{gone}");
     }
-    let secret = bed.values("third").await;
-    assert!(bed.logs_in(&role, &secret["password"]).await);
+    let secret = env.values("third").await;
+    assert!(env.logs_in(&role, &secret["password"]).await);
 }

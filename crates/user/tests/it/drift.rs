@@ -3,7 +3,7 @@
 use serde_json::json;
 use stanchion_api::user::Phase;
 
-use super::bed::{Bed, any, condition, message, role_name};
+use super::test_env::{TestEnv, any, condition, message, role_name};
 
 fn so(status: &str, reason: &str) -> (String, String) {
     (status.into(), reason.into())
@@ -12,16 +12,16 @@ fn so(status: &str, reason: &str) -> (String, String) {
 /// A13: `Correct` corrects drift within the interval, and reports it.
 #[tokio::test]
 async fn drift_is_put_right_and_named() {
-    Bed::on_each_kind(async |bed| {
-        let (role, _operator) = (role_name(), bed.operator().await);
-        let database = bed.database.name();
-        bed.password("alice", "secret").await;
-        let wish = json!({
+    TestEnv::on_each_kind(async |env| {
+        let (role, _operator) = (role_name(), env.operator().await);
+        let database = env.database.name();
+        env.password("alice", "secret").await;
+        let request = json!({
             "driftPolicy": { "interval": "1s" },
             "role": { "connectionLimit": 5, "parameters": { "work_mem": "3MB" } },
         });
-        bed.user("alice", &role, wish).await;
-        let user = bed.ready("alice").await;
+        env.user("alice", &role, request).await;
+        let user = env.ready("alice").await;
         assert_eq!(condition(&user, "Drifted"), Some(so("False", "InSync")));
         assert!(user.status.unwrap().drift.is_none());
 
@@ -47,9 +47,9 @@ async fn drift_is_put_right_and_named() {
                 "parameter work_mem",
             ),
         ] {
-            bed.database.execute(&by_hand).await;
-            bed.becomes(&query, &value).await;
-            let user = bed
+            env.database.execute(&by_hand).await;
+            env.becomes(&query, &value).await;
+            let user = env
                 .until("alice", |user| message(user, "Drifted").contains(word))
                 .await;
             assert_eq!(condition(&user, "Drifted"), Some(so("False", "Corrected")));
@@ -57,26 +57,26 @@ async fn drift_is_put_right_and_named() {
             assert!(drift.detected.iter().any(|what| what.contains(word)), "{drift:?}");
             assert!(drift.last_checked.is_some());
         }
-        bed.event("alice", "DriftCorrected").await;
+        env.event("alice", "DriftCorrected").await;
 
-        if bed.sees_passwords() {
-            bed.database
+        if env.sees_passwords() {
+            env.database
                 .execute(&format!("ALTER ROLE {role} PASSWORD 'stolen'"))
                 .await;
-            bed.until("alice", |user| message(user, "Drifted").contains("password"))
+            env.until("alice", |user| message(user, "Drifted").contains("password"))
                 .await;
-            assert!(bed.logs_in(&role, "secret").await);
-            assert!(!bed.logs_in(&role, "stolen").await);
+            assert!(env.logs_in(&role, "secret").await);
+            assert!(!env.logs_in(&role, "stolen").await);
         }
 
-        bed.database
+        env.database
             .execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
             .await;
-        bed.until("alice", |user| {
+        env.until("alice", |user| {
             message(user, "Drifted").contains(&format!("role {role}"))
         })
         .await;
-        assert!(bed.logs_in(&role, "secret").await);
+        assert!(env.logs_in(&role, "secret").await);
     })
     .await;
 }
@@ -84,79 +84,79 @@ async fn drift_is_put_right_and_named() {
 /// A13: `Report` reports drift and leaves it; a new spec and a new password are applied nevertheless.
 #[tokio::test]
 async fn drift_is_reported_and_left() {
-    Bed::on_each_kind(async |bed| {
-        let (role, operator) = (role_name(), bed.operator().await);
-        let database = bed.database.name();
-        bed.password("alice", "secret").await;
-        let wish = json!({
+    TestEnv::on_each_kind(async |env| {
+        let (role, operator) = (role_name(), env.operator().await);
+        let database = env.database.name();
+        env.password("alice", "secret").await;
+        let request = json!({
             "driftPolicy": { "mode": "Report" }, "role": { "connectionLimit": 5 },
             "credentialsSecret": { "name": "alice-credentials" },
         });
-        bed.user("alice", &role, wish.clone()).await;
-        bed.ready("alice").await;
+        env.user("alice", &role, request.clone()).await;
+        env.ready("alice").await;
         let limit = format!("SELECT rolconnlimit FROM pg_roles WHERE rolname = '{role}'");
 
-        bed.database
+        env.database
             .execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 1"))
             .await;
-        bed.look_again(&operator, "alice").await;
-        let user = bed.condition("alice", "Drifted", "True", "ChangedByHand").await;
+        env.look_again(&operator, "alice").await;
+        let user = env.condition("alice", "Drifted", "True", "ChangedByHand").await;
         assert!(message(&user, "Drifted").contains("connectionLimit"));
         assert_eq!(condition(&user, "Ready"), Some(so("True", "UserCreated")));
         assert_eq!(condition(&user, "PrivilegesSynced"), Some(so("True", "Granted")));
         assert_eq!(condition(&user, "PasswordSynced"), Some(so("True", "Synced")));
         assert!(
-            bed.event("alice", "ChangedByHand")
+            env.event("alice", "ChangedByHand")
                 .await
                 .contains("connectionLimit")
         );
-        assert_eq!(bed.one(&limit).await, "1");
+        assert_eq!(env.one(&limit).await, "1");
 
-        bed.database
+        env.database
             .execute(&format!(
                 "REVOKE CONNECT ON DATABASE {database} FROM {role}; ALTER ROLE {role} PASSWORD 'x'"
             ))
             .await;
         // The credentials Secret is restored in any case.
-        bed.secrets()
+        env.secrets()
             .delete("alice-credentials", &kube::api::DeleteParams::default())
             .await
             .unwrap();
-        bed.until("alice", |user| {
+        env.until("alice", |user| {
             let synced = |kind| condition(user, kind) != Some(so("False", "Drifted"));
-            !synced("PrivilegesSynced") && synced("PasswordSynced") != bed.sees_passwords()
+            !synced("PrivilegesSynced") && synced("PasswordSynced") != env.sees_passwords()
         })
         .await;
-        assert_eq!(bed.values("alice-credentials").await["password"], "secret");
+        assert_eq!(env.values("alice-credentials").await["password"], "secret");
 
         // A reconcile with known drift writes nothing.
-        let before = bed.users().get("alice").await.unwrap().metadata.resource_version;
-        let writes = bed.sql_writes().len();
-        bed.look_again(&operator, "alice").await;
-        let after = bed.users().get("alice").await.unwrap();
-        assert_eq!(bed.sql_writes().len(), writes);
+        let before = env.users().get("alice").await.unwrap().metadata.resource_version;
+        let writes = env.sql_writes().len();
+        env.look_again(&operator, "alice").await;
+        let after = env.users().get("alice").await.unwrap();
+        assert_eq!(env.sql_writes().len(), writes);
         assert_ne!(before, None);
         assert_eq!(condition(&after, "Drifted"), Some(so("True", "ChangedByHand")));
 
-        bed.password("alice", "fresh").await;
-        bed.until("alice", |user| {
+        env.password("alice", "fresh").await;
+        env.until("alice", |user| {
             condition(user, "Drifted") == Some(so("False", "InSync"))
         })
         .await;
-        assert!(bed.logs_in(&role, "fresh").await);
-        assert_eq!(bed.one(&limit).await, "5");
+        assert!(env.logs_in(&role, "fresh").await);
+        assert_eq!(env.one(&limit).await, "5");
 
-        bed.database
+        env.database
             .execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
             .await;
-        bed.look_again(&operator, "alice").await;
-        let user = bed.condition("alice", "Ready", "False", "Drifted").await;
+        env.look_again(&operator, "alice").await;
+        let user = env.condition("alice", "Ready", "False", "Drifted").await;
         assert_eq!(user.status.as_ref().unwrap().phase, Some(Phase::Failed));
-        let mut more = wish;
+        let mut more = request;
         more["role"]["connectionLimit"] = json!(6);
-        bed.user("alice", &role, more).await;
-        bed.ready("alice").await;
-        assert_eq!(bed.one(&limit).await, "6");
+        env.user("alice", &role, more).await;
+        env.ready("alice").await;
+        assert_eq!(env.one(&limit).await, "6");
     })
     .await;
 }
@@ -164,35 +164,35 @@ async fn drift_is_reported_and_left() {
 /// A13: `Ignore` does not check; a spec that failed to apply is still applied, and is not drift.
 #[tokio::test]
 async fn drift_is_ignored_until_the_spec_changes() {
-    let bed = Bed::new(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
+    let env = TestEnv::new(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
     let group = role_name();
-    bed.password("alice", "secret").await;
-    let wish = |limit: u32, member_of: serde_json::Value| {
+    env.password("alice", "secret").await;
+    let request = |limit: u32, member_of: serde_json::Value| {
         json!({
             "driftPolicy": { "mode": "Ignore" }, "role": { "connectionLimit": limit }, "memberOf": member_of,
         })
     };
-    bed.user("alice", &role, wish(5, json!([]))).await;
-    let user = bed.ready("alice").await;
+    env.user("alice", &role, request(5, json!([]))).await;
+    let user = env.ready("alice").await;
     assert_eq!(condition(&user, "Drifted"), Some(so("Unknown", "Ignored")));
     let limit = format!("SELECT rolconnlimit FROM pg_roles WHERE rolname = '{role}'");
-    bed.database
+    env.database
         .execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 1"))
         .await;
-    bed.look_again(&operator, "alice").await;
-    assert_eq!(bed.one(&limit).await, "1");
+    env.look_again(&operator, "alice").await;
+    assert_eq!(env.one(&limit).await, "1");
 
-    bed.user("alice", &role, wish(7, json!([{ "role": group }])))
+    env.user("alice", &role, request(7, json!([{ "role": group }])))
         .await;
-    bed.condition("alice", "Ready", "False", "RoleNotFound").await;
-    bed.database.execute(&format!("CREATE ROLE {group}")).await;
-    bed.look_again(&operator, "alice").await;
-    bed.ready("alice").await;
-    assert_eq!(bed.one(&limit).await, "7");
-    let told = bed.events("alice").await;
+    env.condition("alice", "Ready", "False", "RoleNotFound").await;
+    env.database.execute(&format!("CREATE ROLE {group}")).await;
+    env.look_again(&operator, "alice").await;
+    env.ready("alice").await;
+    assert_eq!(env.one(&limit).await, "7");
+    let reported = env.events("alice").await;
     assert!(
-        !told.iter().any(|(reason, _)| reason == "DriftCorrected"),
-        "{told:?}"
+        !reported.iter().any(|(reason, _)| reason == "DriftCorrected"),
+        "{reported:?}"
     );
 }

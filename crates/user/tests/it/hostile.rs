@@ -13,7 +13,7 @@ use stanchion_testkit::postgres::Postgres;
 use stanchion_testkit::wait;
 use tracing::instrument::WithSubscriber;
 
-use super::bed::{Bed, PATIENCE, any, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, role_name};
 
 /// A text that no password, name or comment contains by chance.
 const CANARY: &str = "cAnArY";
@@ -97,20 +97,20 @@ async fn census(server: &Postgres) -> Vec<Vec<Option<String>>> {
 
 /// Applies a user with this text in every field, and checks that everything arrives unchanged. Returns the number of
 /// inputs.
-async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &str) -> usize {
+async fn arrives(env: &TestEnv, server: &Postgres, role: &str, schema: &str, text: &str) -> usize {
     let password = format!("{CANARY}{text}");
-    bed.password("alice", &password).await;
+    env.password("alice", &password).await;
     let schema = name(schema);
     let after = text.replace("{{", "");
-    let wish = json!({
+    let request = json!({
         "database": DATABASE,
         "role": { "comment": text, "parameters": { "application_name": text, "search_path": format!("\"{}\"", text.replace('"', "\"\"")) } },
         "databases": [{ "name": DATABASE, "schemas": [{ "name": schema, "create": true, "privileges": ["SELECT"] }] }],
         "credentialsSecret": { "name": "out", "template": { "T": format!("{{{{ .Password | conninfo }}}} {after}") } },
     });
-    bed.user("alice", role, wish).await;
-    bed.ready("alice").await;
-    let session = wait::eventually(PATIENCE, "the password", async || {
+    env.user("alice", role, request).await;
+    env.ready("alice").await;
+    let session = wait::eventually(WAIT_TIMEOUT, "the password", async || {
         server.connect(role, &password, DATABASE).await
     })
     .await;
@@ -143,7 +143,7 @@ async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &
         .await
         .unwrap();
     assert_eq!(name.get::<_, String>(0), text);
-    let rendered = &bed.values("out").await["T"];
+    let rendered = &env.values("out").await["T"];
     assert!(
         rendered.contains(CANARY) && rendered.ends_with(&after),
         "{rendered}"
@@ -155,8 +155,8 @@ async fn arrives(bed: &Bed, server: &Postgres, role: &str, schema: &str, text: &
 /// C40, A16, A18: no generated username or database name is accepted that could be more than a name, by the API server
 /// itself and by the controller.
 #[tokio::test]
-async fn names_are_names() {
-    let bed = Bed::new(any()).await;
+async fn names_are_quoted() {
+    let env = TestEnv::new(any()).await;
     let mut judged = 0;
     for text in &generate(EACH) {
         for field in ["username", "database"] {
@@ -171,7 +171,7 @@ async fn names_are_names() {
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_$-".contains(c));
             let params = PatchParams::apply("test").force().dry_run();
-            let let_in = bed.users().patch("x", &params, &Patch::Apply(&user)).await;
+            let let_in = env.users().patch("x", &params, &Patch::Apply(&user)).await;
             assert!(inert || let_in.is_err(), "{field}: {text}");
             let user: PostgresUser = serde_json::from_value(user).unwrap();
             assert!(inert || stanchion_user::check(&user).is_err(), "{field}: {text}");
@@ -186,16 +186,16 @@ async fn names_are_names() {
 #[tokio::test]
 async fn nothing_but_the_intended_statement_runs() {
     let server = Postgres::start(any()).await;
-    let bed = Bed::new(any()).await;
+    let env = TestEnv::new(any()).await;
     server.execute("postgres", "CREATE ROLE victim SUPERUSER").await;
     server
         .execute("postgres", &format!("CREATE DATABASE \"{DATABASE}\""))
         .await;
     let log = OperatorLog::in_memory();
-    let target = stanchion_postgres::Target::parse(&server.url("postgres").into()).unwrap();
-    let (operator, _metrics) = bed.build(super::bed::How {
+    let target = stanchion_postgres::ConnectionConfig::parse(&server.url("postgres").into()).unwrap();
+    let (operator, _metrics) = env.build(super::test_env::How {
         admin: target,
-        ..bed.how().await
+        ..env.how().await
     });
     let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
     let texts = generate(EACH);
@@ -205,7 +205,7 @@ async fn nothing_but_the_intended_statement_runs() {
     let before = census(&server).await;
     let mut arrived = 0;
     for (index, text) in texts.iter().enumerate() {
-        arrived += arrives(&bed, &server, &role, &format!("s{index}{text}"), text).await;
+        arrived += arrives(&env, &server, &role, &format!("s{index}{text}"), text).await;
     }
     assert_eq!(arrived, (KINDS - 2) * EACH);
 
@@ -243,10 +243,10 @@ async fn nothing_but_the_intended_statement_runs() {
     }
     // The canary is only in the Secrets.
     assert!(!server.log().text().contains(CANARY));
-    let user = bed.users().get("alice").await.unwrap();
-    let told: Value = json!([serde_json::to_value(&user).unwrap(), bed.events("alice").await]);
-    assert!(!told.to_string().contains(CANARY), "{told}");
-    assert!(told.to_string().contains("managedFields"));
+    let user = env.users().get("alice").await.unwrap();
+    let reported: Value = json!([serde_json::to_value(&user).unwrap(), env.events("alice").await]);
+    assert!(!reported.to_string().contains(CANARY), "{reported}");
+    assert!(reported.to_string().contains("managedFields"));
     assert!(!log.text().is_empty() && !log.text().contains(CANARY));
     operator.abort();
 }
@@ -254,28 +254,32 @@ async fn nothing_but_the_intended_statement_runs() {
 /// A18: a password that the server refuses does not leak, either. The server refuses what an administrator without the
 /// privilege sends, and logs the refused statement.
 #[tokio::test]
-async fn a_refused_password_is_not_told() {
-    let bed = Bed::new(any()).await;
+async fn a_rejected_password_is_not_in_the_status_or_events() {
+    let env = TestEnv::new(any()).await;
     let server = Postgres::start(any()).await;
     server
         .execute("postgres", "CREATE ROLE weak LOGIN PASSWORD 'w'")
         .await;
     server.execute("postgres", "CREATE DATABASE app").await;
-    let target = stanchion_postgres::Target::parse(&server.url_of("weak", "w", "postgres").into()).unwrap();
+    let target =
+        stanchion_postgres::ConnectionConfig::parse(&server.url_of("weak", "w", "postgres").into()).unwrap();
     let log = OperatorLog::in_memory();
-    let (operator, _metrics) = bed.build(super::bed::How {
+    let (operator, _metrics) = env.build(super::test_env::How {
         admin: target,
-        ..bed.how().await
+        ..env.how().await
     });
     let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
-    bed.password("alice", CANARY).await;
-    bed.user("alice", &role_name(), json!({ "database": "app" }))
+    env.password("alice", CANARY).await;
+    env.user("alice", &role_name(), json!({ "database": "app" }))
         .await;
-    let user = bed
+    let user = env
         .condition("alice", "Ready", "False", "InsufficientPrivilege")
         .await;
-    let told = json!([serde_json::to_value(&user).unwrap(), bed.events("alice").await]).to_string();
-    assert!(!told.contains(CANARY) && !told.contains("SCRAM-SHA"), "{told}");
+    let reported = json!([serde_json::to_value(&user).unwrap(), env.events("alice").await]).to_string();
+    assert!(
+        !reported.contains(CANARY) && !reported.contains("SCRAM-SHA"),
+        "{reported}"
+    );
     assert!(!server.log().text().contains(CANARY));
     assert!(!log.text().contains(CANARY) && !log.text().contains("SCRAM-SHA"));
     operator.abort();

@@ -8,7 +8,7 @@ use stanchion_api::PostgresInstance;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls};
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, any, message, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, message, role_name};
 
 fn connected(instance: &PostgresInstance) -> Option<(String, String)> {
     let conditions = &instance.status.as_ref()?.conditions;
@@ -18,86 +18,89 @@ fn connected(instance: &PostgresInstance) -> Option<(String, String)> {
     Some((found.status.clone(), found.reason.clone()))
 }
 
-async fn becomes(bed: &Bed, name: &str, status: &str, reason: &str) -> PostgresInstance {
-    wait::until(&bed.instances(), name, PATIENCE, |instance: &PostgresInstance| {
-        connected(instance) == Some((status.into(), reason.into()))
-    })
+async fn becomes(env: &TestEnv, name: &str, status: &str, reason: &str) -> PostgresInstance {
+    wait::until(
+        &env.instances(),
+        name,
+        WAIT_TIMEOUT,
+        |instance: &PostgresInstance| connected(instance) == Some((status.into(), reason.into())),
+    )
     .await
 }
 
 /// The status has the server's properties; instance and users follow a rotated admin Secret.
 #[tokio::test]
-async fn an_instance_says_what_it_is() {
-    let bed = Bed::new(any()).await;
-    let (role, _operator) = (role_name(), bed.operator().await);
-    bed.instance("main", json!({})).await;
-    let instance = becomes(&bed, "main", "True", "Connected").await;
+async fn an_instance_reports_its_server() {
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
+    env.instance("main", json!({})).await;
+    let instance = becomes(&env, "main", "True", "Connected").await;
     let status = instance.status.unwrap();
-    let system = bed.one("SELECT system_identifier FROM pg_control_system()").await;
+    let system = env.one("SELECT system_identifier FROM pg_control_system()").await;
     assert_eq!(status.system_identifier, Some(system));
-    let version = bed.one("SHOW server_version").await;
+    let version = env.one("SHOW server_version").await;
     assert_eq!(status.version.as_deref(), version.split_whitespace().next());
 
-    bed.keys("main-admin", &[("username", ADMIN), ("password", "wrong")])
+    env.keys("main-admin", &[("username", ADMIN), ("password", "wrong")])
         .await;
-    becomes(&bed, "main", "False", "AuthenticationFailed").await;
-    bed.password("alice", "p").await;
-    bed.user("alice", &role, json!({ "instanceRef": { "name": "main" } }))
+    becomes(&env, "main", "False", "AuthenticationFailed").await;
+    env.password("alice", "p").await;
+    env.user("alice", &role, json!({ "instanceRef": { "name": "main" } }))
         .await;
-    let user = bed
+    let user = env
         .condition("alice", "DatabaseConnected", "False", "AuthenticationFailed")
         .await;
     assert!(!message(&user, "DatabaseConnected").contains("wrong"));
-    bed.keys("main-admin", &[("username", ADMIN), ("password", ADMIN_PASSWORD)])
+    env.keys("main-admin", &[("username", ADMIN), ("password", ADMIN_PASSWORD)])
         .await;
-    bed.ready("alice").await;
-    becomes(&bed, "main", "True", "Connected").await;
+    env.ready("alice").await;
+    becomes(&env, "main", "True", "Connected").await;
 
     // A missing instance is reported, and then created.
-    bed.user("bob", &role_name(), json!({ "instanceRef": { "name": "later" } }))
+    env.user("bob", &role_name(), json!({ "instanceRef": { "name": "later" } }))
         .await;
-    bed.password("bob", "p").await;
-    bed.condition("bob", "Ready", "False", "InstanceNotFound").await;
-    bed.instance("later", json!({ "maxConnections": 1, "adminSecretRef": { "name": "keys", "usernameKey": "u", "passwordKey": "p" } }))
+    env.password("bob", "p").await;
+    env.condition("bob", "Ready", "False", "InstanceNotFound").await;
+    env.instance("later", json!({ "maxConnections": 1, "adminSecretRef": { "name": "keys", "usernameKey": "u", "passwordKey": "p" } }))
         .await;
-    bed.condition("bob", "Ready", "False", "AdminSecretNotFound")
+    env.condition("bob", "Ready", "False", "AdminSecretNotFound")
         .await;
-    bed.keys("keys", &[("u", ADMIN)]).await;
-    bed.condition("bob", "Ready", "False", "AdminSecretKeyMissing")
+    env.keys("keys", &[("u", ADMIN)]).await;
+    env.condition("bob", "Ready", "False", "AdminSecretKeyMissing")
         .await;
-    bed.keys("keys", &[("u", ADMIN), ("p", ADMIN_PASSWORD)]).await;
-    bed.ready("bob").await;
+    env.keys("keys", &[("u", ADMIN), ("p", ADMIN_PASSWORD)]).await;
+    env.ready("bob").await;
 }
 
 /// `tls.mode: verify-full` with a CA from a Secret: the right one connects, another one does not.
 #[tokio::test]
 async fn a_server_is_trusted_by_its_authority() {
     let server = Postgres::builder(any()).tls(Tls::default()).start().await;
-    let bed = Bed::new(any()).await;
-    let (role, _operator) = (role_name(), bed.operator().await);
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
     server
         .execute("postgres", "CREATE ROLE tls_admin LOGIN SUPERUSER PASSWORD 'a'")
         .await;
-    bed.keys("tls-keys", &[("username", "tls_admin"), ("password", "a")])
+    env.keys("tls-keys", &[("username", "tls_admin"), ("password", "a")])
         .await;
-    bed.keys("ca", &[("ca.crt", server.authority().unwrap().pem())])
+    env.keys("ca", &[("ca.crt", server.authority().unwrap().pem())])
         .await;
     let spec = |tls: Value| json!({ "host": "localhost", "port": server.port(), "adminSecretRef": { "name": "tls-keys" }, "tls": tls });
-    bed.instance(
+    env.instance(
         "tls",
         spec(json!({ "mode": "verify-full", "caSecretRef": { "name": "ca" } })),
     )
     .await;
-    becomes(&bed, "tls", "True", "Connected").await;
-    bed.password("alice", "p").await;
-    let wish = json!({
+    becomes(&env, "tls", "True", "Connected").await;
+    env.password("alice", "p").await;
+    let request = json!({
         "instanceRef": { "name": "tls" }, "database": "postgres", "credentialsSecret": { "name": "out" },
     });
-    bed.user("alice", &role, wish).await;
-    let user = bed.ready("alice").await;
+    env.user("alice", &role, request).await;
+    let user = env.ready("alice").await;
     let said = message(&user, "DatabaseConnected");
     assert!(said.contains("the server was verified"), "{said}");
-    assert_eq!(bed.values("out").await["PGSSLMODE"], "verify-full");
+    assert_eq!(env.values("out").await["PGSSLMODE"], "verify-full");
     let encrypted = server
         .log()
         .entries()
@@ -105,14 +108,14 @@ async fn a_server_is_trusted_by_its_authority() {
         .any(|entry| entry.user == "tls_admin" && entry.message.contains("SSL enabled"));
     assert!(encrypted);
     let other = stanchion_testkit::certificates::Authority::new();
-    bed.keys("ca", &[("ca.crt", other.pem())]).await;
-    becomes(&bed, "tls", "False", "TlsFailed").await;
+    env.keys("ca", &[("ca.crt", other.pem())]).await;
+    becomes(&env, "tls", "False", "TlsFailed").await;
     // Without TLS the server accepts only the superuser of the test.
-    bed.instance("tls", spec(json!({ "mode": "disable" }))).await;
+    env.instance("tls", spec(json!({ "mode": "disable" }))).await;
     wait::until(
-        &bed.instances(),
+        &env.instances(),
         "tls",
-        PATIENCE,
+        WAIT_TIMEOUT,
         |instance: &PostgresInstance| {
             connected(instance).is_some_and(|(status, reason)| status == "False" && reason != "TlsFailed")
         },
@@ -122,12 +125,12 @@ async fn a_server_is_trusted_by_its_authority() {
 
 /// F13: a server that was not verified is said to be, with and without encryption.
 #[tokio::test]
-async fn a_server_that_was_not_verified_is_said_to_be() {
+async fn an_unverified_server_is_reported() {
     let server = Postgres::builder(any()).tls(Tls::default()).start().await;
-    let bed = Bed::new(any()).await;
-    let _operator = bed.operator().await;
+    let env = TestEnv::new(any()).await;
+    let _operator = env.operator().await;
     let (user, password) = (ADMIN, ADMIN_PASSWORD);
-    bed.keys("keys", &[("username", user), ("password", password)])
+    env.keys("keys", &[("username", user), ("password", password)])
         .await;
     for (mode, words) in [
         ("require", "encrypted, but the server was not verified"),
@@ -136,11 +139,11 @@ async fn a_server_that_was_not_verified_is_said_to_be() {
         let spec = json!({
             "host": "localhost", "port": server.port(), "adminSecretRef": { "name": "keys" }, "tls": { "mode": mode },
         });
-        bed.instance(mode, spec).await;
-        bed.password(mode, "p").await;
-        let wish = json!({ "instanceRef": { "name": mode }, "database": "postgres" });
-        bed.user(mode, &role_name(), wish).await;
-        let user = bed.ready(mode).await;
+        env.instance(mode, spec).await;
+        env.password(mode, "p").await;
+        let request = json!({ "instanceRef": { "name": mode }, "database": "postgres" });
+        env.user(mode, &role_name(), request).await;
+        let user = env.ready(mode).await;
         let said = message(&user, "DatabaseConnected");
         assert!(said.contains(words), "{said}");
     }
@@ -149,16 +152,16 @@ async fn a_server_that_was_not_verified_is_said_to_be() {
 /// `allowedNamespaces`: no other namespace by default, then by name, then by label, as the labels change.
 #[tokio::test]
 async fn an_instance_chooses_its_namespaces() {
-    let home = Bed::new(any()).await;
-    let guest = Bed {
+    let home = TestEnv::new(any()).await;
+    let guest = TestEnv {
         namespace: home.cluster.namespace("guest").await,
-        ..Bed::new(any()).await
+        ..TestEnv::new(any()).await
     };
     let (role, _operator) = (role_name(), guest.operator().await);
     home.instance("main", json!({})).await;
     guest.password("alice", "p").await;
-    let wish = json!({ "instanceRef": { "name": "main", "namespace": home.namespace } });
-    guest.user("alice", &role, wish).await;
+    let request = json!({ "instanceRef": { "name": "main", "namespace": home.namespace } });
+    guest.user("alice", &role, request).await;
     let user = guest
         .condition("alice", "Ready", "False", "InstanceNotFound")
         .await;

@@ -10,7 +10,6 @@
 
 mod admission;
 mod adoption;
-mod bed;
 mod blocked;
 mod conflicts;
 mod convergence;
@@ -22,15 +21,16 @@ mod drift;
 mod finalizer;
 mod hostile;
 mod instances;
-mod life;
+mod login;
 mod modes;
 mod passwords;
 mod policies;
 mod privileges;
+mod rbac;
 mod retries;
-mod rights;
 mod roles;
 mod status;
-mod walls;
+mod tenant_isolation;
+mod test_env;
 mod watches;
 mod webhook;

@@ -3,23 +3,23 @@
 use serde_json::json;
 use stanchion_api::user::Phase;
 
-use super::bed::{Bed, any, condition, role_name};
+use super::test_env::{TestEnv, any, condition, role_name};
 
 /// `mode: Plan` shows redacted statements and runs none; the same plan has the same hash, independent of salts.
 #[tokio::test]
 async fn a_plan_is_shown_and_not_run() {
-    let bed = Bed::new(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
+    let env = TestEnv::new(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
     let made = format!("{role}_db");
-    bed.password("alice", "canary-in-a-plan").await;
-    let wish = |mode: &str| {
+    env.password("alice", "canary-in-a-plan").await;
+    let request = |mode: &str| {
         json!({
             "mode": mode, "database": made, "privileges": ["CONNECT", "READ"],
             "createDatabase": { "enabled": true, "schemas": ["app"] }, "role": { "parameters": { "work_mem": "1MB" } },
         })
     };
-    bed.user("alice", &role, wish("Plan")).await;
-    let user = bed.condition("alice", "Ready", "False", "Planned").await;
+    env.user("alice", &role, request("Plan")).await;
+    let user = env.condition("alice", "Ready", "False", "Planned").await;
     let plan = user.status.clone().unwrap().plan.unwrap();
     // The oid and the seal depend on the key.
     let known = |line: &str| {
@@ -29,7 +29,7 @@ async fn a_plan_is_shown_and_not_run() {
     let sql: Vec<String> = plan.sql.iter().map(|line| known(line)).collect();
     let sql = sql
         .join("\n")
-        .replace(&bed.namespace, "NS")
+        .replace(&env.namespace, "NS")
         .replace(&user.metadata.uid.clone().unwrap(), "UID");
     insta::assert_snapshot!(sql, @r#"
     CREATE ROLE "ROLE" LOGIN PASSWORD '[redacted]'
@@ -48,79 +48,79 @@ async fn a_plan_is_shown_and_not_run() {
     "#);
     let hash = plan.hash.unwrap();
     assert_eq!(hash.len(), 32);
-    assert!(!bed.has_role(&role).await);
-    assert_eq!(bed.sql_writes(), [] as [String; 0]);
-    let before = bed.users().get("alice").await.unwrap().metadata.resource_version;
-    bed.look_again(&operator, "alice").await;
-    let again = bed.users().get("alice").await.unwrap();
+    assert!(!env.has_role(&role).await);
+    assert_eq!(env.sql_writes(), [] as [String; 0]);
+    let before = env.users().get("alice").await.unwrap().metadata.resource_version;
+    env.look_again(&operator, "alice").await;
+    let again = env.users().get("alice").await.unwrap();
     assert_eq!(again.status.unwrap().plan.unwrap().hash, Some(hash));
     assert_ne!(before, None);
 
-    bed.user("alice", &role, wish("Apply")).await;
-    let user = bed.ready("alice").await;
+    env.user("alice", &role, request("Apply")).await;
+    let user = env.ready("alice").await;
     assert_eq!(user.status.unwrap().plan, None);
-    bed.user("alice", &role, wish("Plan")).await;
-    let user = bed.condition("alice", "Ready", "False", "Planned").await;
+    env.user("alice", &role, request("Plan")).await;
+    let user = env.condition("alice", "Ready", "False", "Planned").await;
     assert_eq!(user.status.unwrap().plan.unwrap().sql, [] as [String; 0]);
 }
 
 /// A suspended object changes nothing, reports that, and can be deleted.
 #[tokio::test]
 async fn a_suspended_object_is_left_alone() {
-    let bed = Bed::new(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
-    bed.password("alice", "p").await;
-    bed.user("alice", &role, json!({})).await;
-    bed.ready("alice").await;
-    let writes = bed.sql_writes().len();
-    let wish = json!({ "suspend": true, "privileges": ["ALL"], "role": { "connectionLimit": 1 } });
-    bed.user("alice", &role, wish.clone()).await;
-    let user = bed.condition("alice", "Reconciling", "False", "Suspended").await;
+    let env = TestEnv::new(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
+    env.password("alice", "p").await;
+    env.user("alice", &role, json!({})).await;
+    env.ready("alice").await;
+    let writes = env.sql_writes().len();
+    let request = json!({ "suspend": true, "privileges": ["ALL"], "role": { "connectionLimit": 1 } });
+    env.user("alice", &role, request.clone()).await;
+    let user = env.condition("alice", "Reconciling", "False", "Suspended").await;
     assert_eq!(user.status.unwrap().phase, Some(Phase::Suspended));
-    bed.password("alice", "other").await;
-    bed.look_again(&operator, "alice").await;
-    assert_eq!(bed.sql_writes().len(), writes);
-    assert!(bed.logs_in(&role, "p").await);
-    let mut awake = wish;
+    env.password("alice", "other").await;
+    env.look_again(&operator, "alice").await;
+    assert_eq!(env.sql_writes().len(), writes);
+    assert!(env.logs_in(&role, "p").await);
+    let mut awake = request;
     awake["suspend"] = json!(false);
-    bed.user("alice", &role, awake.clone()).await;
-    let user = bed.ready("alice").await;
+    env.user("alice", &role, awake.clone()).await;
+    let user = env.ready("alice").await;
     assert_eq!(user.status.unwrap().phase, Some(Phase::Ready));
-    assert_eq!(bed.attribute(&role, "rolconnlimit").await, "1");
+    assert_eq!(env.attribute(&role, "rolconnlimit").await, "1");
     awake["suspend"] = json!(true);
-    bed.user("alice", &role, awake).await;
-    bed.condition("alice", "Reconciling", "False", "Suspended").await;
-    bed.delete("alice").await;
-    bed.gone("alice").await;
-    assert!(!bed.has_role(&role).await);
+    env.user("alice", &role, awake).await;
+    env.condition("alice", "Reconciling", "False", "Suspended").await;
+    env.delete("alice").await;
+    env.gone("alice").await;
+    assert!(!env.has_role(&role).await);
 }
 
 /// A24: `kubectl wait` returns only after the change is applied, and `kubectl get pguser` shows the guide's columns.
 #[tokio::test]
 async fn kubectl_understands_it() {
-    let bed = Bed::new(any()).await;
-    let Some(kubectl) = bed.cluster.kubectl() else {
+    let env = TestEnv::new(any()).await;
+    let Some(kubectl) = env.cluster.kubectl() else {
         return;
     };
-    let (role, _operator) = (role_name(), bed.operator().await);
-    let database = bed.database.name();
-    bed.password("alice", "p").await;
+    let (role, _operator) = (role_name(), env.operator().await);
+    let database = env.database.name();
+    env.password("alice", "p").await;
     for limit in 1..=3 {
-        bed.user("alice", &role, json!({ "role": { "connectionLimit": limit } }))
+        env.user("alice", &role, json!({ "role": { "connectionLimit": limit } }))
             .await;
         let wait = [
             "wait",
             "-n",
-            &bed.namespace,
+            &env.namespace,
             "pguser/alice",
             "--for=condition=Ready",
             "--timeout=60s",
         ];
         kubectl.run(&wait).await.unwrap();
-        assert_eq!(bed.attribute(&role, "rolconnlimit").await, limit.to_string());
+        assert_eq!(env.attribute(&role, "rolconnlimit").await, limit.to_string());
     }
     let table = kubectl
-        .run(&["get", "-n", &bed.namespace, "pguser", "-o", "wide"])
+        .run(&["get", "-n", &env.namespace, "pguser", "-o", "wide"])
         .await
         .unwrap();
     let rows: Vec<Vec<&str>> = table
@@ -144,10 +144,10 @@ async fn kubectl_understands_it() {
         rows[1][..6],
         ["alice", role.as_str(), database, "Ready", "True", "True"]
     );
-    let user = bed.users().get("alice").await.unwrap();
+    let user = env.users().get("alice").await.unwrap();
     assert_eq!(
         condition(&user, "Stalled"),
         Some(("False".into(), "Settled".into()))
     );
-    bed.event("alice", "UserCreated").await;
+    env.event("alice", "UserCreated").await;
 }

@@ -9,7 +9,7 @@ use stanchion_api::user::PasswordStatus;
 use stanchion_postgres::scram;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, PATIENCE, any, condition, message, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, condition, message, role_name};
 
 fn password(user: &PostgresUser) -> PasswordStatus {
     user.status
@@ -27,66 +27,66 @@ fn generated(rotation: &Value) -> Value {
 /// the server encodes itself.
 #[tokio::test]
 async fn given_passwords_in_every_form() {
-    let bed = Bed::new(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
-    bed.password("alice", "line\n").await;
-    let wish = json!({ "credentialsSecret": { "name": "out" } });
-    bed.user("alice", &role, wish.clone()).await;
-    bed.ready("alice").await;
-    assert!(bed.logs_in(&role, "line").await);
-    assert!(bed.event("alice", "PasswordTrimmed").await.contains("line break"));
-    assert_eq!(bed.values("out").await["password"], "line");
+    let env = TestEnv::new(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
+    env.password("alice", "line\n").await;
+    let request = json!({ "credentialsSecret": { "name": "out" } });
+    env.user("alice", &role, request.clone()).await;
+    env.ready("alice").await;
+    assert!(env.logs_in(&role, "line").await);
+    assert!(env.event("alice", "PasswordTrimmed").await.contains("line break"));
+    assert_eq!(env.values("out").await["password"], "line");
 
     let stored = format!("SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'");
     let verifier = scram::verifier(&"hashed".into()).unwrap();
     let verifier = secrecy::ExposeSecret::expose_secret(&verifier).to_owned();
-    bed.password("alice", &verifier).await;
-    bed.becomes(&stored, &verifier).await;
-    assert!(bed.logs_in(&role, "hashed").await);
+    env.password("alice", &verifier).await;
+    env.becomes(&stored, &verifier).await;
+    assert!(env.logs_in(&role, "hashed").await);
     // An application cannot log in with a hash, so it does not get one.
-    wait::eventually(PATIENCE, "a Secret without a password", async || {
-        !bed.values("out").await.contains_key("password")
+    wait::eventually(WAIT_TIMEOUT, "a Secret without a password", async || {
+        !env.values("out").await.contains_key("password")
     })
     .await;
 
     let md5 = format!("md5{}", "0123456789abcdef".repeat(2));
-    bed.password("alice", &md5).await;
-    bed.becomes(&stored, &md5).await;
+    env.password("alice", &md5).await;
+    env.becomes(&stored, &md5).await;
 
-    bed.password("alice", "in the clear").await;
-    let mut clear = wish.clone();
+    env.password("alice", "in the clear").await;
+    let mut clear = request.clone();
     clear["password"] = json!({ "encoding": "passthrough" });
-    bed.user("alice", &role, clear).await;
-    bed.ready("alice").await;
-    assert!(bed.logs_in(&role, "in the clear").await);
-    let before = bed.one(&stored).await;
-    bed.look_again(&operator, "alice").await;
-    assert_eq!(bed.one(&stored).await, before, "it is set once");
+    env.user("alice", &role, clear).await;
+    env.ready("alice").await;
+    assert!(env.logs_in(&role, "in the clear").await);
+    let before = env.one(&stored).await;
+    env.look_again(&operator, "alice").await;
+    assert_eq!(env.one(&stored).await, before, "it is set once");
 
     // The Secret is gone: the role keeps working, and the derived Secret stays.
-    bed.secrets()
+    env.secrets()
         .delete("alice", &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    let user = bed
+    let user = env
         .condition("alice", "PasswordSynced", "False", "SecretNotFound")
         .await;
     assert_eq!(
         condition(&user, "Ready"),
         Some(("True".into(), "UserCreated".into()))
     );
-    assert_eq!(bed.values("out").await["password"], "in the clear");
-    bed.keys("alice", &[("wrong", "x")]).await;
-    let user = bed
+    assert_eq!(env.values("out").await["password"], "in the clear");
+    env.keys("alice", &[("wrong", "x")]).await;
+    let user = env
         .condition("alice", "PasswordSynced", "False", "SecretKeyMissing")
         .await;
     assert!(message(&user, "PasswordSynced").contains("\"password\""));
-    assert!(bed.logs_in(&role, "in the clear").await);
+    assert!(env.logs_in(&role, "in the clear").await);
 
     let none = json!({ "passwordSecretRef": null, "password": { "disabled": true } });
-    bed.user("alice", &role, none).await;
-    bed.ready("alice").await;
-    bed.becomes(
+    env.user("alice", &role, none).await;
+    env.ready("alice").await;
+    env.becomes(
         &format!("SELECT rolpassword IS NULL FROM pg_authid WHERE rolname = '{role}'"),
         "t",
     )
@@ -97,83 +97,83 @@ async fn given_passwords_in_every_form() {
 /// cannot read the stored password does no more than one that can.
 #[tokio::test]
 async fn generated_passwords_are_replaced_when_they_are_due() {
-    let bed = Bed::plain(any()).await;
+    let env = TestEnv::plain(any()).await;
     let role = role_name();
-    let operator = bed.operator().await;
+    let operator = env.operator().await;
     let policy = json!({
         "length": 24, "minDigits": 3, "minSymbols": 2, "symbols": "!%@:/#?&", "exclude": "0O1lI", "minUpper": 2,
     });
-    let wish = json!({ "passwordSecretRef": null, "password": { "generate": policy } });
-    bed.user("alice", &role, wish.clone()).await;
-    let user = bed.ready("alice").await;
+    let request = json!({ "passwordSecretRef": null, "password": { "generate": policy } });
+    env.user("alice", &role, request.clone()).await;
+    let user = env.ready("alice").await;
     assert_eq!(
         user.status.as_ref().unwrap().credentials_secret_name.as_deref(),
         Some("alice-credentials")
     );
-    let first = bed.values("alice-credentials").await["password"].clone();
+    let first = env.values("alice-credentials").await["password"].clone();
     assert_eq!(first.chars().count(), 24);
     let count = |legal: fn(&char) -> bool| first.chars().filter(legal).count();
     assert!(count(char::is_ascii_digit) >= 3 && count(char::is_ascii_punctuation) >= 2);
     assert!(count(char::is_ascii_uppercase) >= 2 && !first.contains(['0', 'O', '1', 'l', 'I']));
-    assert!(bed.logs_in(&role, &first).await);
+    assert!(env.logs_in(&role, &first).await);
     assert!(password(&user).last_changed.is_some() && password(&user).next_rotation.is_none());
 
     operator.kill().await;
-    let _operator = bed.operator().await;
+    let _operator = env.operator().await;
     let at = Timestamp::now().to_string();
-    bed.annotate("alice", "db.example.com/rotate-at", &at).await;
-    let user = bed
+    env.annotate("alice", "db.example.com/rotate-at", &at).await;
+    let user = env
         .until("alice", |user| {
             user.status.as_ref().unwrap().rotated_at_request.as_ref() == Some(&at)
         })
         .await;
-    let second = bed.values("alice-credentials").await["password"].clone();
+    let second = env.values("alice-credentials").await["password"].clone();
     assert_ne!(first, second);
-    assert!(bed.logs_in(&role, &second).await && !bed.logs_in(&role, &first).await);
-    bed.event("alice", "PasswordRotated").await;
-    let told = bed.events("alice").await;
+    assert!(env.logs_in(&role, &second).await && !env.logs_in(&role, &first).await);
+    env.event("alice", "PasswordRotated").await;
+    let reported = env.events("alice").await;
     assert!(
-        !told.iter().any(|(reason, _)| reason.starts_with("Drift")),
-        "{told:?}"
+        !reported.iter().any(|(reason, _)| reason.starts_with("Drift")),
+        "{reported:?}"
     );
     let changed = password(&user).last_changed;
 
     // A future time is waited for, and not forgotten.
     let soon = Timestamp::now() + Duration::from_secs(3);
-    bed.annotate("alice", "db.example.com/rotate-at", &soon.to_string())
+    env.annotate("alice", "db.example.com/rotate-at", &soon.to_string())
         .await;
-    let waiting = bed
+    let waiting = env
         .until("alice", |user| password(user).next_rotation == Some(soon))
         .await;
     assert_eq!(password(&waiting).last_changed, changed);
-    let user = bed
+    let user = env
         .until("alice", |user| password(user).last_changed > changed)
         .await;
     assert!(password(&user).last_changed >= Some(soon));
-    bed.annotate("alice", "db.example.com/rotate-at", "tomorrow")
+    env.annotate("alice", "db.example.com/rotate-at", "tomorrow")
         .await;
-    bed.until("alice", |user| {
+    env.until("alice", |user| {
         message(user, "PasswordSynced").contains("not an RFC 3339 time")
     })
     .await;
 
     // By date in the spec, and by interval.
-    let mut dated = wish;
+    let mut dated = request;
     dated["password"]["rotation"] = json!({ "at": Timestamp::now().to_string() });
-    bed.user("alice", &role, dated.clone()).await;
-    let third = bed
+    env.user("alice", &role, dated.clone()).await;
+    let third = env
         .until("alice", |after| {
             password(after).last_changed > password(&user).last_changed
         })
         .await;
     dated["password"]["rotation"] = json!({ "interval": "2s" });
-    bed.user("alice", &role, dated).await;
-    let fourth = bed
+    env.user("alice", &role, dated).await;
+    let fourth = env
         .until("alice", |after| {
             password(after).last_changed > password(&third).last_changed
         })
         .await;
-    bed.until("alice", |after| {
+    env.until("alice", |after| {
         password(after).last_changed > password(&fourth).last_changed
     })
     .await;
@@ -182,38 +182,41 @@ async fn generated_passwords_are_replaced_when_they_are_due() {
 /// `terminateSessions`: a stolen session ends with the password that opened it.
 #[tokio::test]
 async fn sessions_end_with_their_password() {
-    let bed = Bed::new(any()).await;
-    let (role, _operator) = (role_name(), bed.operator().await);
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
     let rotation = json!({ "terminateSessions": true });
-    bed.user("alice", &role, generated(&rotation)).await;
-    bed.ready("alice").await;
-    let secret = bed.values("alice-credentials").await["password"].clone();
-    let session = bed.database.connect(&role, &secret).await.unwrap();
-    bed.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
+    env.user("alice", &role, generated(&rotation)).await;
+    env.ready("alice").await;
+    let secret = env.values("alice-credentials").await["password"].clone();
+    let session = env.database.connect(&role, &secret).await.unwrap();
+    env.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
         .await;
-    wait::eventually(PATIENCE, "the end of the session", async || session.is_closed()).await;
+    wait::eventually(WAIT_TIMEOUT, "the end of the session", async || {
+        session.is_closed()
+    })
+    .await;
 }
 
 /// `DualUser`: an open session of the old login continues, new ones work until the grace period ends, the role owns
 /// what either creates; with one login again, no other is left.
 #[tokio::test]
 async fn two_logins_take_turns() {
-    let bed = Bed::new(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
-    let mut wish =
+    let env = TestEnv::new(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
+    let mut request =
         generated(&json!({ "strategy": "DualUser", "gracePeriod": "24h", "terminateSessions": true }));
-    wish["role"] = json!({ "connectionLimit": 4, "parameters": { "search_path": "app" }, "validUntil": "2999-01-01T00:00:00Z" });
-    wish["privileges"] = json!(["CONNECT", "OWNER"]);
-    bed.user("alice", &role, wish.clone()).await;
-    let user = bed.ready("alice").await;
+    request["role"] = json!({ "connectionLimit": 4, "parameters": { "search_path": "app" }, "validUntil": "2999-01-01T00:00:00Z" });
+    request["privileges"] = json!(["CONNECT", "OWNER"]);
+    env.user("alice", &role, request.clone()).await;
+    let user = env.ready("alice").await;
     let (a, b) = (format!("{role}_a"), format!("{role}_b"));
     assert_eq!(password(&user).active_login.as_ref(), Some(&a));
-    let first = bed.values("alice-credentials").await;
+    let first = env.values("alice-credentials").await;
     assert_eq!(
         (first["username"].as_str(), first["PGUSER"].as_str()),
         (a.as_str(), a.as_str())
     );
-    let old = bed.database.connect(&a, &first["password"]).await.unwrap();
+    let old = env.database.connect(&a, &first["password"]).await.unwrap();
     let shown = old
         .query_one("SELECT current_user::text, current_setting('search_path')", &[])
         .await
@@ -223,76 +226,79 @@ async fn two_logins_take_turns() {
         .await
         .unwrap();
     assert_eq!(
-        bed.one("SELECT tableowner FROM pg_tables WHERE tablename = 'made'")
+        env.one("SELECT tableowner FROM pg_tables WHERE tablename = 'made'")
             .await,
         role
     );
-    assert_eq!(bed.attribute(&role, "rolcanlogin").await, "f");
+    assert_eq!(env.attribute(&role, "rolcanlogin").await, "f");
     assert_eq!(
-        bed.attribute(&a, "rolconnlimit || ' ' || date(rolvaliduntil)")
+        env.attribute(&a, "rolconnlimit || ' ' || date(rolvaliduntil)")
             .await,
         "4 2999-01-01"
     );
-    let writes = bed.sql_writes().len();
-    bed.look_again(&operator, "alice").await;
-    assert_eq!(bed.sql_writes()[writes..], [] as [String; 0]);
+    let writes = env.sql_writes().len();
+    env.look_again(&operator, "alice").await;
+    assert_eq!(env.sql_writes()[writes..], [] as [String; 0]);
 
-    bed.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
+    env.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
         .await;
-    let user = bed
+    let user = env
         .until("alice", |user| password(user).active_login.as_ref() == Some(&b))
         .await;
     assert_eq!(password(&user).retiring_logins, std::slice::from_ref(&a));
-    let second = bed.values("alice-credentials").await;
+    let second = env.values("alice-credentials").await;
     assert_eq!(second["username"], b);
-    assert!(bed.logs_in(&b, &second["password"]).await);
-    assert!(bed.logs_in(&a, &first["password"]).await, "its grace period runs");
+    assert!(env.logs_in(&b, &second["password"]).await);
+    assert!(env.logs_in(&a, &first["password"]).await, "its grace period runs");
     old.batch_execute("INSERT INTO public.made VALUES (1)")
         .await
         .unwrap();
 
     // The grace period is over.
-    wish["password"]["rotation"]["gracePeriod"] = json!("0s");
-    bed.user("alice", &role, wish.clone()).await;
-    wait::eventually(PATIENCE, "the end of the old session", async || old.is_closed()).await;
-    assert!(!bed.logs_in(&a, &first["password"]).await);
-    assert!(bed.logs_in(&b, &second["password"]).await);
-    bed.event("alice", "LoginRetired").await;
-    let told = bed.events("alice").await;
+    request["password"]["rotation"]["gracePeriod"] = json!("0s");
+    env.user("alice", &role, request.clone()).await;
+    wait::eventually(WAIT_TIMEOUT, "the end of the old session", async || {
+        old.is_closed()
+    })
+    .await;
+    assert!(!env.logs_in(&a, &first["password"]).await);
+    assert!(env.logs_in(&b, &second["password"]).await);
+    env.event("alice", "LoginRetired").await;
+    let reported = env.events("alice").await;
     assert!(
-        !told.iter().any(|(reason, _)| reason.starts_with("Drift")),
-        "{told:?}"
+        !reported.iter().any(|(reason, _)| reason.starts_with("Drift")),
+        "{reported:?}"
     );
 
     // One login again: the others can no longer log in, and are dropped with the object.
-    wish["password"]["rotation"] = json!({});
-    bed.user("alice", &role, wish).await;
-    bed.ready("alice").await;
-    let third = bed.values("alice-credentials").await;
+    request["password"]["rotation"] = json!({});
+    env.user("alice", &role, request).await;
+    env.ready("alice").await;
+    let third = env.values("alice-credentials").await;
     assert_eq!(third["username"], role);
-    assert!(bed.logs_in(&role, &third["password"]).await);
-    assert_eq!(bed.attribute(&b, "rolcanlogin").await, "f");
-    bed.delete("alice").await;
-    bed.gone("alice").await;
+    assert!(env.logs_in(&role, &third["password"]).await);
+    assert_eq!(env.attribute(&b, "rolcanlogin").await, "f");
+    env.delete("alice").await;
+    env.gone("alice").await;
     for role in [&role, &a, &b] {
-        assert!(!bed.has_role(role).await, "{role}");
+        assert!(!env.has_role(role).await, "{role}");
     }
 }
 
 /// F17: an administrator that may not switch the server's log off is reported, with the statement that grants it.
 #[tokio::test]
-async fn a_log_that_may_hold_verifiers_is_told() {
-    let bed = Bed::plain(any()).await;
-    let (role, operator) = (role_name(), bed.operator().await);
-    bed.password("alice", "p").await;
-    bed.user("alice", &role, json!({})).await;
-    let user = bed.ready("alice").await;
+async fn a_server_log_that_may_contain_verifiers_is_reported() {
+    let env = TestEnv::plain(any()).await;
+    let (role, operator) = (role_name(), env.operator().await);
+    env.password("alice", "p").await;
+    env.user("alice", &role, json!({})).await;
+    let user = env.ready("alice").await;
     let said = message(&user, "DatabaseConnected");
     let start = said
         .find("GRANT SET ON PARAMETER")
         .unwrap_or_else(|| panic!("{said}"));
-    bed.database.execute(&said[start..]).await;
-    bed.look_again(&operator, "alice").await;
-    let user = bed.ready("alice").await;
+    env.database.execute(&said[start..]).await;
+    env.look_again(&operator, "alice").await;
+    let user = env.ready("alice").await;
     assert!(!message(&user, "DatabaseConnected").contains("GRANT SET"));
 }

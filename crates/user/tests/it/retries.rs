@@ -13,27 +13,27 @@ use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::wait;
 
-use super::bed::{Bed, How, PATIENCE, any, condition, message, quick, role_name};
+use super::test_env::{How, TestEnv, WAIT_TIMEOUT, any, condition, message, quick, role_name};
 
 /// A2, C16, C17: attempts on an unreachable server back off, with one connection each; their status writes do not cause
 /// the next one; and when the server is back the object recovers.
 #[tokio::test]
-async fn a_server_that_is_away_is_tried_ever_more_seldom() {
-    Bed::on_each_kind(async |bed| {
+async fn an_unreachable_server_is_retried_with_backoff() {
+    TestEnv::on_each_kind(async |env| {
         let role = role_name();
-        let (proxy, admin) = bed.proxy().await;
+        let (proxy, admin) = env.proxy().await;
         proxy.cut(Cut::Close).await;
         let faults = Faults::new();
         let backoff = quick();
-        let _operator = bed.start(How {
+        let _operator = env.start(How {
             admin,
             faults: faults.clone(),
             backoff,
-            ..bed.how().await
+            ..env.how().await
         });
-        bed.password("uma", "secret").await;
-        bed.user("uma", &role, json!({})).await;
-        wait::eventually(PATIENCE, "several attempts", async || {
+        env.password("uma", "secret").await;
+        env.user("uma", &role, json!({})).await;
+        wait::eventually(WAIT_TIMEOUT, "several attempts", async || {
             proxy.seen().attempts.len() >= 7
         })
         .await;
@@ -46,7 +46,7 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
                 "after {failures} failures: {gaps:?}"
             );
         }
-        let user = bed.users().get("uma").await.unwrap();
+        let user = env.users().get("uma").await.unwrap();
         let status = user.status.clone().unwrap();
         assert_eq!(status.phase, Some(Phase::Creating));
         assert_eq!(
@@ -63,9 +63,9 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
             .iter()
             .filter(|call| call.target.resource == "postgresusers");
         assert_eq!(of_users.count(), 2, "the finalizer, and the status once");
-        assert!(!bed.has_role(&role).await);
+        assert!(!env.has_role(&role).await);
         proxy.restore().await;
-        bed.ready("uma").await;
+        env.ready("uma").await;
     })
     .await;
 }
@@ -74,16 +74,16 @@ async fn a_server_that_is_away_is_tried_ever_more_seldom() {
 /// nothing else.
 #[tokio::test]
 async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
-    let bed = Bed::new(any()).await;
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let (proxy, _operator) = bed.behind_a_proxy().await;
-    bed.password("vic", "a-password").await;
-    bed.user("vic", &role, json!({})).await;
-    bed.ready("vic").await;
+    let (proxy, _operator) = env.behind_a_proxy().await;
+    env.password("vic", "a-password").await;
+    env.user("vic", &role, json!({})).await;
+    env.ready("vic").await;
     proxy.cut(Cut::Refuse).await;
-    bed.user("vic", &role, json!({ "role": { "connectionLimit": 3 } }))
+    env.user("vic", &role, json!({ "role": { "connectionLimit": 3 } }))
         .await;
-    let user = bed
+    let user = env
         .condition("vic", "DatabaseConnected", "False", "ConnectionFailed")
         .await;
     assert_eq!(
@@ -100,12 +100,12 @@ async fn the_condition_of_the_connection_names_the_address_and_no_secret() {
         assert!(!shown.contains(secret), "{shown}");
     }
     proxy.restore().await;
-    bed.ready("vic").await;
+    env.ready("vic").await;
 }
 
 /// C18, A20: a permanent error of PostgreSQL is tried once, and again only when the spec changes.
 #[tokio::test]
-async fn what_can_never_work_is_not_tried_again() {
+async fn a_permanent_failure_is_not_retried() {
     let cases: [(&str, Value, &str); 3] = [
         (
             "guc",
@@ -124,15 +124,15 @@ async fn what_can_never_work_is_not_tried_again() {
         ),
     ];
     for (name, mut wrong, named) in cases {
-        let bed = Bed::new(any()).await;
+        let env = TestEnv::new(any()).await;
         if let Some(database) = wrong.pointer_mut("/databases/0/name") {
-            *database = json!(bed.database.name());
+            *database = json!(env.database.name());
         }
         let role = role_name();
-        let operator = bed.operator().await;
-        bed.password(name, "secret").await;
-        bed.user(name, &role, wrong).await;
-        let user = bed.condition(name, "Ready", "False", "InvalidSpec").await;
+        let operator = env.operator().await;
+        env.password(name, "secret").await;
+        env.user(name, &role, wrong).await;
+        let user = env.condition(name, "Ready", "False", "InvalidSpec").await;
         assert_eq!(
             condition(&user, "Stalled"),
             Some(("True".into(), "InvalidSpec".into()))
@@ -140,16 +140,16 @@ async fn what_can_never_work_is_not_tried_again() {
         let status = user.status.clone().unwrap();
         assert_eq!(status.phase, Some(Phase::Failed));
         assert!(status.message.as_ref().unwrap().contains(named), "{status:?}");
-        assert!(!bed.has_role(&role).await, "all or nothing");
-        wait::eventually(PATIENCE, "the pass to end", async || operator.passes() == 1).await;
+        assert!(!env.has_role(&role).await, "all or nothing");
+        wait::eventually(WAIT_TIMEOUT, "the pass to end", async || operator.passes() == 1).await;
         assert_eq!(
             operator.total("workqueue_retries_total{name=\"user\""),
             0,
             "{}",
             operator.numbers()
         );
-        bed.user(name, &role, json!({})).await;
-        let user = bed.ready(name).await;
+        env.user(name, &role, json!({})).await;
+        let user = env.ready(name).await;
         assert_eq!(
             condition(&user, "Stalled").map(|found| found.0),
             Some("False".into())
@@ -159,17 +159,17 @@ async fn what_can_never_work_is_not_tried_again() {
 
 /// C19: a wrong administrator password recovers with the right one, without a change of the object.
 #[tokio::test]
-async fn the_right_password_of_the_administrator_cures_the_object() {
-    let bed = Bed::new(any()).await;
+async fn a_corrected_administrator_password_recovers_the_object() {
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let operator = bed.operator().await;
+    let operator = env.operator().await;
     let admin = async |password: &str| {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "admin" },
             "stringData": { "username": ADMIN, "password": password },
         });
         let params = PatchParams::apply("test").force();
-        bed.secrets()
+        env.secrets()
             .patch("admin", &params, &Patch::Apply(&secret))
             .await
             .unwrap();
@@ -178,25 +178,25 @@ async fn the_right_password_of_the_administrator_cures_the_object() {
     let instance = json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance", "metadata": { "name": "main" },
         "spec": {
-            "host": "127.0.0.1", "port": bed.database.server().port(), "adminSecretRef": { "name": "admin" },
+            "host": "127.0.0.1", "port": env.database.server().port(), "adminSecretRef": { "name": "admin" },
         },
     });
-    let instances: Api<PostgresInstance> = Api::namespaced(bed.client.clone(), &bed.namespace);
+    let instances: Api<PostgresInstance> = Api::namespaced(env.client.clone(), &env.namespace);
     let params = PatchParams::apply("test").force();
     instances
         .patch("main", &params, &Patch::Apply(&instance))
         .await
         .unwrap();
-    bed.password("will", "secret").await;
-    bed.user("will", &role, json!({ "instanceRef": { "name": "main" } }))
+    env.password("will", "secret").await;
+    env.user("will", &role, json!({ "instanceRef": { "name": "main" } }))
         .await;
-    let user = bed
+    let user = env
         .condition("will", "DatabaseConnected", "False", "AuthenticationFailed")
         .await;
     assert!(!serde_json::to_string(&user.status).unwrap().contains("wrong"));
     admin(ADMIN_PASSWORD).await;
-    let user = bed.ready("will").await;
+    let user = env.ready("will").await;
     assert_eq!(user.metadata.generation, Some(1));
-    assert!(bed.logs_in(&role, "secret").await);
+    assert!(env.logs_in(&role, "secret").await);
     drop(operator);
 }

@@ -9,7 +9,7 @@ use stanchion_api::PostgresUser;
 use stanchion_api::user::Phase;
 use stanchion_testkit::cluster::{Grant, rule};
 
-use super::bed::{Bed, any, condition, role_name};
+use super::test_env::{TestEnv, any, condition, role_name};
 
 /// C25: conditions are a map by type: those of another writer survive our writes, and ours survive theirs.
 #[tokio::test]
@@ -20,12 +20,12 @@ async fn conditions_of_others_live_beside_ours() {
     assert_eq!(conditions["x-kubernetes-list-type"], "map");
     assert_eq!(conditions["x-kubernetes-list-map-keys"], json!(["type"]));
 
-    let bed = Bed::new(any()).await;
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let _operator = bed.operator().await;
-    bed.password("bea", "secret").await;
-    bed.user("bea", &role, json!({})).await;
-    bed.ready("bea").await;
+    let _operator = env.operator().await;
+    env.password("bea", "secret").await;
+    env.user("bea", &role, json!({})).await;
+    env.ready("bea").await;
     let theirs = json!({
         "type": "Audited", "status": "True", "reason": "Looked", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
@@ -37,10 +37,10 @@ async fn conditions_of_others_live_beside_ours() {
     };
     let params = PatchParams::apply("auditor");
     let patch = Patch::Apply(status(json!([theirs])));
-    bed.users().patch_status("bea", &params, &patch).await.unwrap();
-    bed.user("bea", &role, json!({ "role": { "connectionLimit": 2 } }))
+    env.users().patch_status("bea", &params, &patch).await.unwrap();
+    env.user("bea", &role, json!({ "role": { "connectionLimit": 2 } }))
         .await;
-    let user = bed.ready("bea").await;
+    let user = env.ready("bea").await;
     let types: Vec<String> = user
         .status
         .unwrap()
@@ -50,24 +50,24 @@ async fn conditions_of_others_live_beside_ours() {
         .collect();
     assert!(types.contains(&"Audited".to_owned()), "{types:?}");
     let twice = Patch::Apply(status(json!([theirs, theirs])));
-    assert!(bed.users().patch_status("bea", &params, &twice).await.is_err());
+    assert!(env.users().patch_status("bea", &params, &twice).await.is_err());
 }
 
 /// C26, A24: a client that waits for Ready after an edit waits for the edit.
 #[tokio::test]
 async fn ready_is_never_said_of_an_older_spec() {
-    let bed = Bed::new(any()).await;
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let _operator = bed.operator().await;
-    bed.password("cid", "secret").await;
-    bed.user("cid", &role, json!({})).await;
-    bed.ready("cid").await;
+    let _operator = env.operator().await;
+    env.password("cid", "secret").await;
+    env.user("cid", &role, json!({})).await;
+    env.ready("cid").await;
     let limit = format!("SELECT rolconnlimit FROM pg_roles WHERE rolname = '{role}'");
     for n in 1..4 {
-        bed.user("cid", &role, json!({ "role": { "connectionLimit": n } }))
+        env.user("cid", &role, json!({ "role": { "connectionLimit": n } }))
             .await;
         // As `kubectl wait` does: True, and not for an older generation if the condition has one.
-        bed.until("cid", |user| {
+        env.until("cid", |user| {
             let conditions = user.status.as_ref().map(|status| status.conditions.as_slice());
             conditions.unwrap_or_default().iter().any(|condition| {
                 condition.type_ == "Ready"
@@ -78,28 +78,28 @@ async fn ready_is_never_said_of_an_older_spec() {
             })
         })
         .await;
-        assert_eq!(bed.server_one(&limit).await, n.to_string());
+        assert_eq!(env.server_one(&limit).await, n.to_string());
     }
 }
 
 /// C27, C30, C32: values are stable: times change only when something happens, and the spec is never written.
 #[tokio::test]
 async fn times_move_only_when_something_happens() {
-    let bed = Bed::new(any()).await;
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let operator = bed.operator().await;
-    bed.password("dot", "secret").await;
-    bed.user("dot", &role, json!({})).await;
-    let first = bed.ready("dot").await;
+    let operator = env.operator().await;
+    env.password("dot", "secret").await;
+    env.user("dot", &role, json!({})).await;
+    let first = env.ready("dot").await;
     let before = first.status.clone().unwrap();
     for _ in 0..3 {
-        bed.look_again(&operator, "dot").await;
+        env.look_again(&operator, "dot").await;
     }
-    let touched = bed.users().get("dot").await.unwrap();
+    let touched = env.users().get("dot").await.unwrap();
     assert_eq!(touched.status.as_ref(), Some(&before));
-    bed.user("dot", &role, json!({ "role": { "connectionLimit": 5 } }))
+    env.user("dot", &role, json!({ "role": { "connectionLimit": 5 } }))
         .await;
-    let edited = bed.ready("dot").await;
+    let edited = env.ready("dot").await;
     let after = edited.status.clone().unwrap();
     assert_eq!(after.created_at, before.created_at);
     assert!(after.last_updated > before.last_updated);
@@ -125,36 +125,36 @@ async fn times_move_only_when_something_happens() {
 
 /// C31: the status is written through its subresource, by those who have the permission.
 #[tokio::test]
-async fn the_status_has_its_own_door() {
-    let bed = Bed::new(any()).await;
+async fn the_status_is_a_subresource() {
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let _operator = bed.operator().await;
-    bed.password("edy", "secret").await;
-    bed.user("edy", &role, json!({})).await;
-    let before = bed.ready("edy").await.status;
-    bed.patch(
+    let _operator = env.operator().await;
+    env.password("edy", "secret").await;
+    env.user("edy", &role, json!({})).await;
+    let before = env.ready("edy").await.status;
+    env.patch(
         "edy",
         json!({ "status": { "phase": "Failed", "created": false } }),
     )
     .await;
-    assert_eq!(bed.users().get("edy").await.unwrap().status, before);
+    assert_eq!(env.users().get("edy").await.unwrap().status, before);
     let rules = vec![rule("db.example.com", &["postgresusers"], &["get", "patch"])];
-    let user = bed
+    let user = env
         .cluster
         .user(
-            &bed.namespace,
+            &env.namespace,
             "guest",
-            &[Grant::In(bed.namespace.clone(), rules)],
+            &[Grant::In(env.namespace.clone(), rules)],
         )
         .await;
-    let users: Api<PostgresUser> = Api::namespaced(user.client().await, &bed.namespace);
+    let users: Api<PostgresUser> = Api::namespaced(user.client().await, &env.namespace);
     let patch = Patch::Merge(json!({ "status": { "phase": "Failed" } }));
     let refused = users
         .patch_status("edy", &PatchParams::default(), &patch)
         .await
         .unwrap_err();
     assert!(matches!(refused, kube::Error::Api(status) if status.code == 403));
-    let crds: Api<CustomResourceDefinition> = Api::all(bed.client.clone());
+    let crds: Api<CustomResourceDefinition> = Api::all(env.client.clone());
     let crd = crds.get("postgresusers.db.example.com").await.unwrap();
     assert!(
         crd.spec.versions[0]
@@ -168,15 +168,15 @@ async fn the_status_has_its_own_door() {
 
 /// C32, C33: the phases of an object, each once and in order.
 #[tokio::test]
-async fn a_life_has_its_phases_in_order() {
-    let bed = Bed::new(any()).await;
+async fn phases_appear_in_order() {
+    let env = TestEnv::new(any()).await;
     let role = role_name();
-    let users = bed.users();
+    let users = env.users();
     let params = WatchParams::default().fields("metadata.name=fox");
     let mut events = users.watch(&params, "0").await.unwrap().boxed();
-    let _operator = bed.operator().await;
-    bed.password("fox", "secret").await;
-    bed.user("fox", &role, json!({})).await;
+    let _operator = env.operator().await;
+    env.password("fox", "secret").await;
+    env.user("fox", &role, json!({})).await;
     let mut phases: Vec<Option<Phase>> = Vec::new();
     let mut asked = false;
     while let Some(event) = events.next().await {
@@ -188,7 +188,7 @@ async fn a_life_has_its_phases_in_order() {
                 }
                 if condition(&user, "Ready").is_some_and(|found| found.0 == "True") && !asked {
                     asked = true;
-                    bed.delete("fox").await;
+                    env.delete("fox").await;
                 }
             }
             WatchEvent::Deleted(_) => break,

@@ -14,7 +14,7 @@ use stanchion_testkit::wait;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::bed::{Bed, PATIENCE, any, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, role_name};
 
 /// Serves the webhook for one namespace until it is dropped.
 struct Served {
@@ -22,12 +22,12 @@ struct Served {
     _tasks: JoinSet<()>,
 }
 
-async fn serve(bed: &Bed) -> Served {
-    let scopes = [Scope::Namespace(bed.namespace.clone())];
-    let webhooks: Arc<[Webhook]> = stanchion_user::webhooks(&bed.client, &scopes).into();
-    let source = SelfMade::new(&bed.namespace, "webhook", vec!["127.0.0.1".into()]);
+async fn serve(env: &TestEnv) -> Served {
+    let scopes = [Scope::Namespace(env.namespace.clone())];
+    let webhooks: Arc<[Webhook]> = stanchion_user::webhooks(&env.client, &scopes).into();
+    let source = SelfMade::new(&env.namespace, "webhook", vec!["127.0.0.1".into()]);
     let admission = Admission::start(
-        bed.client.clone(),
+        env.client.clone(),
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         CertificateSource::SelfMade(source),
         Arc::clone(&webhooks),
@@ -35,12 +35,12 @@ async fn serve(bed: &Bed) -> Served {
     .await
     .unwrap();
     let settings = RegistrationSettings {
-        name: bed.namespace.clone(),
+        name: env.namespace.clone(),
         endpoint: Endpoint::url(&format!("https://{}", admission.addr())).unwrap(),
         failure_policy: FailurePolicy::Fail,
-        namespaces: vec![bed.namespace.clone()],
+        namespaces: vec![env.namespace.clone()],
     };
-    let registration = Registration::new(bed.client.clone(), settings, webhooks);
+    let registration = Registration::new(env.client.clone(), settings, webhooks);
     let bundle = admission.ca_bundle().borrow().clone();
     let mut tasks = JoinSet::new();
     tasks.spawn(admission.run(CancellationToken::new()));
@@ -51,12 +51,12 @@ async fn serve(bed: &Bed) -> Served {
     }
 }
 
-async fn apply(bed: &Bed, name: &str, spec: &Value) -> Result<(), String> {
+async fn apply(env: &TestEnv, name: &str, spec: &Value) -> Result<(), String> {
     let user = json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": name }, "spec": spec,
     });
     let params = PatchParams::apply("test").force();
-    let applied = bed.users().patch(name, &params, &Patch::Apply(&user)).await;
+    let applied = env.users().patch(name, &params, &Patch::Apply(&user)).await;
     applied.map(drop).map_err(|error| error.to_string())
 }
 
@@ -66,8 +66,8 @@ fn spec(username: &str) -> Value {
 
 /// C34 to C40 beyond what a schema can check; and two objects for one role are refused.
 #[tokio::test]
-async fn mistakes_are_told_at_the_door() {
-    let bed = Bed::new(any()).await;
+async fn the_webhook_rejects_invalid_objects_with_a_reason() {
+    let env = TestEnv::new(any()).await;
     let (role, wrong) = (
         role_name(),
         json!({ "name": "c", "template": { "k": "{{ .Nothing }}" } }),
@@ -75,39 +75,39 @@ async fn mistakes_are_told_at_the_door() {
     let mut invalid = spec(&role);
     invalid["credentialsSecret"] = wrong;
     // Accepted before the webhook was registered.
-    apply(&bed, "legacy", &invalid).await.unwrap();
-    apply(&bed, "first", &spec("taken")).await.unwrap();
-    let served = serve(&bed).await;
+    apply(&env, "legacy", &invalid).await.unwrap();
+    apply(&env, "first", &spec("taken")).await.unwrap();
+    let served = serve(&env).await;
 
     invalid["username"] = json!("another");
-    wait::eventually(PATIENCE, "the webhook to be asked", async || {
-        match apply(&bed, "second", &invalid).await {
+    wait::eventually(WAIT_TIMEOUT, "the webhook to be asked", async || {
+        match apply(&env, "second", &invalid).await {
             Err(refused) if refused.contains("credentialsSecret.template.k") => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })
     .await;
-    let refused = apply(&bed, "second", &spec("taken")).await.unwrap_err();
+    let refused = apply(&env, "second", &spec("taken")).await.unwrap_err();
     let owner = format!(
         "role \"taken\" belongs to PostgresUser {}/first already",
-        bed.namespace
+        env.namespace
     );
     assert!(refused.contains(&owner), "{refused}");
     let mut elsewhere = spec("taken");
     elsewhere["instanceRef"] = json!({ "name": "other" });
-    apply(&bed, "second", &elsewhere).await.unwrap();
+    apply(&env, "second", &elsewhere).await.unwrap();
 
     // An existing error does not block other changes.
-    bed.annotate("legacy", "a", "b").await;
-    bed.patch("legacy", json!({ "spec": { "deletionPolicy": "Retain" } }))
+    env.annotate("legacy", "a", "b").await;
+    env.patch("legacy", json!({ "spec": { "deletionPolicy": "Retain" } }))
         .await;
     // C39: the webhook is not called for deletions, also not if its server is gone.
-    bed.patch("first", json!({ "metadata": { "finalizers": ["test.io/hold"] } }))
+    env.patch("first", json!({ "metadata": { "finalizers": ["test.io/hold"] } }))
         .await;
-    bed.delete("first").await;
-    bed.patch("first", json!({ "metadata": { "finalizers": null } }))
+    env.delete("first").await;
+    env.patch("first", json!({ "metadata": { "finalizers": null } }))
         .await;
-    bed.gone("first").await;
-    apply(&bed, "third", &spec("taken")).await.unwrap();
+    env.gone("first").await;
+    apply(&env, "third", &spec("taken")).await.unwrap();
     served.registration.unregister().await.unwrap();
 }

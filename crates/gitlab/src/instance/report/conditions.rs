@@ -3,27 +3,32 @@
 use stanchion_api::gitlab::{Edition, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 
-use super::super::findings::{Finding, Findings};
+use super::super::prerequisites::{Check, Prerequisites};
 use super::super::target::Wanted;
 use crate::flux::{Progress, Release};
 use crate::values;
 
 /// Conditions of the dependencies.
-pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &Findings) {
+pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisites: &Prerequisites) {
     let spec = &wanted.spec;
     let how = |managed: bool, secret: bool| match (managed, secret) {
         (true, _) => "Provisioned",
         (_, true) => "Provided",
         _ => "InValues",
     };
-    let known = findings.before_backends().is_none();
+    let known = prerequisites.before_backends().is_none();
     if known || !spec.postgres.managed {
         let how = how(spec.postgres.managed, spec.postgres.credentials_secret.is_some());
-        state(conditions, condition::POSTGRES_READY, &findings.postgres, how);
+        state(
+            conditions,
+            condition::POSTGRES_READY,
+            &prerequisites.postgres,
+            how,
+        );
     }
     if known || !spec.redis.managed {
         let how = how(spec.redis.managed, spec.redis.credentials_secret.is_some());
-        state(conditions, condition::REDIS_READY, &findings.redis, how);
+        state(conditions, condition::REDIS_READY, &prerequisites.redis, how);
     }
     match (spec.elasticsearch.managed, spec.edition) {
         (false, _) => conditions.clear(condition::ELASTICSEARCH_READY),
@@ -37,7 +42,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &
             state(
                 conditions,
                 condition::ELASTICSEARCH_READY,
-                &findings.elasticsearch,
+                &prerequisites.elasticsearch,
                 "Provisioned",
             );
         }
@@ -48,7 +53,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &
         state(
             conditions,
             condition::OBJECT_STORAGE_READY,
-            &findings.storage,
+            &prerequisites.storage,
             "Provided",
         );
     } else if values::names_object_storage(&spec.helm.values) {
@@ -58,12 +63,12 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &
             "InValues",
             "the chart's values say where it is",
         );
-    } else if let Err(obstacle) = &findings.stored {
+    } else if let Err(blocker) = &prerequisites.stored {
         conditions.set(
             condition::OBJECT_STORAGE_READY,
             Truth::False,
-            obstacle.reason,
-            &obstacle.message,
+            blocker.reason,
+            &blocker.message,
         );
     } else {
         conditions.set(
@@ -75,11 +80,11 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, findings: &
     }
 }
 
-fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Finding<Option<T>>, how: &str) {
+fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Check<Option<T>>, how: &str) {
     match finding {
         Ok(Some(_)) => conditions.set(kind, Truth::True, how, ""),
         Ok(None) => conditions.set(kind, Truth::Unknown, how, "the chart's values say where it is"),
-        Err(obstacle) => conditions.set(kind, Truth::False, obstacle.reason, &obstacle.message),
+        Err(blocker) => conditions.set(kind, Truth::False, blocker.reason, &blocker.message),
     }
 }
 

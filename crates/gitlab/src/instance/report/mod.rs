@@ -9,16 +9,16 @@ use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::condition::{Conditions, Truth, find};
-use stanchion_kernel::events::{Announcement, Notice, Severity};
+use stanchion_kernel::events::{EventRecord, Severity, TransitionEvent};
 use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Class, Outcome, Problem, Report};
 
-use super::InstanceController;
-use super::farewell;
-use super::findings::{Findings, Obstacle};
-use super::observe::{Observed, Seen};
+use super::GitlabController;
+use super::cleanup;
+use super::observe::{Current, Observed};
+use super::prerequisites::{Blocker, Prerequisites};
 use super::secrets;
-use super::target::{Leaving, Target, Wanted};
+use super::target::{CleanupTarget, Target, Wanted};
 use crate::flux::{Progress, Release};
 
 /// Every condition of this kind.
@@ -35,24 +35,24 @@ pub const CONDITIONS: &[&str] = &[
 const LONGEST_QUOTE: usize = 1024;
 
 /// Events on transitions of conditions.
-pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
+pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
     condition: condition::READY,
     status: "True",
     kind: Severity::Normal,
     action: "Reconcile",
 }];
 
-type Ended<'a> = Outcome<'a, InstanceController>;
+type InstanceOutcome<'a> = Outcome<'a, GitlabController>;
 
 /// The status after a reconcile.
 pub fn report(
     instance: &GitlabInstance,
-    outcome: &Ended<'_>,
+    outcome: &InstanceOutcome<'_>,
     now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
     let mut status = instance.status.clone().unwrap_or_default();
     match (outcome.target, outcome.observed) {
-        (Some(Target::Leaving(leaving)), observed) => ending(status, leaving, observed, outcome.problem),
+        (Some(Target::Cleanup(cleanup)), observed) => ending(status, cleanup, observed, outcome.problem),
         (Some(Target::Suspended), _) => {
             status.phase = Some(Phase::Suspended);
             let words = "suspended: nothing is touched until spec.suspend is false";
@@ -64,13 +64,13 @@ pub fn report(
                 status.conditions = conditions.finish();
             }
             Report {
-                settled: "Suspended",
+                idle_reason: "Suspended",
                 ..Report::new(status)
             }
         }
-        (Some(Target::Instance(wanted)), Some(Observed::Instance(seen))) => {
+        (Some(Target::Ensure(wanted)), Some(Observed::Ensure(current))) => {
             let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
-            let mut report = present(status, &mut conditions, wanted, seen, outcome, now);
+            let mut report = present(status, &mut conditions, wanted, current, outcome, now);
             report.status.conditions = conditions.finish();
             report
         }
@@ -89,7 +89,7 @@ pub fn report(
 /// What blocks the deletion of an instance; or what stays, reported while the instance still exists.
 fn ending(
     mut status: GitlabInstanceStatus,
-    leaving: &Leaving,
+    cleanup: &CleanupTarget,
     observed: Option<&Observed>,
     problem: Option<&Problem>,
 ) -> Report<GitlabInstanceStatus> {
@@ -98,8 +98,8 @@ fn ending(
         status.message = Some(problem.message.clone());
     }
     let mut report = Report::new(status);
-    if let (None, Some(Observed::Leaving(remains))) = (problem, observed) {
-        report.notices = farewell::left_behind(&leaving.name, remains);
+    if let (None, Some(Observed::Cleanup(state))) = (problem, observed) {
+        report.events = cleanup::left_behind(&cleanup.name, state);
     }
     report
 }
@@ -133,30 +133,30 @@ fn present(
     mut status: GitlabInstanceStatus,
     said: &mut Conditions,
     wanted: &Wanted,
-    seen: &Seen,
-    outcome: &Ended<'_>,
+    current: &Current,
+    outcome: &InstanceOutcome<'_>,
     now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
-    let findings = Findings::of(wanted, seen);
+    let prerequisites = Prerequisites::of(wanted, current);
     let release = outcome
         .applied
         .release
         .as_ref()
         .map(Release::of)
-        .or(findings.release.clone())
+        .or(prerequisites.release.clone())
         .map(|release| release.judged(now));
-    tell(&mut status, wanted, seen, &findings, release.as_ref());
-    conditions::backends(said, wanted, &findings);
+    tell(&mut status, wanted, current, &prerequisites, release.as_ref());
+    conditions::backends(said, wanted, &prerequisites);
     conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
-    let held = findings
-        .course
+    let held = prerequisites
+        .upgrade
         .as_ref()
         .ok()
-        .and_then(|course| course.held.as_ref());
+        .and_then(|upgrade| upgrade.held.as_ref());
     let (phase, ready) = match (outcome.problem, &release) {
         (Some(problem), _) if held.is_none_or(|held| held.reason != problem.reason) => {
-            let phase = blocked(&findings, problem, is_up);
+            let phase = blocked(&prerequisites, problem, is_up);
             (
                 phase,
                 (Truth::False, problem.reason.to_owned(), problem.message.clone()),
@@ -173,19 +173,19 @@ fn present(
         }
     };
     let mut report = Report::new(status);
-    let patience = release.as_ref().and_then(|release| release.patience(now));
-    report.again = patience.and_then(|left| Duration::try_from(left).ok());
+    let time_left = release.as_ref().and_then(|release| release.time_left(now));
+    report.requeue_after = time_left.and_then(|left| Duration::try_from(left).ok());
     let (truth, reason, message) = &ready;
     conclude(&mut report, said, phase, (*truth, reason, message));
     report
 }
 
 /// The phase of a blocked instance. A running GitLab keeps running without a backend's operator.
-fn blocked(findings: &Findings, problem: &Problem, is_up: bool) -> Phase {
-    let obstacle = findings
+fn blocked(prerequisites: &Prerequisites, problem: &Problem, is_up: bool) -> Phase {
+    let blocker = prerequisites
         .before_ready()
-        .filter(|obstacle| obstacle.reason == problem.reason);
-    match obstacle.map(|obstacle| obstacle.phase) {
+        .filter(|blocker| blocker.reason == problem.reason);
+    match blocker.map(|blocker| blocker.phase) {
         Some(Phase::Provisioning) if is_up => Phase::Degraded,
         Some(phase) => phase,
         None if problem.reaction().failed => Phase::Failed,
@@ -196,7 +196,7 @@ fn blocked(findings: &Findings, problem: &Problem, is_up: bool) -> Phase {
 /// The phase of an instance whose release is written.
 fn progress(
     release: &Release,
-    held: Option<&Obstacle>,
+    held: Option<&Blocker>,
     is_up: bool,
     namespace: &str,
 ) -> (Phase, (Truth, String, String)) {
@@ -248,17 +248,17 @@ fn refused(release: &Release, words: &str) -> String {
 fn tell(
     status: &mut GitlabInstanceStatus,
     wanted: &Wanted,
-    seen: &Seen,
-    findings: &Findings,
+    current: &Current,
+    prerequisites: &Prerequisites,
     release: Option<&Release>,
 ) {
     status.host = Some(format!("https://{}", wanted.spec.domains.gitlab));
-    if let Ok(course) = &findings.course {
-        let running = course
+    if let Ok(upgrade) = &prerequisites.upgrade {
+        let running = upgrade
             .running
             .or(release.and_then(|release| release.running.as_ref()?.version));
         // The last version may be known for a database on which nothing runs now.
-        let runs = release.is_some_and(|release| release.running.is_some()) || seen.helm.is_some();
+        let runs = release.is_some_and(|release| release.running.is_some()) || current.helm.is_some();
         if runs {
             status.observed_version = running.map(|version| version.to_string());
         } else if release.is_none() {
@@ -267,8 +267,8 @@ fn tell(
         status.installed_version = running
             .map(|version| version.to_string())
             .or(status.installed_version.take());
-        status.target_version = Some(course.target.to_string());
-        status.upgrade_path = course.path.iter().map(ToString::to_string).collect();
+        status.target_version = Some(upgrade.target.to_string());
+        status.upgrade_path = upgrade.path.iter().map(ToString::to_string).collect();
     } else {
         // These belong to another spec.
         status.target_version = None;
@@ -277,18 +277,18 @@ fn tell(
     if let Some(release) = release {
         status.chart_version = Some(release.chart.clone());
     }
-    status.elasticsearch = findings.elasticsearch.as_ref().ok().cloned().flatten();
+    status.elasticsearch = prerequisites.elasticsearch.as_ref().ok().cloned().flatten();
     // A Secret of that name that somebody else created is not deleted with the instance.
     let is_theirs = |name: &String| {
-        let live = seen.secrets.get(name).zip(seen.subject.as_ref());
-        live.is_some_and(|(secret, subject)| {
-            !is_owned(&secret.metadata, subject) && !wanted.secrets.contains(name)
+        let live = current.secrets.get(name).zip(current.parent.as_ref());
+        live.is_some_and(|(secret, parent)| {
+            !is_owned(&secret.metadata, parent) && !wanted.secrets.contains(name)
         })
     };
-    let stored = findings.storage.as_ref().is_ok_and(Option::is_some);
+    let stored = prerequisites.storage.as_ref().is_ok_and(Option::is_some);
     let made = secrets::names(&wanted.name).into_iter();
     status.secrets = made
-        .filter(|name| (stored || seen.secrets.contains_key(name)) && !is_theirs(name))
+        .filter(|name| (stored || current.secrets.contains_key(name)) && !is_theirs(name))
         .collect();
 }
 
@@ -302,10 +302,10 @@ fn conclude(
     let is_bad = matches!(phase, Phase::Failed | Phase::Degraded);
     let is_news = report.status.message.as_deref() != Some(message) || report.status.phase != Some(phase);
     if is_bad && is_news {
-        report.notices = vec![Notice::warning(reason, "Reconcile", message)];
+        report.events = vec![EventRecord::warning(reason, "Reconcile", message)];
     } else if !is_bad && phase != Phase::Ready && before != Some(reason) {
         // The progress changes often, what the instance waits for seldom.
-        report.notices = vec![Notice::normal(reason, "Wait", message)];
+        report.events = vec![EventRecord::normal(reason, "Wait", message)];
     }
     conditions.set(condition::READY, truth, reason, message);
     report.status.phase = Some(phase);

@@ -1,40 +1,40 @@
-mod bed;
+mod fixture;
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::storage::tests::{ALL, COMPLETE, data};
-use bed::{Bed, at, map};
+use fixture::{Fixture, at, map};
 
 #[test]
 fn the_smallest_community_edition() {
-    insta::assert_yaml_snapshot!(Bed::smallest().values());
+    insta::assert_yaml_snapshot!(Fixture::smallest().values());
 }
 
 #[test]
 fn the_fullest_enterprise_edition() {
-    insta::assert_yaml_snapshot!(Bed::fullest().values());
+    insta::assert_yaml_snapshot!(Fixture::fullest().values());
 }
 
 #[test]
 fn each_layer_wins_over_those_below_it() {
-    let mut bed = Bed::smallest();
+    let mut fixture = Fixture::smallest();
     let say = |word: &str| map(json!({ "prometheus": { "install": word }, "global": { "edition": word } }));
-    assert_eq!(bed.at("/prometheus/install"), Some(json!(false)));
-    bed.profile.values = say("profile");
-    assert_eq!(bed.at("/prometheus/install"), Some(json!("profile")));
-    bed.step_values = say("map");
-    assert_eq!(bed.at("/prometheus/install"), Some(json!("map")));
-    assert_eq!(bed.at("/global/edition"), Some(json!("ce")));
-    bed.spec.helm.values = say("helm");
-    assert_eq!(bed.at("/prometheus/install"), Some(json!("helm")));
-    assert_eq!(bed.at("/global/edition"), Some(json!("helm")));
-    bed.spec.helm.values = map(json!({ "prometheus": null, "global": { "hosts": { "https": false } } }));
-    assert_eq!(bed.at("/prometheus"), None);
-    assert_eq!(bed.at("/global/hosts/https"), Some(json!(false)));
+    assert_eq!(fixture.at("/prometheus/install"), Some(json!(false)));
+    fixture.profile.values = say("profile");
+    assert_eq!(fixture.at("/prometheus/install"), Some(json!("profile")));
+    fixture.step_values = say("map");
+    assert_eq!(fixture.at("/prometheus/install"), Some(json!("map")));
+    assert_eq!(fixture.at("/global/edition"), Some(json!("ce")));
+    fixture.spec.helm.values = say("helm");
+    assert_eq!(fixture.at("/prometheus/install"), Some(json!("helm")));
+    assert_eq!(fixture.at("/global/edition"), Some(json!("helm")));
+    fixture.spec.helm.values = map(json!({ "prometheus": null, "global": { "hosts": { "https": false } } }));
+    assert_eq!(fixture.at("/prometheus"), None);
+    assert_eq!(fixture.at("/global/hosts/https"), Some(json!(false)));
     assert_eq!(
-        bed.at("/global/hosts/gitlab/name"),
+        fixture.at("/global/hosts/gitlab/name"),
         Some(json!("git.example.com"))
     );
 }
@@ -50,10 +50,10 @@ fn no_subject_says_what_another_does() {
             _ => all.push(path.to_owned()),
         }
     }
-    let bed = Bed::fullest();
+    let fixture = Fixture::fullest();
     let mut all = Vec::new();
     for subject in SUBJECTS {
-        paths(&subject(&bed.input()), "", &mut all);
+        paths(&subject(&fixture.input()), "", &mut all);
     }
     let count = all.len();
     all.sort();
@@ -62,10 +62,10 @@ fn no_subject_says_what_another_does() {
 }
 
 #[test]
-fn each_chart_is_told_only_what_it_knows() {
-    let told = |version: &str| {
-        let mut bed = Bed::smallest();
-        bed.chart = ChartVersion::of(version);
+fn each_chart_gets_only_known_values() {
+    let described = |version: &str| {
+        let mut fixture = Fixture::smallest();
+        fixture.chart = ChartVersion::of(version);
         [
             "/certmanager",
             "/installCertmanager",
@@ -74,87 +74,102 @@ fn each_chart_is_told_only_what_it_knows() {
             "/global/minio",
             "/global/gatewayApi/enabled",
         ]
-        .map(|pointer| bed.at(pointer).map_or("-".to_owned(), |value| value.to_string()))
+        .map(|pointer| {
+            fixture
+                .at(pointer)
+                .map_or("-".to_owned(), |value| value.to_string())
+        })
         .join(" ")
     };
     let off = r#"{"install":false} {"install":false} {"enabled":false}"#;
-    assert_eq!(told("8.11.8"), format!(r#"{{"install":false}} - {off} -"#));
+    assert_eq!(described("8.11.8"), format!(r#"{{"install":false}} - {off} -"#));
     for nine in ["9.0.0", "9.3.6", "9.11.7"] {
-        assert_eq!(told(nine), format!("- false {off} -"));
+        assert_eq!(described(nine), format!("- false {off} -"));
     }
     for ten in ["10.0.0", "10.1.1", "*"] {
-        assert_eq!(told(ten), "- false - - - false");
+        assert_eq!(described(ten), "- false - - - false");
     }
 }
 
 #[test]
 fn what_has_no_domain_is_not_installed() {
-    let mut bed = Bed::fullest();
+    let mut fixture = Fixture::fullest();
     let switches = [
         "/registry/enabled",
         "/global/registry/enabled",
         "/global/kas/enabled",
         "/global/pages/enabled",
     ];
-    assert!(switches.iter().all(|switch| bed.at(switch) == Some(json!(true))));
-    let domains = &mut bed.spec.domains;
+    assert!(
+        switches
+            .iter()
+            .all(|switch| fixture.at(switch) == Some(json!(true)))
+    );
+    let domains = &mut fixture.spec.domains;
     (domains.registry, domains.kas, domains.pages) = (None, None, None);
-    assert!(switches.iter().all(|switch| bed.at(switch) == Some(json!(false))));
-    assert_eq!(bed.at("/registry/annotations"), None);
-    assert_eq!(bed.at("/gitlab/gitlab-pages/annotations"), None);
+    assert!(
+        switches
+            .iter()
+            .all(|switch| fixture.at(switch) == Some(json!(false)))
+    );
+    assert_eq!(fixture.at("/registry/annotations"), None);
+    assert_eq!(fixture.at("/gitlab/gitlab-pages/annotations"), None);
 }
 
 #[test]
 fn without_buckets_the_charts_own_storage_is_left_alone_and_placed() {
-    let mut bed = Bed::fullest();
-    bed.buckets = None;
+    let mut fixture = Fixture::fullest();
+    fixture.buckets = None;
     for pointer in [
         "/global/minio",
         "/global/appConfig",
         "/registry/storage",
         "/gitlab/toolbox/backups/objectStorage",
     ] {
-        assert_eq!(bed.at(pointer), None, "{pointer}");
+        assert_eq!(fixture.at(pointer), None, "{pointer}");
     }
-    assert_eq!(bed.at("/minio/tolerations"), Some(json!(bed.spec.tolerations)));
-    bed.chart = ChartVersion::of("10.1.1");
-    assert_eq!(bed.at("/minio"), None);
+    assert_eq!(
+        fixture.at("/minio/tolerations"),
+        Some(json!(fixture.spec.tolerations))
+    );
+    fixture.chart = ChartVersion::of("10.1.1");
+    assert_eq!(fixture.at("/minio"), None);
 }
 
 #[test]
 fn what_helm_values_name_themselves_is_not_said_again() {
-    let mut bed = Bed::smallest();
-    (bed.psql, bed.redis) = (None, None);
-    bed.spec.helm.values =
+    let mut fixture = Fixture::smallest();
+    (fixture.psql, fixture.redis) = (None, None);
+    fixture.spec.helm.values =
         map(json!({ "global": { "psql": { "host": "db" }, "redis": { "host": "redis" } } }));
-    assert_eq!(bed.at("/global/psql"), Some(json!({ "host": "db" })));
-    assert_eq!(bed.at("/global/redis"), Some(json!({ "host": "redis" })));
-    assert_eq!(bed.at("/postgresql/install"), Some(json!(false)));
-    assert_eq!(bed.at("/redis/install"), Some(json!(false)));
+    assert_eq!(fixture.at("/global/psql"), Some(json!({ "host": "db" })));
+    assert_eq!(fixture.at("/global/redis"), Some(json!({ "host": "redis" })));
+    assert_eq!(fixture.at("/postgresql/install"), Some(json!(false)));
+    assert_eq!(fixture.at("/redis/install"), Some(json!(false)));
 }
 
 #[test]
 fn an_own_schedule_wins_over_the_profiles_and_without_any_there_is_none() {
     let cron = "/gitlab/toolbox/backups/cron";
-    let mut bed = Bed::fullest();
+    let mut fixture = Fixture::fullest();
     assert_eq!(
-        bed.at(cron),
+        fixture.at(cron),
         Some(json!({ "enabled": true, "schedule": "30 2 * * *" }))
     );
-    bed.spec.backup_schedule = None;
+    fixture.spec.backup_schedule = None;
     assert_eq!(
-        bed.at(cron),
+        fixture.at(cron),
         Some(json!({ "enabled": true, "schedule": "0 4 * * 0" }))
     );
-    bed.profile.backup_schedule = None;
-    assert_eq!(bed.at(cron), None);
+    fixture.profile.backup_schedule = None;
+    assert_eq!(fixture.at(cron), None);
 }
 
 #[test]
 fn a_mail_server_may_want_no_login_and_be_encrypted_from_the_start() {
-    let mut bed = Bed::smallest();
-    assert_eq!(bed.at("/global/smtp"), None);
-    bed.mail = Some(Mail {
+    let mut fixture = Fixture::smallest();
+    assert_eq!(fixture.at("/global/smtp"), None);
+    fixture.mail = Some(Mail {
         address: at("mail", 465),
         username: None,
         password: None,
@@ -166,14 +181,14 @@ fn a_mail_server_may_want_no_login_and_be_encrypted_from_the_start() {
     let expected = json!({
         "enabled": true, "address": "mail", "port": 465, "tls": true, "starttls_auto": false, "authentication": "",
     });
-    assert_eq!(bed.at("/global/smtp"), Some(expected));
+    assert_eq!(fixture.at("/global/smtp"), Some(expected));
 }
 
 #[test]
 fn a_changed_secret_changes_only_the_pods_that_read_it() {
-    let (before, mut bed) = (Bed::fullest().values(), Bed::fullest());
-    bed.checksums.registry = Some("new".into());
-    let mut after = bed.values();
+    let (before, mut fixture) = (Fixture::fullest().values(), Fixture::fullest());
+    fixture.checksums.registry = Some("new".into());
+    let mut after = fixture.values();
     assert_ne!(before, after);
     after["registry"]["annotations"] = json!({ "checksum/registry-storage": "registry-sum" });
     assert_eq!(before, after);
@@ -181,9 +196,9 @@ fn a_changed_secret_changes_only_the_pods_that_read_it() {
 
 #[test]
 fn a_license_is_for_the_enterprise_edition() {
-    let mut bed = Bed::smallest();
-    bed.spec.license_secret = Some("license".into());
-    assert_eq!(bed.at("/global/gitlab"), None);
+    let mut fixture = Fixture::smallest();
+    fixture.spec.license_secret = Some("license".into());
+    assert_eq!(fixture.at("/global/gitlab"), None);
 }
 
 proptest! {
@@ -192,13 +207,13 @@ proptest! {
         accesskey in "[A-Z0-9]{16}", secretkey in "[A-Za-z0-9+/]{24}", region in "[a-z]{9}", host in "[a-z]{14}",
         chart_version in prop::sample::select(vec!["8.11.8", "9.11.7", "10.1.1"]),
     ) {
-        let mut bed = Bed::fullest();
-        bed.chart = ChartVersion::of(chart_version);
+        let mut fixture = Fixture::fullest();
+        fixture.chart = ChartVersion::of(chart_version);
         let secret = [
             ("accessKey", accesskey.as_str()), ("secretKey", &secretkey), ("region", &region), ("endpoint", &host),
         ];
-        bed.buckets = Some(Buckets::read(&data(&secret), ALL).unwrap());
-        let text = bed.values().to_string();
+        fixture.buckets = Some(Buckets::read(&data(&secret), ALL).unwrap());
+        let text = fixture.values().to_string();
         for (key, value) in secret {
             prop_assert!(!text.contains(value), "{} is in the values", key);
         }

@@ -51,7 +51,7 @@ fn a_stop_is_passed_with_any_patch_of_it() {
 }
 
 #[test]
-fn there_is_no_way_back() {
+fn a_downgrade_has_no_path() {
     let error = way(&ladder(), "18.8.10", "18.8.9").unwrap_err();
     insta::assert_snapshot!(error, @"18.8.10 runs, and GitLab cannot go back to 18.8.9: the database has been migrated. Ask for 18.8.10 or newer, or restore a backup that was made with 18.8.9 into a new instance");
 }

@@ -60,7 +60,7 @@ fn a_number_is_whole_or_does_not_match() {
 }
 
 #[test]
-fn entries_that_are_no_versions_matter_only_to_who_asks_for_them() {
+fn invalid_entries_matter_only_if_requested() {
     let map = map(
         &["18.8.x", "18.5.7", "18.5.8-rc1", "nightly"],
         json!({ "edge": "nightly" }),

@@ -25,7 +25,7 @@ impl<R: Reconciler> Pass<'_, R> {
     pub(super) async fn conclude(self, problem: Option<Problem>) -> (Option<Duration>, Finish) {
         let (problem, report) = self.report(problem);
         let mut problem = problem.map(|problem| self.kept_at(problem));
-        let again = report.again;
+        let requeue_after = report.requeue_after;
         match self.publish(report).await {
             Ok(()) => {}
             // The object is gone.
@@ -39,7 +39,7 @@ impl<R: Reconciler> Pass<'_, R> {
                 problem = first.or(Some(unwritten));
             }
         }
-        self.shared.end(&self.object, problem.as_ref(), again)
+        self.shared.end(&self.object, problem.as_ref(), requeue_after)
     }
 
     /// A cleanup is never given up. What stands in its way may go without a change of the object, and nobody else takes the
@@ -72,28 +72,32 @@ impl<R: Reconciler> Pass<'_, R> {
         let generation = self.object.meta().generation;
         report.status.set_observed_generation(generation);
         let mut conditions = Conditions::new(report.status.conditions(), generation, now);
-        conditions.settle(problem.as_ref(), report.settled);
+        conditions.set_kstatus(problem.as_ref(), report.idle_reason);
         *report.status.conditions_mut() = conditions.finish();
         (problem, report)
     }
 
     /// Sends the events of a cleanup: the status is deleted with the object.
-    pub(super) async fn tell(&self) {
+    pub(super) async fn publish_cleanup_events(&self) {
         let (_, report) = self.report(None);
         let regarding = self.object.object_ref(&());
-        for notice in &report.notices {
-            self.shared.recorder.publish(&regarding, notice).await;
+        for event in &report.events {
+            self.shared.recorder.publish(&regarding, event).await;
         }
     }
 
     /// Writes the status and sends events for its transitions.
     async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
         let before = self.object.status().cloned().unwrap_or_default();
-        let told = transitions(before.conditions(), report.status.conditions(), R::ANNOUNCEMENTS);
+        let transitions = transitions(
+            before.conditions(),
+            report.status.conditions(),
+            R::TRANSITION_EVENTS,
+        );
         write_status::<R>(self.shared, &self.api, &self.object, report.status).await?;
         let regarding = self.object.object_ref(&());
-        for notice in told.iter().chain(&report.notices) {
-            self.shared.recorder.publish(&regarding, notice).await;
+        for event in transitions.iter().chain(&report.events) {
+            self.shared.recorder.publish(&regarding, event).await;
         }
         Ok(())
     }

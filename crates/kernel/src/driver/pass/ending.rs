@@ -7,7 +7,7 @@ use tracing::{debug, info, warn};
 use super::PANICKED;
 use crate::driver::backoff::jitter;
 use crate::driver::controller::Shared;
-use crate::driver::memory::Ended;
+use crate::driver::memory::LastProblem;
 use crate::problem::{Class, Problem};
 use crate::reconciler::Reconciler;
 use crate::telemetry::metrics::Finish;
@@ -18,15 +18,15 @@ impl<R: Reconciler> Shared<R> {
         &self,
         object: &R::Object,
         problem: Option<&Problem>,
-        again: Option<Duration>,
+        requeue_after: Option<Duration>,
     ) -> (Option<Duration>, Finish) {
         let ended = problem.map(|problem| (problem.class, problem.reason));
         let before = self.memory.ended(object, ended);
-        let class = |ended: Ended| ended.map(|(class, _)| class.as_str());
+        let class = |ended: LastProblem| ended.map(|(class, _)| class.as_str());
         self.metrics.moved(class(before), class(ended));
         self.metrics
             .outcome(class(ended), problem.map_or("", |problem| problem.reason));
-        let due = |again: Duration| jitter(again.max(self.settings.shortest_interval));
+        let due = |requeue_after: Duration| jitter(requeue_after.max(self.settings.shortest_interval));
         let (delay, finish) = if let Some(problem) = problem {
             let failures = self.memory.failed(object);
             let delay = self.settings.backoff.after(problem.reaction().retry, failures);
@@ -40,7 +40,7 @@ impl<R: Reconciler> Shared<R> {
             }
             // A problem that only a change of the object can end has no retry; the report's own requeue time still
             // applies.
-            (delay.or_else(|| again.map(due)), finish(problem))
+            (delay.or_else(|| requeue_after.map(due)), finish(problem))
         } else {
             self.memory.succeeded(object);
             if before.is_some() {
@@ -48,12 +48,12 @@ impl<R: Reconciler> Shared<R> {
             } else {
                 debug!("reconciled");
             }
-            let finish = if again.is_some() {
+            let finish = if requeue_after.is_some() {
                 Finish::RequeueAfter
             } else {
                 Finish::Success
             };
-            (again.map(due), finish)
+            (requeue_after.map(due), finish)
         };
         (delay, finish)
     }

@@ -9,7 +9,7 @@ use kube::Resource;
 use tracing::warn;
 
 use crate::driver::controller::{Read, Shared};
-use crate::events::Notice;
+use crate::events::EventRecord;
 use crate::lenient::Flaw;
 use crate::problem::Problem;
 use crate::reconciler::Reconciler;
@@ -26,7 +26,10 @@ pub(super) fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
     if flaws.is_empty() {
         return Ok(());
     }
-    let message = format!("the object cannot be read: {}; correct the field", told(flaws));
+    let message = format!(
+        "the object cannot be read: {}; correct the field",
+        describe(flaws)
+    );
     Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
 }
 
@@ -42,12 +45,12 @@ pub(super) fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
     }
     let message = format!(
         "a field that decides what to keep on deletion is malformed: {}; correct the field",
-        told(&flaws)
+        describe(&flaws)
     );
     Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
 }
 
-fn told(flaws: &[Flaw]) -> String {
+fn describe(flaws: &[Flaw]) -> String {
     let each = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
     printable(&each.collect::<Vec<_>>().join("; "))
 }
@@ -55,14 +58,14 @@ fn told(flaws: &[Flaw]) -> String {
 impl<R: Reconciler> Shared<R> {
     /// Only the metadata can be read, so there is no status to write: sends an event.
     pub(super) async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
-        let told = told(object.flaws());
+        let described = describe(object.flaws());
         warn!(
-            error = told,
+            error = described,
             "the object cannot be read as {}",
             R::Object::kind(&())
         );
-        let notice = Notice::warning(MALFORMED, "Read", &told);
-        self.recorder.publish(&object.object_ref(&()), &notice).await;
+        let event = EventRecord::warning(MALFORMED, "Read", &described);
+        self.recorder.publish(&object.object_ref(&()), &event).await;
         (None, Finish::Terminal)
     }
 }

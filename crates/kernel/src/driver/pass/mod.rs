@@ -22,7 +22,7 @@ use crate::problem::Problem;
 use crate::reconciler::Reconciler;
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
-use crate::watch::references::Key;
+use crate::watch::dependencies::Key;
 
 /// The step that writes.
 const APPLY: &str = "apply";
@@ -47,7 +47,7 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
         let fence = shared.fence.clone();
         let fenced = stanchion_postgres::Fence::new(move || fence.check().is_ok()).around(pass);
         // The steps have their own guard, which reports on the object. This one is for the code around them.
-        let (again, finish) = match AssertUnwindSafe(fenced).catch_unwind().await {
+        let (requeue_after, finish) = match AssertUnwindSafe(fenced).catch_unwind().await {
             Ok(ended) => ended,
             Err(panic) => {
                 panicked("the end of a pass", panic.as_ref());
@@ -56,7 +56,7 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
         };
         running.finish(finish);
         shared.forget_if_gone(&key);
-        again
+        requeue_after
     }
     .instrument(span)
     .await
@@ -102,9 +102,11 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let leaving = self.is_deleting();
         let began = Instant::now();
         let mut problem = self.guarded_steps().await.err();
-        self.shared.reconciler.ended(problem.as_ref(), began.elapsed());
+        self.shared
+            .reconciler
+            .on_finished(problem.as_ref(), began.elapsed());
         if leaving && problem.is_none() {
-            self.tell().await;
+            self.publish_cleanup_events().await;
             match self.release().await {
                 Ok(()) => return (None, Finish::Success),
                 Err(failed) => problem = Some(failed),
@@ -130,14 +132,14 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     async fn steps(&mut self) -> Result<(), Problem> {
         let target = if self.is_deleting() {
             malformed::may_leave::<R>(&self.flaws)?;
-            R::farewell(&self.object)
+            R::cleanup_target(&self.object)
         } else {
             malformed::may_live(&self.flaws)?;
             R::validate(&self.object)?
         };
         let target = self.target.insert(target);
         if let Some(finalizer) = R::FINALIZER
-            && R::holds(target)
+            && R::needs_finalizer(target)
             && self.object.meta().deletion_timestamp.is_none()
             && !finalizer::has(self.object.as_ref(), finalizer)
         {
@@ -161,15 +163,17 @@ impl<'a, R: Reconciler> Pass<'a, R> {
             self.shared.memory.wrote(&object);
             self.object = Arc::new(object);
         }
-        let place = self.shared.place(&self.object);
-        let read = Reader::new(place.clone());
+        let context = self.shared.context(&self.object);
+        let read = Reader::new(context.clone());
         self.step = "observe";
         let observed = self.shared.reconciler.observe(&read, target).await;
         read.finish();
         let observed = self.observed.insert(observed?);
         self.step = "plan";
         let plan = R::plan(target, observed)?;
-        if let Some(status) = R::announce(&self.object, target, observed, &plan).filter(|_| !self.gone) {
+        if let Some(status) =
+            R::pre_apply_status(&self.object, target, observed, &plan).filter(|_| !self.gone)
+        {
             self.step = "announcing";
             if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
                 self.object = Arc::new(whole::<R>(object)?);
@@ -177,7 +181,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         }
         self.step = APPLY;
         let manager = self.shared.field_manager.clone();
-        let write = Writer::new(place, manager, self.shared.fence.clone());
+        let write = Writer::new(context, manager, self.shared.fence.clone());
         self.shared
             .reconciler
             .apply(&write, target, observed, plan, &mut self.applied)

@@ -18,7 +18,7 @@ use kube::Client;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
-use stanchion_kernel::admission::{Admission, CertificateSource, Mounted, Target, Webhook};
+use stanchion_kernel::admission::{Admission, CertificateSource, Mounted, Webhook, WebhookTarget};
 use stanchion_testkit::wait;
 use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -130,7 +130,7 @@ fn object(name: &str) -> Value {
 async fn a_panic_is_a_500_and_the_server_goes_on() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let served = serve(Webhook::validating(Target::of::<Lease>(), move |_| {
+    let served = serve(Webhook::validating(WebhookTarget::of::<Lease>(), move |_| {
         assert!(counted.fetch_add(1, SeqCst) > 0, "the first call panics");
         Ok(vec!["mind the gap".into()])
     }))
@@ -148,7 +148,7 @@ async fn a_panic_is_a_500_and_the_server_goes_on() {
 
 #[tokio::test]
 async fn a_rule_that_hangs_is_given_up() {
-    let served = serve(Webhook::validating_with(Target::of::<Lease>(), |_| {
+    let served = serve(Webhook::validating_with(WebhookTarget::of::<Lease>(), |_| {
         std::future::pending()
     }))
     .await;
@@ -264,14 +264,17 @@ async fn shutdown_waits_for_the_requests_that_run() {
     let (started, mut running) = tokio::sync::mpsc::channel(1);
     let release = Arc::new(tokio::sync::Notify::new());
     let gate = release.clone();
-    let served = serve(Webhook::validating_with(Target::of::<Lease>(), move |_| {
-        let (started, gate) = (started.clone(), gate.clone());
-        async move {
-            started.send(()).await.unwrap();
-            gate.notified().await;
-            Ok(vec![])
-        }
-    }))
+    let served = serve(Webhook::validating_with(
+        WebhookTarget::of::<Lease>(),
+        move |_| {
+            let (started, gate) = (started.clone(), gate.clone());
+            async move {
+                started.send(()).await.unwrap();
+                gate.notified().await;
+                Ok(vec![])
+            }
+        },
+    ))
     .await;
     let stop = served.stop.clone();
     let (answer, ()) = tokio::join!(served.review(object("a")), async {
@@ -286,7 +289,7 @@ async fn shutdown_waits_for_the_requests_that_run() {
 /// Attacks a17 to a19: a client on the network without a credential. The API server does not authenticate to webhooks,
 /// but only it knows their paths.
 #[tokio::test]
-async fn who_does_not_know_the_path_is_not_listened_to() {
+async fn a_request_to_an_unknown_path_is_rejected_unread() {
     let served = serve(refusing().behind("v1.only-the-api-server")).await;
     for path in [
         VALIDATE.to_owned(),

@@ -10,8 +10,8 @@ use stanchion_kernel::driver::Settings;
 use tokio::time::sleep;
 
 use super::{LONG, sized, start};
-use crate::toy::Widget;
-use crate::toy::server::Server;
+use crate::fixture::Widget;
+use crate::fixture::server::Server;
 
 /// The steps of the backoff, in seconds.
 const STEPS: [u32; 6] = [1, 2, 4, 8, 16, 30];

@@ -7,8 +7,8 @@ use stanchion_kernel::client::DEADLINE as CALL;
 use stanchion_kernel::driver::Settings;
 
 use super::{sized, start};
-use crate::toy::Widget;
-use crate::toy::server::Server;
+use crate::fixture::Widget;
+use crate::fixture::server::Server;
 
 #[tokio::test(start_paused = true)]
 async fn an_observe_that_hangs_ends_at_the_deadline() {

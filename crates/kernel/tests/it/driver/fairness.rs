@@ -8,8 +8,8 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::sized;
-use crate::toy::Widget;
-use crate::toy::server::Server;
+use crate::fixture::Widget;
+use crate::fixture::server::Server;
 
 fn start(server: &Server, settings: Settings) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(server.operator_everywhere(settings).run()))

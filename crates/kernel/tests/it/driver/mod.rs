@@ -13,29 +13,29 @@ mod shutdown;
 
 use std::time::Duration;
 
-use stanchion_kernel::driver::{Settings, Synced};
+use stanchion_kernel::driver::{Readiness, Settings};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::fixture::server::Server;
+use crate::fixture::{Widget, WidgetSpec};
 use crate::telemetry::scrape::Scrape;
-use crate::toy::server::Server;
-use crate::toy::{Widget, WidgetSpec};
 
 /// Longer than anything here takes by this clock, which costs no real time.
 const LONG: Duration = Duration::from_mins(20);
 
 /// An operator that runs until it is dropped.
 struct Operator {
-    synced: Synced,
+    readiness: Readiness,
     task: AbortOnDropHandle<()>,
 }
 
 /// Starts the toy on a server.
 fn start(server: &Server, settings: Settings) -> Operator {
     let operator = server.operator(settings);
-    let synced = operator.synced();
+    let readiness = operator.readiness();
     let task = AbortOnDropHandle::new(tokio::spawn(operator.run()));
-    Operator { synced, task }
+    Operator { readiness, task }
 }
 
 /// A widget of this size and nothing else.

@@ -12,7 +12,7 @@ use stanchion_testkit::wait;
 use tower::ServiceExt as _;
 
 /// A busy API server takes a while to honour a permission.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 async fn ask(router: &axum::Router, path: &str, authorization: &str) -> StatusCode {
     let request = Request::get(path).header("authorization", authorization);
@@ -21,7 +21,7 @@ async fn ask(router: &axum::Router, path: &str, authorization: &str) -> StatusCo
 }
 
 #[tokio::test]
-async fn metrics_are_for_those_who_may_get_them() {
+async fn metrics_need_a_permission() {
     let cluster = Cluster::shared().await;
     let namespace = cluster.namespace("guard").await;
     let router = guarded(scraped(Metrics::new("1")), cluster.client().await);
@@ -38,7 +38,7 @@ async fn metrics_are_for_those_who_may_get_them() {
 
     let scraper = bearer("scraper", &[Grant::Everywhere(vec![path_rule("/metrics")])]).await;
     let is_let_in = async || ask(&router, "/metrics", &scraper).await == StatusCode::OK;
-    wait::eventually(PATIENCE, "the scraper to be let in", is_let_in).await;
+    wait::eventually(WAIT_TIMEOUT, "the scraper to be let in", is_let_in).await;
 
     // Cached for a while: a scraper that comes again costs no request.
     let audit = cluster.audit();

@@ -104,7 +104,7 @@ async fn a_failing_liveness_check_asks_for_a_restart() {
 }
 
 #[tokio::test]
-async fn a_scraper_gets_the_numbers_in_the_format_that_it_is_told() {
+async fn a_scraper_gets_metrics_in_the_accepted_format() {
     let metrics = Metrics::new("1.2.3");
     let server = health::bind("metrics", ANY_PORT, health::scraped(metrics.clone()))
         .await

@@ -10,7 +10,7 @@ use stanchion_postgres::{PoolSettings, Pools, StatementObserver as _, Statements
 use super::scrape::Scrape;
 
 #[test]
-fn a_controllers_numbers_have_controller_runtimes_names() {
+fn a_controllers_metrics_have_controller_runtimes_names() {
     let metrics = Metrics::new("1.2.3");
     let user = metrics.controller("user");
     user.set_max_concurrent(8);
@@ -172,7 +172,7 @@ fn a_controller_adds_families_of_its_own() {
 }
 
 #[test]
-fn two_operators_in_one_process_do_not_share_numbers() {
+fn two_operators_in_one_process_do_not_share_metrics() {
     let (one, two) = (Metrics::new("1"), Metrics::new("1"));
     one.controller("user").started().finish(Finish::Success);
     two.controller("user");

@@ -84,7 +84,7 @@ async fn send(metrics: &Metrics, endpoint: &str) {
 }
 
 #[tokio::test]
-async fn every_number_arrives_at_the_collector() {
+async fn every_metric_arrives_at_the_collector() {
     let (collector, metrics) = (Collector::start().await, Metrics::new("1.2.3"));
     let user = metrics.controller("user");
     user.queued().started().finish(Finish::Success);
@@ -123,7 +123,7 @@ async fn every_number_arrives_at_the_collector() {
 }
 
 #[tokio::test]
-async fn numbers_that_nobody_takes_do_not_hold_the_process() {
+async fn an_unreachable_collector_does_not_delay_shutdown() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

@@ -78,17 +78,18 @@ fn stored(key: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_restart_finds_the_key_and_knows_its_marks() {
+async fn a_restart_finds_the_key_and_recognises_fingerprints() {
     let store = Store::default();
     let password = SecretString::from("hunter2");
-    let mark = install_key(&store.secrets(), "marks")
-        .await
-        .unwrap()
-        .mark("uid", "password", &[&password]);
+    let fingerprint =
+        install_key(&store.secrets(), "marks")
+            .await
+            .unwrap()
+            .fingerprint("uid", "password", &[&password]);
     assert_eq!(store.secret.lock().unwrap().as_ref().unwrap()["immutable"], true);
     let again = install_key(&store.secrets(), "marks").await.unwrap();
     assert_eq!(
-        again.compare(&mark, "uid", "password", &[&password]),
+        again.compare(&fingerprint, "uid", "password", &[&password]),
         Verdict::Same
     );
 }
@@ -96,10 +97,10 @@ async fn a_restart_finds_the_key_and_knows_its_marks() {
 #[tokio::test]
 async fn two_that_start_at_once_agree_on_one_key() {
     let other = Store::default();
-    let mark = install_key(&other.secrets(), "marks")
+    let fingerprint = install_key(&other.secrets(), "marks")
         .await
         .unwrap()
-        .mark("uid", "f", &[]);
+        .fingerprint("uid", "f", &[]);
     let store = Store::default();
     store
         .rival
@@ -107,7 +108,7 @@ async fn two_that_start_at_once_agree_on_one_key() {
         .unwrap()
         .clone_from(&other.secret.lock().unwrap());
     let key = install_key(&store.secrets(), "marks").await.unwrap();
-    assert_eq!(key.compare(&mark, "uid", "f", &[]), Verdict::Same);
+    assert_eq!(key.compare(&fingerprint, "uid", "f", &[]), Verdict::Same);
 }
 
 #[tokio::test]

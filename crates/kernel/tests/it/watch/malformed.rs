@@ -5,13 +5,13 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use crate::toy::{Bed, Widget, WidgetSpec};
+use crate::fixture::{TestEnv, Widget, WidgetSpec};
 
 #[tokio::test]
-async fn a_malformed_object_is_told_of_and_stops_nobody() {
-    let bed = Bed::new("malformed").await;
+async fn a_malformed_object_is_reported_and_blocks_no_other() {
+    let env = TestEnv::new("malformed").await;
     let resource = ApiResource::erase::<Widget>(&());
-    let dynamic: Api<DynamicObject> = Api::namespaced_with(bed.client.clone(), &bed.namespace, &resource);
+    let dynamic: Api<DynamicObject> = Api::namespaced_with(env.client.clone(), &env.namespace, &resource);
     let mut malformed = DynamicObject::new("bad", &resource);
     malformed.data = json!({ "spec": { "size": "enormous" } });
     dynamic.create(&PostParams::default(), &malformed).await.unwrap();
@@ -19,15 +19,15 @@ async fn a_malformed_object_is_told_of_and_stops_nobody() {
         size,
         ..WidgetSpec::default()
     };
-    bed.widget("good", sized(1)).await;
+    env.widget("good", sized(1)).await;
 
-    let operator = bed.operator().await;
-    bed.settled(&operator, "good").await;
+    let operator = env.operator().await;
+    env.settled(&operator, "good").await;
     // Both ways to receive it: in the list, and in the watch.
     malformed.metadata.name = Some("worse".into());
     dynamic.create(&PostParams::default(), &malformed).await.unwrap();
-    bed.widget("better", sized(1)).await;
-    bed.settled(&operator, "better").await;
+    env.widget("better", sized(1)).await;
+    env.settled(&operator, "better").await;
     for name in ["bad", "worse"] {
         let is_told = |widget: &DynamicObject| {
             let ready = widget.data.pointer("/status/conditions").and_then(|all| {
@@ -44,25 +44,25 @@ async fn a_malformed_object_is_told_of_and_stops_nobody() {
             })
         };
         operator.wait().until(&dynamic, name, is_told).await;
-        let told = async || bed.events(name).await.into_iter().next();
-        let (reason, note, _) = operator.wait().eventually("an event", told).await;
+        let reported = async || env.events(name).await.into_iter().next();
+        let (reason, note, _) = operator.wait().eventually("an event", reported).await;
         assert_eq!(reason, "Malformed");
         assert!(note.contains("enormous"), "{note}");
     }
-    assert_eq!(operator.synced.missing(), []);
+    assert_eq!(operator.readiness.missing(), []);
 
-    bed.respec("bad", json!({ "size": 3 })).await;
-    bed.settled(&operator, "bad").await;
-    assert_eq!(bed.world.thing("bad").unwrap().size, 3);
+    env.respec("bad", json!({ "size": 3 })).await;
+    env.settled(&operator, "bad").await;
+    assert_eq!(env.world.thing("bad").unwrap().size, 3);
 }
 
 /// The object was valid, so it has external state that must be cleaned up.
 #[tokio::test]
 async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
-    let bed = Bed::new("malformed").await;
+    let env = TestEnv::new("malformed").await;
     let dynamic: Api<DynamicObject> = Api::namespaced_with(
-        bed.client.clone(),
-        &bed.namespace,
+        env.client.clone(),
+        &env.namespace,
         &ApiResource::erase::<Widget>(&()),
     );
     let spec = WidgetSpec {
@@ -70,12 +70,12 @@ async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
         ..WidgetSpec::default()
     };
     for name in ["spoilt", "spoilt-late"] {
-        bed.widget(name, spec.clone()).await;
+        env.widget(name, spec.clone()).await;
     }
-    let operator = bed.operator().await;
+    let operator = env.operator().await;
     for name in ["spoilt", "spoilt-late"] {
-        bed.settled(&operator, name).await;
-        assert!(bed.world.thing(name).is_some());
+        env.settled(&operator, name).await;
+        assert!(env.world.thing(name).is_some());
     }
     let spoil = Patch::Merge(json!({ "spec": { "size": 5_000_000_000_u64 } }));
     dynamic
@@ -96,13 +96,13 @@ async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
         .await;
     operator.idle().await;
     assert_eq!(
-        bed.world.thing("spoilt").unwrap().size,
+        env.world.thing("spoilt").unwrap().size,
         1,
         "nothing is done by half of a spec"
     );
     dynamic.delete("spoilt", &DeleteParams::default()).await.unwrap();
     operator.wait().gone(&dynamic, "spoilt").await;
-    assert_eq!(bed.world.thing("spoilt"), None);
+    assert_eq!(env.world.thing("spoilt"), None);
 
     // Malformed after its deletion began, and received by an operator that never saw it valid.
     drop(operator);
@@ -114,7 +114,7 @@ async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
         .patch("spoilt-late", &PatchParams::default(), &spoil)
         .await
         .unwrap();
-    let operator = bed.operator().await;
+    let operator = env.operator().await;
     operator.wait().gone(&dynamic, "spoilt-late").await;
-    assert_eq!(bed.world.thing("spoilt-late"), None);
+    assert_eq!(env.world.thing("spoilt-late"), None);
 }

@@ -2,9 +2,9 @@
 //! index of what was read, and watches with malformed objects or missing permissions.
 
 mod children;
-mod foreign;
+mod external;
 mod malformed;
 mod names;
 mod primary;
-mod rights;
+mod rbac;
 mod secrets;

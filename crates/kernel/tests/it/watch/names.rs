@@ -2,14 +2,14 @@
 
 use kube::api::PostParams;
 
-use crate::toy::{Bed, Widget, WidgetSpec};
+use crate::fixture::{TestEnv, Widget, WidgetSpec};
 
 /// Attacks a23 and a27: the client does not escape names, so these would request something else.
 #[tokio::test]
-async fn what_is_no_name_is_never_asked_for() {
-    let bed = Bed::new("names").await;
-    let other = bed.cluster.namespace("names-bank").await;
-    let operator = bed.operator().await;
+async fn an_invalid_name_is_never_requested() {
+    let env = TestEnv::new("names").await;
+    let other = env.cluster.namespace("names-bank").await;
+    let operator = env.operator().await;
     let names = [
         format!("../../{other}/secrets/crown-jewel"),
         "pw?watch=true".into(),
@@ -28,11 +28,11 @@ async fn what_is_no_name_is_never_asked_for() {
             ..WidgetSpec::default()
         };
         let widget = Widget::new(&format!("w{number}"), spec);
-        bed.api::<Widget>()
+        env.api::<Widget>()
             .create(&PostParams::default(), &widget)
             .await
             .unwrap();
-        let refused = bed
+        let refused = env
             .until(&operator, &format!("w{number}"), |widget| {
                 widget.fails_with("InvalidName")
             })

@@ -2,9 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::watcher::Event;
-use stanchion_kernel::watch::primary::{Fingerprints, News, Primary, key};
+use stanchion_kernel::watch::primary::{Fingerprints, Primary, PrimaryChange, key};
 
-use crate::toy::{FINALIZER, POKE, Toy, Widget, WidgetSpec, WidgetStatus};
+use crate::fixture::{FINALIZER, POKE, Widget, WidgetController, WidgetSpec, WidgetStatus};
 
 fn widget(name: &str, version: u64) -> Widget {
     let mut widget = Widget::new(name, WidgetSpec::default());
@@ -28,7 +28,7 @@ fn annotate(widget: &mut Widget, name: &str, value: &str) {
 
 struct Watch {
     fingerprints: Fingerprints,
-    primary: Primary<Toy>,
+    primary: Primary<WidgetController>,
 }
 
 impl Watch {
@@ -41,23 +41,23 @@ impl Watch {
         }
     }
 
-    fn list(&mut self, widgets: &[Widget]) -> Vec<News> {
-        let mut news = self.primary.hear::<Widget>(&Event::Init);
+    fn list(&mut self, widgets: &[Widget]) -> Vec<PrimaryChange> {
+        let mut changes = self.primary.handle::<Widget>(&Event::Init);
         for widget in widgets {
             // The cache does not contain it yet, so a pass would read the old state.
-            assert_eq!(self.primary.hear(&Event::InitApply(widget.clone())), []);
+            assert_eq!(self.primary.handle(&Event::InitApply(widget.clone())), []);
         }
-        news.extend(self.primary.hear::<Widget>(&Event::InitDone));
-        news
+        changes.extend(self.primary.handle::<Widget>(&Event::InitDone));
+        changes
     }
 
-    fn apply(&mut self, widget: &Widget) -> Vec<News> {
-        self.primary.hear(&Event::Apply(widget.clone()))
+    fn apply(&mut self, widget: &Widget) -> Vec<PrimaryChange> {
+        self.primary.handle(&Event::Apply(widget.clone()))
     }
 }
 
-fn woken(name: &str) -> News {
-    News::Changed(key(&widget(name, 0).metadata))
+fn woken(name: &str) -> PrimaryChange {
+    PrimaryChange::Changed(key(&widget(name, 0).metadata))
 }
 
 /// The name of the change, whether it wakes the object, and the change.
@@ -91,38 +91,42 @@ fn only_what_we_act_on_wakes() {
 }
 
 #[test]
-fn a_new_list_tells_of_what_happened_unseen() {
+fn a_relist_reports_missed_changes() {
     let mut watch = Watch::new();
     watch.list(&[widget("one", 1), widget("two", 1), widget("three", 1)]);
-    let news = watch.list(&[
+    let changes = watch.list(&[
         widget("one", 1),
         changed(5, |one| one.metadata.name = Some("four".into())),
     ]);
-    assert!(news.contains(&woken("four")), "{news:?}");
-    let gone = |name| News::Gone(key(&widget(name, 0).metadata));
-    assert_eq!(news.len(), 3);
+    assert!(changes.contains(&woken("four")), "{changes:?}");
+    let gone = |name| PrimaryChange::Gone(key(&widget(name, 0).metadata));
+    assert_eq!(changes.len(), 3);
     assert!(
-        news.contains(&gone("two")) && news.contains(&gone("three")),
-        "{news:?}"
+        changes.contains(&gone("two")) && changes.contains(&gone("three")),
+        "{changes:?}"
     );
 }
 
 #[test]
-fn the_echo_of_our_finalizer_wakes_nobody() {
+fn the_echo_of_our_finalizer_enqueues_nothing() {
     let mut watch = Watch::new();
     watch.list(&[widget("one", 1)]);
     let ours = |widget: &mut Widget| widget.metadata.finalizers = Some(vec![FINALIZER.into()]);
-    watch.fingerprints.expect::<Toy>(&changed(2, ours).metadata);
+    watch
+        .fingerprints
+        .expect::<WidgetController>(&changed(2, ours).metadata);
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
 /// Our next write is expected with the current version, which the watch has reported.
 #[test]
-fn nor_does_an_echo_that_is_faster_than_the_answer() {
+fn an_early_echo_of_our_finalizer_enqueues_nothing() {
     let mut watch = Watch::new();
     watch.list(&[widget("one", 1)]);
     let ours = |widget: &mut Widget| widget.metadata.finalizers = Some(vec![FINALIZER.into()]);
-    watch.fingerprints.expect::<Toy>(&changed(1, ours).metadata);
+    watch
+        .fingerprints
+        .expect::<WidgetController>(&changed(1, ours).metadata);
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
@@ -138,7 +142,7 @@ fn an_answer_that_comes_late_hides_no_change() {
     poked.metadata.resource_version = Some("3".into());
     watch.apply(&written);
     assert_eq!(watch.apply(&poked), [woken("one")]);
-    watch.fingerprints.expect::<Toy>(&written.metadata);
+    watch.fingerprints.expect::<WidgetController>(&written.metadata);
     let mut back = written.clone();
     back.metadata.resource_version = Some("4".into());
     assert_eq!(
@@ -150,24 +154,26 @@ fn an_answer_that_comes_late_hides_no_change() {
 
 /// A list can be older than a write of ours that ended while it was running.
 #[test]
-fn a_list_that_our_own_write_outran_is_no_news() {
+fn a_list_older_than_our_write_is_ignored() {
     let mut watch = Watch::new();
     watch.list(&[widget("one", 1)]);
     let ours = |widget: &mut Widget| widget.metadata.finalizers = Some(vec![FINALIZER.into()]);
-    watch.fingerprints.expect::<Toy>(&changed(2, ours).metadata);
+    watch
+        .fingerprints
+        .expect::<WidgetController>(&changed(2, ours).metadata);
     assert_eq!(watch.list(&[widget("one", 1)]), []);
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
 /// An interrupted list starts again, and its first part has no effect.
 #[test]
-fn a_list_that_broke_off_tells_nothing() {
+fn an_incomplete_list_reports_nothing() {
     let mut watch = Watch::new();
     watch.list(&[widget("one", 1)]);
-    watch.primary.hear::<Widget>(&Event::Init);
-    watch.primary.hear(&Event::InitApply(changed(2, |one| {
+    watch.primary.handle::<Widget>(&Event::Init);
+    watch.primary.handle(&Event::InitApply(changed(2, |one| {
         one.metadata.generation = Some(2);
     })));
-    let news = watch.list(&[changed(3, |one| one.metadata.generation = Some(3))]);
-    assert_eq!(news, [woken("one")]);
+    let changes = watch.list(&[changed(3, |one| one.metadata.generation = Some(3))]);
+    assert_eq!(changes, [woken("one")]);
 }

@@ -2,15 +2,15 @@
 
 use stanchion_testkit::crash::{Report, crash_at_every_write};
 
-use super::story::Story;
+use super::scenario::CrashScenario;
 
-async fn crash(story: Story) -> Report {
-    Box::pin(crash_at_every_write(&story)).await
+async fn crash(scenario: CrashScenario) -> Report {
+    Box::pin(crash_at_every_write(&scenario)).await
 }
 
 #[tokio::test]
 async fn a_creation_killed_at_any_write_is_finished() {
-    let report = crash(Story::Create).await;
+    let report = crash(CrashScenario::Create).await;
     assert_eq!(
         report.writes, 6,
         "the finalizer, the plan, that it is applied, the Secret, that it was, the status: {report}"
@@ -19,10 +19,10 @@ async fn a_creation_killed_at_any_write_is_finished() {
 
 #[tokio::test]
 async fn a_change_killed_at_any_write_is_finished() {
-    crash(Story::Update).await;
+    crash(CrashScenario::Update).await;
 }
 
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {
-    crash(Story::Delete).await;
+    crash(CrashScenario::Delete).await;
 }

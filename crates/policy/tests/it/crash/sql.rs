@@ -3,30 +3,30 @@
 use stanchion_testkit::crash::{SqlScenario, crash_at_every_statement};
 use stanchion_testkit::proxy::Proxy;
 
-use super::story::{Story, Told};
+use super::scenario::{CrashRun, CrashScenario};
 
-impl SqlScenario for Story {
-    fn proxy(told: &Told) -> &Proxy {
-        &told.proxy
+impl SqlScenario for CrashScenario {
+    fn proxy(run: &CrashRun) -> &Proxy {
+        &run.proxy
     }
 }
 
-async fn crash(story: Story) {
-    let report = Box::pin(crash_at_every_statement(&story)).await;
+async fn crash(scenario: CrashScenario) {
+    let report = Box::pin(crash_at_every_statement(&scenario)).await;
     assert!(report.writes > 2, "{report}");
 }
 
 #[tokio::test]
 async fn a_creation_stopped_at_any_statement_is_finished() {
-    crash(Story::Create).await;
+    crash(CrashScenario::Create).await;
 }
 
 #[tokio::test]
 async fn a_change_stopped_at_any_statement_is_finished() {
-    crash(Story::Update).await;
+    crash(CrashScenario::Update).await;
 }
 
 #[tokio::test]
 async fn a_deletion_stopped_at_any_statement_is_finished() {
-    crash(Story::Delete).await;
+    crash(CrashScenario::Delete).await;
 }

@@ -11,7 +11,7 @@ use super::view::View;
 use crate::expand::{Desired, DesiredRole, GrantKey, Rule};
 use crate::facts::{Facts, RoleId};
 use crate::model::{ObjectType, Privileges, Signature};
-use crate::plan::{Change, Grant, Mode, Plan, Revoke, Target};
+use crate::plan::{Change, Grant, GrantTarget, Mode, Plan, Revoke};
 
 pub(super) struct Grants {
     pub(super) granted: Vec<Change>,
@@ -108,7 +108,7 @@ impl<'a> Differ<'a> {
     fn rule(&mut self, key: &'a GrantKey, rule: Rule) {
         let id = self.ids.get(key.grantee.as_str()).copied();
         let meant = self.view.meant_by(key);
-        let mut missing: BTreeMap<(Privileges, bool), Vec<Target>> = BTreeMap::new();
+        let mut missing: BTreeMap<(Privileges, bool), Vec<GrantTarget>> = BTreeMap::new();
         for place in &meant {
             let Some(object) = self.view.object(*place) else {
                 continue;
@@ -130,7 +130,7 @@ impl<'a> Differ<'a> {
                     missing
                         .entry((privileges, option))
                         .or_default()
-                        .push(Target::of(object));
+                        .push(GrantTarget::of(object));
                 }
             }
             if let Some(id) = id {
@@ -159,12 +159,12 @@ impl<'a> Differ<'a> {
     }
 
     /// The name of a routine as PostgreSQL prints it, independent of the manifest's spelling.
-    fn shown_name(key: &GrantKey, targets: &[Target]) -> Option<String> {
+    fn shown_name(key: &GrantKey, targets: &[GrantTarget]) -> Option<String> {
         match (key.kind, targets) {
             (
                 ObjectType::Function,
                 [
-                    Target {
+                    GrantTarget {
                         name,
                         types: Some(types),
                         ..
@@ -181,7 +181,7 @@ impl<'a> Differ<'a> {
         &mut self,
         key: &GrantKey,
         rule: Rule,
-        missing: &mut BTreeMap<(Privileges, bool), Vec<Target>>,
+        missing: &mut BTreeMap<(Privileges, bool), Vec<GrantTarget>>,
     ) {
         if rule.present.is_empty() {
             return;
@@ -202,12 +202,12 @@ impl<'a> Differ<'a> {
             .then(|| key.name.as_deref().and_then(|name| Signature::parse(name).ok()))
             .flatten();
         let target = match signature {
-            Some(Signature { name, arguments }) => Target {
+            Some(Signature { name, arguments }) => GrantTarget {
                 schema: key.schema.as_deref().map(Into::into),
                 name: name.into(),
                 types: arguments.map(Into::into),
             },
-            None => Target {
+            None => GrantTarget {
                 schema: key.schema.as_deref().map(Into::into),
                 name: key.name.clone().unwrap_or_default().into(),
                 types: None,
@@ -262,12 +262,12 @@ impl<'a> Differ<'a> {
             }
         }
         let target = relation.map_or_else(
-            || Target {
+            || GrantTarget {
                 schema: Some(schema.into()),
                 name: name.into(),
                 types: None,
             },
-            Target::of,
+            GrantTarget::of,
         );
         for ((privileges, with_grant_option), columns) in lacking {
             self.column_grants.push(Grant {

@@ -6,7 +6,7 @@ use super::Differ;
 use crate::expand::Rule;
 use crate::facts::{AclEntry, Object, RoleId};
 use crate::model::{ObjectType, PUBLIC, Privileges};
-use crate::plan::{Grant, Mode, Revoke, Target};
+use crate::plan::{Grant, GrantTarget, Mode, Revoke};
 
 /// Privileges of a role beyond the rules.
 #[derive(Default)]
@@ -243,7 +243,7 @@ impl Differ<'_> {
             grantor: (entry.grantor != object.owner).then(|| name(entry.grantor).to_owned()),
             grant_option_only: option_only,
             cascade,
-            target: Target::of(object),
+            target: GrantTarget::of(object),
         });
     }
 
@@ -257,16 +257,16 @@ impl Differ<'_> {
     ) -> bool {
         let passed_on = losing.grantable.intersection(privileges);
         let heirs = heirs(object, losing.grantee, passed_on);
-        for heir in &heirs {
-            let kept = heir
+        for new_owner in &heirs {
+            let kept = new_owner
                 .privileges
                 .intersection(passed_on)
-                .without(self.beyond(place, object, heir).unwanted);
-            let not_grantable = self.want(place, object, heir.grantee).not_grantable;
-            let option = kept.intersection(heir.grantable).without(not_grantable);
+                .without(self.beyond(place, object, new_owner).unwanted);
+            let not_grantable = self.want(place, object, new_owner.grantee).not_grantable;
+            let option = kept.intersection(new_owner.grantable).without(not_grantable);
             for (privileges, with_grant_option) in [(kept.without(option), false), (option, true)] {
                 if !privileges.is_empty() {
-                    let role = self.view.names.name(heir.grantee);
+                    let role = self.view.names.name(new_owner.grantee);
                     self.granted
                         .push(grant_back(object, role, privileges, with_grant_option));
                 }
@@ -301,7 +301,7 @@ fn grant_back(object: &Object, role: &str, privileges: Privileges, with_grant_op
         name: Some(object.display_name()),
         columns: object.column.iter().map(ToString::to_string).collect(),
         with_grant_option,
-        targets: vec![Target::of(object)],
+        targets: vec![GrantTarget::of(object)],
     }
 }
 

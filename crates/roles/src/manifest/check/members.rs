@@ -114,20 +114,20 @@ fn retirements(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) 
                 ),
             );
         }
-        let Some(heir) = retirement.reassign_owned_to.as_deref() else {
+        let Some(new_owner) = retirement.reassign_owned_to.as_deref() else {
             continue;
         };
         let at = path.key("reassign_owned_to");
-        findings.identifier(at.clone(), "role", heir);
-        if heir == role {
+        findings.identifier(at.clone(), "role", new_owner);
+        if new_owner == role {
             findings.error(
                 at,
                 format!("retirement entry for role \"{role}\" cannot reassign ownership to itself"),
             );
-        } else if names.retired.contains(heir) {
+        } else if names.retired.contains(new_owner) {
             findings.error(
                 at,
-                format!("\"{heir}\" is to get what \"{role}\" owns, and is retired itself"),
+                format!("\"{new_owner}\" is to get what \"{role}\" owns, and is retired itself"),
             );
         }
     }

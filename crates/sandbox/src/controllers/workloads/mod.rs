@@ -4,13 +4,13 @@
 
 mod deployment;
 mod environment;
+mod event;
 mod job;
 mod pod;
 mod process;
 mod replicas;
 mod schedule;
 mod stateful;
-mod tell;
 
 pub(crate) use process::{Logs, Mapping};
 pub(crate) use schedule::NODE;

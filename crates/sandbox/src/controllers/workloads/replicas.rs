@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::tell::Told;
+use super::event::EventNote;
 use super::{DAEMON_SETS, PODS, REPLICA_SETS, Simulation, is_ready, number, pod_of, put};
 use crate::error::ApiError;
 use crate::handlers::{DeleteOptions, Endpoint};
 use crate::store::{Object, text};
 
-fn told<'m>(reason: &'static str, message: &'m str) -> Told<'m> {
-    Told {
+fn noted<'m>(reason: &'static str, message: &'m str) -> EventNote<'m> {
+    EventNote {
         by: "replicaset-controller",
         warning: false,
         reason,
@@ -32,14 +32,16 @@ impl Simulation {
             let pod = pod_of(owner, &self.actor.server.clock.suffix(5), &[]);
             self.actor.create(PODS, owner.namespace(), &pod).await?;
             let message = format!("Created pod: {}", text(&pod, "/metadata/name"));
-            self.tell(owner, told("SuccessfulCreate", &message)).await;
+            self.record_event(owner, noted("SuccessfulCreate", &message))
+                .await;
         }
         // Pods that are not ready are deleted first.
         pods.sort_by_key(|pod| is_ready(pod));
         for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
             self.actor.delete(PODS, pod, &DeleteOptions::background()).await?;
             let message = format!("Deleted pod: {}", pod.name());
-            self.tell(owner, told("SuccessfulDelete", &message)).await;
+            self.record_event(owner, noted("SuccessfulDelete", &message))
+                .await;
         }
         Ok(self
             .controlled(PODS, owner)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::tell::Told;
+use super::event::EventNote;
 use super::{PODS, Simulation};
 use crate::error::ApiError;
 use crate::handlers::Endpoint;
@@ -91,13 +91,13 @@ impl Simulation {
         reason: &'static str,
         message: &str,
     ) -> Result<(), ApiError> {
-        let told = Told {
+        let noted = EventNote {
             by: "default-scheduler",
             warning,
             reason,
             message,
         };
-        self.tell(pod, told).await;
+        self.record_event(pod, noted).await;
         Ok(())
     }
 }

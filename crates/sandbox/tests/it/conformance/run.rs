@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::mask;
 
 /// A controller of a busy cluster may be slow.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The code of an answer that did not come in time: it differs from everything that was recorded.
 pub(crate) const NEVER: u16 = 0;
@@ -178,7 +178,7 @@ fn satisfied(step: &Step, answer: &Answer, saved: &BTreeMap<String, String>) -> 
 
 /// The answer that the step waits for: usually the first.
 async fn ask(doors: &Doors, step: &Step, saved: &BTreeMap<String, String>) -> Answer {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + WAIT_TIMEOUT;
     loop {
         let answer = send(doors, step, saved).await;
         if satisfied(step, &answer, saved) {

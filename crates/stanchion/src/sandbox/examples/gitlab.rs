@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stanchion_api::gitlab::condition;
 use stanchion_api::{GitlabInstance, GitlabVersionMap};
 use stanchion_local::s3::REGION;
-use stanchion_sandbox::players::{DEFINITIONS, Players};
+use stanchion_sandbox::fake_operators::{DEFINITIONS, FakeOperators};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +56,7 @@ pub(super) const EXAMPLE: Example = Example {
             condition::READY,
         ],
     }],
-    ground,
+    prerequisites,
     objects: OBJECTS,
     others: Some(Others {
         definitions: &DEFINITIONS,
@@ -76,7 +76,7 @@ pub(super) const EXAMPLE: Example = Example {
 
 const OBJECTS: &str = include_str!("../../../../../examples/sandbox/gitlabinstance.yaml");
 
-fn ground(servers: &Servers) -> Vec<Value> {
+fn prerequisites(servers: &Servers) -> Vec<Value> {
     let storage = &servers.storage;
     let mut buckets = json!({
         "endpoint": storage.endpoint(), "region": REGION,
@@ -97,7 +97,7 @@ fn ground(servers: &Servers) -> Vec<Value> {
 /// The simulated operators, with the charts in the version map of the example.
 fn play(client: Client, stop: &CancellationToken) -> JoinSet<()> {
     let charts = charts();
-    Players::new(client)
+    FakeOperators::new(client)
         .pace(PACE)
         .charts(move |chart| charts.get(chart).cloned())
         .start(stop)

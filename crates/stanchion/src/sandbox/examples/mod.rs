@@ -37,7 +37,7 @@ pub(super) struct Example {
     /// The kinds to show.
     pub(super) kinds: &'static [Kind],
     /// The prerequisites of the objects, which differ from run to run, such as the address of a server.
-    pub(super) ground: fn(&Servers) -> Vec<Value>,
+    pub(super) prerequisites: fn(&Servers) -> Vec<Value>,
     /// The objects, as in the repository.
     objects: &'static str,
     /// Other operators that it needs, simulated.

@@ -26,7 +26,7 @@ pub(super) const EXAMPLE: Example = Example {
         resource: || ApiResource::erase::<PostgresPolicy>(&()),
         steps: &[condition::READY],
     }],
-    ground,
+    prerequisites,
     objects: include_str!("../../../../../examples/sandbox/postgrespolicy.yaml"),
     others: None,
     facts: &[],
@@ -34,7 +34,7 @@ pub(super) const EXAMPLE: Example = Example {
     guide,
 };
 
-fn ground(servers: &Servers) -> Vec<Value> {
+fn prerequisites(servers: &Servers) -> Vec<Value> {
     vec![login_secret(LOGIN, DATABASE, servers, &[])]
 }
 

@@ -39,7 +39,7 @@ pub(super) const EXAMPLE: Example = Example {
             condition::READY,
         ],
     }],
-    ground,
+    prerequisites,
     objects: include_str!("../../../../../examples/sandbox/supabaseproject.yaml"),
     others: None,
     facts: &[
@@ -63,7 +63,7 @@ pub(super) const EXAMPLE: Example = Example {
     guide,
 };
 
-fn ground(servers: &Servers) -> Vec<Value> {
+fn prerequisites(servers: &Servers) -> Vec<Value> {
     let storage = &servers.storage;
     vec![
         login_secret(LOGIN, DATABASE, servers, &[("database", DATABASE)]),

@@ -38,7 +38,7 @@ pub(super) const EXAMPLE: Example = Example {
             ],
         },
     ],
-    ground,
+    prerequisites,
     objects: include_str!("../../../../../examples/sandbox/postgresuser.yaml"),
     others: None,
     facts: &[],
@@ -47,7 +47,7 @@ pub(super) const EXAMPLE: Example = Example {
 };
 
 /// The server of this run, as a `PostgresInstance`.
-fn ground(servers: &Servers) -> Vec<Value> {
+fn prerequisites(servers: &Servers) -> Vec<Value> {
     vec![
         login_secret(ADMIN_SECRET, DATABASE, servers, &[]),
         json!({

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_local::account::Account;
 use stanchion_local::postgres::{self, Administrator, Server};
 use stanchion_local::process::{Process, Signal};
-use stanchion_postgres::{Query, Session, Statement, Target, Timeouts};
+use stanchion_postgres::{ConnectionConfig, Query, Session, Statement, Timeouts};
 
 use super::super::error::SandboxError;
 use super::super::home::{self, Home};
@@ -126,7 +126,7 @@ impl Database {
     }
 
     async fn connect(&self, database: &str) -> Result<Session, SandboxError> {
-        let target = Target::new("127.0.0.1", self.port(), database, ADMINISTRATOR)?
+        let target = ConnectionConfig::new("127.0.0.1", self.port(), database, ADMINISTRATOR)?
             .with_password(self.password.clone());
         Ok(Session::connect(&target, &Timeouts::default(), Arc::new(())).await?)
     }

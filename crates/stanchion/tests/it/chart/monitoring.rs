@@ -97,13 +97,14 @@ async fn alerts_and_panels_ask_for_metrics_that_exist() {
     cluster.apply(&user.to_string(), &namespace).await;
     operator
         .wait_for("a problem", async || {
-            let told = operator.get("metrics", "/metrics").await.unwrap_or_default().1;
-            told.contains("stanchion_problems{") && told.contains("stanchion_reconcile_outcome_total{")
+            let reported = operator.get("metrics", "/metrics").await.unwrap_or_default().1;
+            reported.contains("stanchion_problems{")
+                && reported.contains("stanchion_reconcile_outcome_total{")
         })
         .await;
-    let (_, told) = operator.get("metrics", "/metrics").await.unwrap();
+    let (_, reported) = operator.get("metrics", "/metrics").await.unwrap();
     operator.stop().await;
-    let types: BTreeSet<(&str, &str)> = told
+    let types: BTreeSet<(&str, &str)> = reported
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .collect();

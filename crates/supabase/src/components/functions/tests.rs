@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
-use super::super::project::tests::{Bed, bed};
+use super::super::project::tests::{ProjectFixture, fixture};
 use super::*;
 use crate::keys::signing::SigningKey;
 use crate::keys::token::{self, Role};
 
 /// Sends each of the requests (a method, a path and an optional token) to the entry, and returns its answers; a
 /// function answers with the path of its folder.
-fn ask(bed: &Bed, verify: bool, requests: &Value) -> Vec<String> {
+fn ask(fixture: &ProjectFixture, verify: bool, requests: &Value) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let entry = folder.path().join("index.mjs");
     std::fs::write(&entry, include_str!("main.mjs")).unwrap();
@@ -41,7 +41,7 @@ fn ask(bed: &Bed, verify: bool, requests: &Value) -> Vec<String> {
         "
     );
     std::fs::write(&stage, script).unwrap();
-    let keys = &bed.keys;
+    let keys = &fixture.keys;
     let output = Command::new("node")
         .arg(&stage)
         .env("SUPABASE_JWKS", keys.get(key::JWKS).unwrap().expose_secret())
@@ -56,8 +56,8 @@ fn ask(bed: &Bed, verify: bool, requests: &Value) -> Vec<String> {
 
 #[test]
 fn a_request_needs_a_token_of_the_projects() {
-    let bed = bed(|_| {});
-    let (keys, now) = (&bed.keys, Timestamp::now());
+    let fixture = fixture(|_| {});
+    let (keys, now) = (&fixture.keys, Timestamp::now());
     let bearer = |token: &SecretString| format!("Bearer {}", token.expose_secret());
     let secret = keys.get(key::JWT_SECRET).unwrap();
     let pair = SigningKey::parse(keys.get(key::SIGNING).unwrap().expose_secret()).unwrap();
@@ -85,7 +85,7 @@ fn a_request_needs_a_token_of_the_projects() {
         ["GET", "/..%2fmain", anon],
         ["GET", "/broken", anon],
     ]);
-    let answers = ask(&bed, true, &requests);
+    let answers = ask(&fixture, true, &requests);
     let statuses: Vec<&str> = answers.iter().map(|answer| &answer[..3]).collect();
     assert_eq!(
         statuses,
@@ -100,33 +100,34 @@ fn a_request_needs_a_token_of_the_projects() {
 
 #[test]
 fn where_nothing_is_checked_anybody_passes() {
-    let answers = ask(&bed(|_| {}), false, &json!([["GET", "/hello"]]));
+    let answers = ask(&fixture(|_| {}), false, &json!([["GET", "/hello"]]));
     assert_eq!(answers, ["200 /home/deno/functions/hello"]);
 }
 
 #[test]
 fn each_file_of_a_config_map_is_a_function() {
-    let mut bed = bed(|spec| spec["functions"] = json!({"source": {"configMap": {"name": "code"}}}));
+    let mut fixture = fixture(|spec| spec["functions"] = json!({"source": {"configMap": {"name": "code"}}}));
     let files = [("hello.ts", "1"), ("README.md", "2"), ("bye.mjs", "3")];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    bed.config.insert("code".into(), files.into());
+    fixture.config.insert("code".into(), files.into());
     assert_eq!(
-        items("code", &bed.project()),
+        items("code", &fixture.project()),
         [
             json!({"key": "bye.mjs", "path": "bye/index.mjs"}),
             json!({"key": "hello.ts", "path": "hello/index.ts"}),
         ]
     );
-    let hash = |bed: &Bed| {
-        let project = bed.project();
-        let functions = bed.spec.functions.as_ref().unwrap();
+    let hash = |fixture: &ProjectFixture| {
+        let project = fixture.project();
+        let functions = fixture.spec.functions.as_ref().unwrap();
         let deployment = super::super::deployment(&COMPONENT, &functions.options, &project);
         deployment["spec"]["template"]["metadata"]["annotations"]["supabase.strrl.dev/config-hash"].clone()
     };
-    let before = hash(&bed);
-    bed.config
+    let before = hash(&fixture);
+    fixture
+        .config
         .get_mut("code")
         .unwrap()
         .insert("hello.ts".into(), "new".into());
-    assert_ne!(hash(&bed), before);
+    assert_ne!(hash(&fixture), before);
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::*;
-use crate::components::project::tests::{Bed, bed};
+use crate::components::project::tests::{ProjectFixture, fixture};
 
-fn parsed(bed: &Bed) -> Value {
-    serde_saphyr::from_str(&configuration(&bed.project())).unwrap()
+fn parsed(fixture: &ProjectFixture) -> Value {
+    serde_saphyr::from_str(&configuration(&fixture.project())).unwrap()
 }
 
 fn service<'a>(config: &'a Value, name: &str) -> &'a Value {
@@ -27,7 +27,7 @@ fn plugins(config: &Value, name: &str) -> Vec<String> {
 
 #[test]
 fn every_path_leads_where_it_should() {
-    let config = parsed(&bed(|_| {}));
+    let config = parsed(&fixture(|_| {}));
     let table: Vec<String> = config["services"]
         .as_array()
         .unwrap()
@@ -43,9 +43,9 @@ fn every_path_leads_where_it_should() {
 
 #[test]
 fn the_file_names_variables_and_holds_no_key() {
-    let bed = bed(|_| {});
-    let text = configuration(&bed.project());
-    for (name, value) in bed.keys.iter() {
+    let fixture = fixture(|_| {});
+    let text = configuration(&fixture.project());
+    for (name, value) in fixture.keys.iter() {
         use secrecy::ExposeSecret as _;
         // The dashboard's user name is an ordinary word.
         if name != key::DASHBOARD_USERNAME {
@@ -53,7 +53,7 @@ fn the_file_names_variables_and_holds_no_key() {
         }
     }
     let mut environment = Environment::default();
-    super::environment(&bed.project(), &mut environment);
+    super::environment(&fixture.project(), &mut environment);
     for part in text.split("${").skip(1) {
         let name = part.split('}').next().unwrap();
         assert!(
@@ -68,7 +68,7 @@ fn the_file_names_variables_and_holds_no_key() {
 
 #[test]
 fn without_a_dashboard_nothing_leads_there() {
-    let config = parsed(&bed(|spec| {
+    let config = parsed(&fixture(|spec| {
         spec["studio"] = serde_json::json!({"enabled": false});
     }));
     assert_eq!(service(&config, "dashboard"), &Value::Null);
@@ -81,8 +81,8 @@ fn without_a_dashboard_nothing_leads_there() {
 fn the_start_writes_any_value_in() {
     let folder = tempfile::tempdir().unwrap();
     let template = folder.path().join("kong.yml");
-    let bed = bed(|_| {});
-    std::fs::write(&template, configuration(&bed.project())).unwrap();
+    let fixture = fixture(|_| {});
+    std::fs::write(&template, configuration(&fixture.project())).unwrap();
     let output = folder.path().join("out.yml");
     let script = include_str!("entrypoint.sh")
         .replace("/etc/kong/kong.yml", template.to_str().unwrap())
@@ -94,7 +94,7 @@ fn the_start_writes_any_value_in() {
         .arg(script)
         .env("KONG_DECLARATIVE_CONFIG", &output);
     let mut environment = Environment::default();
-    super::environment(&bed.project(), &mut environment);
+    super::environment(&fixture.project(), &mut environment);
     for variable in environment.variables() {
         if variable.value.is_none() {
             command.env(&variable.name, format!("value-of-{}", variable.name));

@@ -5,22 +5,22 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-use super::super::Sealer;
+use super::super::SecretHasher;
 use super::*;
 use crate::keys::{self, Keys};
 
 /// A project for tests.
-pub(crate) struct Bed {
+pub(crate) struct ProjectFixture {
     pub(crate) spec: SupabaseProjectSpec,
     pub(crate) keys: Keys,
-    secrets: Seals,
+    secrets: SecretDigests,
     database: Address,
     bucket: Bucket,
     logins: Names,
     pub(crate) config: ConfigMaps,
 }
 
-impl Bed {
+impl ProjectFixture {
     pub(crate) fn project(&self) -> Project<'_> {
         Project {
             name: "shop",
@@ -35,17 +35,17 @@ impl Bed {
 
     /// Adds Secrets of the user with these names and keys.
     pub(crate) fn seal(&mut self, others: &[(&str, &[&str])]) {
-        let mut sealer = Sealer::new(None);
-        sealer.add("shop-jwt", self.keys.iter());
+        let mut hasher = SecretHasher::new(None);
+        hasher.add("shop-jwt", self.keys.iter());
         let value = "x".into();
         for (name, keys) in others {
-            sealer.add(name, keys.iter().map(|key| (*key, &value)));
+            hasher.add(name, keys.iter().map(|key| (*key, &value)));
         }
-        self.secrets = sealer.finish();
+        self.secrets = hasher.finish();
     }
 }
 
-pub(crate) fn bed(change: impl FnOnce(&mut Value)) -> Bed {
+pub(crate) fn fixture(change: impl FnOnce(&mut Value)) -> ProjectFixture {
     let mut spec = json!({
         "projectId": "shop",
         "database": {"secretRef": {"name": "db"}},
@@ -67,10 +67,10 @@ pub(crate) fn bed(change: impl FnOnce(&mut Value)) -> Bed {
         &mut StdRng::seed_from_u64(7),
         Timestamp::UNIX_EPOCH,
     );
-    let mut bed = Bed {
+    let mut fixture = ProjectFixture {
         spec: serde_json::from_value(spec).unwrap(),
         keys: keys.unwrap(),
-        secrets: Seals::default(),
+        secrets: SecretDigests::default(),
         database: Address {
             host: "pg.example.com".into(),
             port: 5432,
@@ -85,13 +85,13 @@ pub(crate) fn bed(change: impl FnOnce(&mut Value)) -> Bed {
         logins: Names::default(),
         config: ConfigMaps::new(),
     };
-    bed.seal(&[]);
-    bed
+    fixture.seal(&[]);
+    fixture
 }
 
 #[test]
 fn the_public_url_is_stated_or_follows_from_what_leads_here() {
-    let url = |change: fn(&mut Value)| bed(change).project().public_url();
+    let url = |change: fn(&mut Value)| fixture(change).project().public_url();
     assert_eq!(url(|_| {}), "http://shop-kong:8000");
     assert_eq!(
         url(|spec| spec["studio"] = json!({"publicUrl": "https://a.example/"})),
@@ -114,7 +114,7 @@ fn the_public_url_is_stated_or_follows_from_what_leads_here() {
 
 #[test]
 fn a_database_may_have_any_name() {
-    let url = bed(|_| {})
+    let url = fixture(|_| {})
         .project()
         .database_url(Login::Auth, &[("sslmode", "require")]);
     assert_eq!(

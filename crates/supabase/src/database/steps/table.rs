@@ -1,8 +1,8 @@
 //! The table of steps, in the order of execution.
 
 use super::{Need, Place, Step, When};
+use crate::database::isolation::Thing;
 use crate::database::roles::Login;
-use crate::database::walls::Thing;
 
 use Need::Optional;
 

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 use stanchion_api::supabase::{ComponentPhase, ComponentStatus, Options, SupabaseProjectStatus, condition};
+use stanchion_kernel::children::Rollout;
 use stanchion_kernel::condition::{Conditions, Truth};
-use stanchion_kernel::family::Rollout;
 
 use super::super::apply::Applied;
-use super::super::observe::Look;
+use super::super::observe::ChildrenView;
 use super::super::target::Wanted;
 use crate::components::{self, ALL, Component};
 
@@ -35,7 +35,7 @@ struct Found<'a> {
     component: &'static Component,
     options: &'a Options,
     rollout: Option<&'a Rollout>,
-    trouble: Option<String>,
+    pod_problem: Option<String>,
     ready: bool,
 }
 
@@ -44,12 +44,12 @@ pub(super) fn report(
     status: &mut SupabaseProjectStatus,
     conditions: &mut Conditions,
     wanted: &Wanted,
-    look: &Look,
+    view: &ChildrenView,
     applied: &Applied,
     now: Timestamp,
 ) -> Overview {
     let found: Vec<Found<'_>> = components::wanted(&wanted.spec)
-        .map(|(component, options)| find(component, options, wanted, look, applied))
+        .map(|(component, options)| find(component, options, wanted, view, applied))
         .collect();
     for component in ALL {
         if !found.iter().any(|found| found.component.name == component.name) {
@@ -78,24 +78,24 @@ fn find<'a>(
     component: &'static Component,
     options: &'a Options,
     wanted: &Wanted,
-    look: &'a Look,
+    view: &'a ChildrenView,
     applied: &Applied,
 ) -> Found<'a> {
     let name = component.child_name(&wanted.name);
-    let rollout = look.children.rollout(&name);
+    let rollout = view.children.rollout(&name);
     // The rollout was read before this reconcile wrote the Deployment.
     let ready = rollout.is_some_and(Rollout::is_complete) && !applied.rolled.contains(&name);
-    let said = look
-        .troubles
+    let said = view
+        .pod_problems
         .iter()
-        .find(|trouble| trouble.component == component.name)
-        .map(|trouble| trouble.message.clone());
+        .find(|pod_problem| pod_problem.component == component.name)
+        .map(|pod_problem| pod_problem.message.clone());
     let stuck = rollout.and_then(|rollout| rollout.stuck.clone());
     Found {
         component,
         options,
         rollout,
-        trouble: said
+        pod_problem: said
             .or(stuck)
             .filter(|_| !ready && !applied.rolled.contains(&name)),
         ready,
@@ -105,7 +105,13 @@ fn find<'a>(
 fn overview(found: &[Found<'_>]) -> Overview {
     let failed: Vec<String> = found
         .iter()
-        .filter_map(|found| Some(format!("{}: {}", found.component.name, found.trouble.as_ref()?)))
+        .filter_map(|found| {
+            Some(format!(
+                "{}: {}",
+                found.component.name,
+                found.pod_problem.as_ref()?
+            ))
+        })
         .collect();
     if !failed.is_empty() {
         return Overview::Failed(failed);
@@ -134,7 +140,7 @@ fn state(status: &mut SupabaseProjectStatus, conditions: &mut Conditions, found:
             Some(ComponentPhase::Running | ComponentPhase::Updating | ComponentPhase::Stopped)
         )
     });
-    let phase = match (found.ready, &found.trouble) {
+    let phase = match (found.ready, &found.pod_problem) {
         (true, _) if desired == 0 => ComponentPhase::Stopped,
         (true, _) => ComponentPhase::Running,
         (false, Some(_)) => ComponentPhase::Failed,
@@ -148,7 +154,7 @@ fn state(status: &mut SupabaseProjectStatus, conditions: &mut Conditions, found:
         version: Some(image.to_owned()),
         replicas: i32::try_from(desired).unwrap_or(i32::MAX),
         ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
-        message: found.trouble.clone(),
+        message: found.pod_problem.clone(),
         conditions: Vec::new(),
         last_update_time: before.and_then(|before| before.last_update_time),
     };
@@ -175,7 +181,7 @@ fn state(status: &mut SupabaseProjectStatus, conditions: &mut Conditions, found:
             );
         }
         ComponentPhase::Failed => {
-            let why = found.trouble.as_deref().unwrap_or_default();
+            let why = found.pod_problem.as_deref().unwrap_or_default();
             conditions.set(found.component.condition, Truth::False, "DeploymentFailed", why);
         }
         ComponentPhase::Deploying | ComponentPhase::Updating => {

@@ -3,13 +3,13 @@
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{Phase, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
-use stanchion_kernel::events::Notice;
+use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::{Class, Problem, Report};
 
 use super::super::apply::Stage;
 use super::super::observe::Observed;
 use super::super::secrets::DEPENDENCY;
-use super::Seen;
+use super::ProjectOutcome;
 
 /// For each step that can fail: the phase, the prefix of the message, the reason of `Ready`, and the event.
 fn words(stage: Stage) -> (Phase, &'static str, &'static str, &'static str) {
@@ -46,7 +46,7 @@ pub(super) fn report(
     project: &SupabaseProject,
     mut status: SupabaseProjectStatus,
     conditions: &mut Conditions,
-    outcome: &Seen<'_>,
+    outcome: &ProjectOutcome<'_>,
     problem: &Problem,
 ) -> Report<SupabaseProjectStatus> {
     let (meanwhile, prefix, reason, event) = if problem.reason == "InvalidSpec" {
@@ -55,8 +55,8 @@ pub(super) fn report(
         words(outcome.applied.stage)
     };
     // A transient error of the API server does not change the state of a running project: its pods were not read.
-    let contact_lost = matches!(outcome.observed, Some(Observed::Project(present))
-        if present.postgres.is_lost() || present.s3.is_lost());
+    let contact_lost = matches!(outcome.observed, Some(Observed::Ensure(current))
+        if current.postgres.is_lost() || current.s3.is_lost());
     let same_spec = status.observed_generation == project.metadata.generation;
     if problem.class == Class::Transient && !contact_lost && same_spec && status.phase == Some(Phase::Running)
     {
@@ -83,7 +83,7 @@ pub(super) fn report(
     }
     let mut report = Report::new(status);
     if is_news {
-        report.notices = vec![Notice::warning(event, "Reconcile", message)];
+        report.events = vec![EventRecord::warning(event, "Reconcile", message)];
     }
     report
 }

@@ -1,12 +1,12 @@
 //! Builds the status. A condition is True only if it was observed in this reconcile.
 
-#[cfg(test)]
-mod cases;
 mod components;
-mod contacts;
+mod dependencies;
 mod endpoints;
+mod events;
 mod failure;
-mod notices;
+#[cfg(test)]
+mod outcome_tests;
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use jiff::Timestamp;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{ComponentPhase, Phase, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth, find};
-use stanchion_kernel::events::{Announcement, Notice, Severity};
+use stanchion_kernel::events::{EventRecord, Severity, TransitionEvent};
 use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
-use super::observe::{Look, Observed, Present};
+use super::observe::{ChildrenView, Current, Observed};
 use super::plan::{Plan, Then};
 use super::secrets::DEPENDENCY;
 use super::target::{Target, Wanted};
 use crate::components::ALL;
 
-pub(super) type Seen<'a> = Outcome<'a, ProjectController>;
+pub(super) type ProjectOutcome<'a> = Outcome<'a, ProjectController>;
 
 /// Every condition of this kind: these, and one for each component.
 #[allow(clippy::indexing_slicing, reason = "it is checked by the compiler")]
@@ -55,7 +55,7 @@ const WHOLE: &[&str] = &[
 ];
 
 /// Events on transitions of conditions.
-pub const ANNOUNCEMENTS: &[Announcement] = &[Announcement {
+pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
     condition: condition::DEGRADED,
     status: "True",
     kind: Severity::Warning,
@@ -71,27 +71,27 @@ const STANDS: Duration = Duration::from_secs(30);
 /// The status after a reconcile.
 pub fn report(
     project: &SupabaseProject,
-    outcome: &Seen<'_>,
+    outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
     let before = project.status.clone().unwrap_or_default();
     let mut report = match (outcome.target, outcome.observed) {
-        (Some(Target::Leaving(_)), _) => return leaving(before, outcome),
+        (Some(Target::Cleanup(_)), _) => return leaving(before, outcome),
         (Some(Target::Suspended), _) => suspended(before),
-        (Some(Target::Project(wanted)), Some(Observed::Project(present))) => {
+        (Some(Target::Ensure(wanted)), Some(Observed::Ensure(current))) => {
             let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
             let mut status = before;
-            contacts::report(&mut status, &mut conditions, present, outcome, now);
+            dependencies::report(&mut status, &mut conditions, current, outcome, now);
             let mut report = match outcome.problem {
                 Some(problem) => failure::report(project, status, &mut conditions, outcome, problem),
-                None => present_report(project, status, &mut conditions, wanted, present, outcome, now),
+                None => present_report(project, status, &mut conditions, wanted, current, outcome, now),
             };
             report.status.conditions = conditions.finish();
             report
         }
-        (Some(Target::Project(wanted)), Some(Observed::Settled(look))) if outcome.problem.is_none() => {
+        (Some(Target::Ensure(wanted)), Some(Observed::Unchanged(view))) if outcome.problem.is_none() => {
             let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
-            let mut report = rolled_out(project, before, &mut conditions, (wanted, look), outcome, now);
+            let mut report = rolled_out(project, before, &mut conditions, (wanted, view), outcome, now);
             report.status.conditions = conditions.finish();
             report
         }
@@ -105,15 +105,15 @@ pub fn report(
             report
         }
     };
-    settle(project, &mut report, now);
+    finish_transitions(project, &mut report, now);
     report
 }
 
 /// The phase of a new project, written before a long step begins. It is written once: not after a failure or an
 /// interruption, and not for an update.
-pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
+pub fn pre_apply_status(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
     let status = project.status.clone().unwrap_or_default();
-    let Plan::Make(work) = plan else { return None };
+    let Plan::Ensure(work) = plan else { return None };
     let (phase, message) = match (&work.then, &work.keys) {
         (Then::Database(_), _) => (
             Phase::InitializingDatabase,
@@ -136,7 +136,7 @@ pub fn announce(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjec
 }
 
 /// What blocks the deletion of a project, or was left behind.
-fn leaving(mut status: SupabaseProjectStatus, outcome: &Seen<'_>) -> Report<SupabaseProjectStatus> {
+fn leaving(mut status: SupabaseProjectStatus, outcome: &ProjectOutcome<'_>) -> Report<SupabaseProjectStatus> {
     let Some(problem) = outcome.problem else {
         return Report::new(status);
     };
@@ -146,7 +146,7 @@ fn leaving(mut status: SupabaseProjectStatus, outcome: &Seen<'_>) -> Report<Supa
     status.message = Some(message.clone());
     let mut report = Report::new(status);
     if is_news {
-        report.notices = vec![Notice::warning("CleanupIncomplete", "Delete", message)];
+        report.events = vec![EventRecord::warning("CleanupIncomplete", "Delete", message)];
     }
     report
 }
@@ -155,7 +155,7 @@ fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus>
     status.phase = Some(Phase::Suspended);
     status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
     Report {
-        settled: "Suspended",
+        idle_reason: "Suspended",
         ..Report::new(status)
     }
 }
@@ -166,11 +166,11 @@ fn present_report(
     mut status: SupabaseProjectStatus,
     conditions: &mut Conditions,
     wanted: &Wanted,
-    present: &Present,
-    outcome: &Seen<'_>,
+    current: &Current,
+    outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
-    let (reason, said) = match present.standing.keys.published_at {
+    let (reason, said) = match current.render_inputs.keys.published_at {
         None => ("SecretsGenerated", ""),
         Some(_) => (
             "NewKeysPublished",
@@ -183,21 +183,21 @@ fn present_report(
     } else {
         "ServicesConfigured"
     };
-    let warning = endpoints::warning(wanted, &present.standing);
+    let warning = endpoints::warning(wanted, &current.render_inputs);
     let is_news = find(&status.conditions, condition::NETWORK_READY).map(|known| known.message.as_str())
         != Some(warning.as_str());
     conditions.set(condition::NETWORK_READY, Truth::True, network, &warning);
-    status.endpoints = Some(endpoints::of(wanted, &present.standing));
-    status.keys = Some(present.standing.keys.clone());
+    status.endpoints = Some(endpoints::of(wanted, &current.render_inputs));
+    status.keys = Some(current.render_inputs.keys.clone());
     let database = outcome.applied.database.as_ref();
     status.login_suffix = database
         .map(|database| database.names.suffix().to_owned())
         .or(status.login_suffix);
-    let mut report = rolled_out(project, status, conditions, (wanted, &present.look), outcome, now);
+    let mut report = rolled_out(project, status, conditions, (wanted, &current.view), outcome, now);
     if is_news && !warning.is_empty() {
         report
-            .notices
-            .push(Notice::warning("PublicURLMissing", "Reconcile", warning));
+            .events
+            .push(EventRecord::warning("PublicURLMissing", "Reconcile", warning));
     }
     report
 }
@@ -207,12 +207,12 @@ fn rolled_out(
     project: &SupabaseProject,
     mut status: SupabaseProjectStatus,
     conditions: &mut Conditions,
-    (wanted, look): (&Wanted, &Look),
-    outcome: &Seen<'_>,
+    (wanted, view): (&Wanted, &ChildrenView),
+    outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
     let previous = status.phase;
-    let overview = components::report(&mut status, conditions, wanted, look, outcome.applied, now);
+    let overview = components::report(&mut status, conditions, wanted, view, outcome.applied, now);
     let was_up = matches!(previous, Some(Phase::Running | Phase::Updating | Phase::Failed))
         && status
             .components
@@ -229,15 +229,15 @@ fn rolled_out(
     summary(conditions, &overview, lost);
     status.phase = Some(phase);
     status.message = Some(overview.message());
-    let again = match phase {
-        Phase::Running => next_look(&status, look, now),
-        Phase::Failed => look.patience,
+    let requeue_after = match phase {
+        Phase::Running => next_look(&status, view, now),
+        Phase::Failed => view.retry_delay,
         // Report then what is not reported now.
-        _ => look.patience.min(STANDS),
+        _ => view.retry_delay.min(STANDS),
     };
     Report {
-        notices: notices::of(outcome.applied, previous, phase),
-        again: Some(again),
+        events: events::of(outcome.applied, previous, phase),
+        requeue_after: Some(requeue_after),
         ..Report::new(status)
     }
 }
@@ -278,15 +278,15 @@ fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: b
 }
 
 /// When to reconcile although nothing changed: for the dependency check, or for the end of the old keys.
-fn next_look(status: &SupabaseProjectStatus, look: &Look, now: Timestamp) -> Duration {
+fn next_look(status: &SupabaseProjectStatus, view: &ChildrenView, now: Timestamp) -> Duration {
     let until = status.keys.as_ref().and_then(|keys| keys.previous_until);
     let left = until.map(|until| until.duration_since(now).unsigned_abs());
-    left.map_or(look.next, |left| left.min(look.next))
+    left.map_or(view.next, |left| left.min(view.next))
         .max(Duration::from_secs(1))
 }
 
 /// Keeps values that change without being relevant, and records the time of relevant changes.
-fn settle(project: &SupabaseProject, report: &mut Report<SupabaseProjectStatus>, now: Timestamp) {
+fn finish_transitions(project: &SupabaseProject, report: &mut Report<SupabaseProjectStatus>, now: Timestamp) {
     let Some(before) = &project.status else {
         report.status.last_reconcile_time = Some(now);
         return;

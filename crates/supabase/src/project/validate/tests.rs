@@ -108,10 +108,10 @@ fn a_project_leaves_as_it_asks_to() {
         for (field, value) in spec.as_object().unwrap() {
             object["spec"][field] = value.clone();
         }
-        let Target::Leaving(departure) = farewell(&serde_json::from_value(object).unwrap()) else {
+        let Target::Cleanup(cleanup) = cleanup_target(&serde_json::from_value(object).unwrap()) else {
             panic!("it stays")
         };
-        departure.map(|departure| (departure.wanted.mark(), departure.since.is_some()))
+        cleanup.map(|cleanup| (cleanup.wanted.project_id(), cleanup.since.is_some()))
     };
     assert_eq!(leaves(json!({})), None);
     assert_eq!(
@@ -123,7 +123,7 @@ fn a_project_leaves_as_it_asks_to() {
 }
 
 #[test]
-fn what_works_is_not() {
+fn a_valid_spec_is_accepted() {
     assert_eq!(refused(|_| {}), None);
     assert_eq!(
         refused(|o| o["spec"]["kong"] = json!({"image": "registry:5000/kong@sha256:0"})),

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 
 use super::FIELDS;
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 /// Objects as the server stores them, without defaults of our own types.
-fn raw(stage: &Stage) -> Api<DynamicObject> {
+fn raw(env: &TestEnv) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<SupabaseProject>(&());
-    Api::namespaced_with(stage.client.clone(), &stage.namespace, &resource)
+    Api::namespaced_with(env.client.clone(), &env.namespace, &resource)
 }
 
 fn project(spec: &Value) -> Value {
@@ -89,8 +89,8 @@ fn lost(place: &str, sent: &Value, stored: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a01_the_definition_is_the_originals_and_takes_all_of_its_fields() {
-    let stage = Stage::new().await;
-    let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
+    let env = TestEnv::new().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(env.client.clone());
     let spec = definitions
         .get("supabaseprojects.supabase.strrl.dev")
         .await
@@ -124,7 +124,7 @@ async fn a01_the_definition_is_the_originals_and_takes_all_of_its_fields() {
         ..PatchParams::apply("test").validation_strict()
     };
     let object = project(&complete());
-    let stored = raw(&stage)
+    let stored = raw(&env)
         .patch("shop", &params, &Patch::Apply(&object))
         .await
         .unwrap();
@@ -134,9 +134,9 @@ async fn a01_the_definition_is_the_originals_and_takes_all_of_its_fields() {
 
 #[tokio::test]
 async fn a02_defaults_are_in_the_stored_object() {
-    let stage = Stage::new().await;
+    let env = TestEnv::new().await;
     let object = serde_json::from_value(project(&smallest())).unwrap();
-    let stored = raw(&stage).create(&PostParams::default(), &object).await.unwrap();
+    let stored = raw(&env).create(&PostParams::default(), &object).await.unwrap();
     let spec = &stored.data["spec"];
     assert_eq!(spec["database"]["sslMode"], "require");
     assert_eq!(spec["database"]["maxConnections"], 20);
@@ -151,7 +151,7 @@ async fn a02_defaults_are_in_the_stored_object() {
 
 #[tokio::test]
 async fn a03_what_cannot_be_is_refused_by_the_schema() {
-    let stage = Stage::new().await;
+    let env = TestEnv::new().await;
     for (more, field) in [
         (json!({ "projectId": "Bad_ID" }), "spec.projectId"),
         (json!({ "projectId": "-x" }), "spec.projectId"),
@@ -175,7 +175,7 @@ async fn a03_what_cannot_be_is_refused_by_the_schema() {
         let mut spec = smallest();
         json_patch::merge(&mut spec, &more);
         let object: DynamicObject = serde_json::from_value(project(&spec)).unwrap();
-        let refused = raw(&stage).create(&PostParams::default(), &object).await;
+        let refused = raw(&env).create(&PostParams::default(), &object).await;
         let refused = refused.expect_err(&object.name_any()).to_string();
         assert!(
             refused.contains(field) && refused.contains("is invalid"),

@@ -8,13 +8,13 @@ use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::{COMPONENTS, labels, shop};
-use crate::stage::{Stage, container};
+use crate::test_env::{TestEnv, container};
 
 #[tokio::test]
 async fn a08_a_deployment_and_a_service_each_with_the_known_ports() {
-    let (stage, operator, _) = shop(json!({})).await;
-    let deployments = stage.all::<Deployment>().await;
-    let services = stage.all::<Service>().await;
+    let (env, operator, _) = shop(json!({})).await;
+    let deployments = env.all::<Deployment>().await;
+    let services = env.all::<Service>().await;
     let expected: Vec<String> = COMPONENTS
         .iter()
         .map(|(name, _)| format!("shop-{name}"))
@@ -46,19 +46,19 @@ async fn a08_a_deployment_and_a_service_each_with_the_known_ports() {
         assert_eq!(reached, ports, "{name}");
         assert_eq!(service.type_.as_deref(), Some("ClusterIP"));
     }
-    stage.get::<ConfigMap>("shop-kong-config").await;
-    stage.get::<Secret>("shop-jwt").await;
+    env.get::<ConfigMap>("shop-kong-config").await;
+    env.get::<Secret>("shop-jwt").await;
     let calls = operator.calls();
     assert!(calls.len() <= 25, "{} calls: {calls:#?}", calls.len());
 }
 
 #[tokio::test]
 async fn a09_five_labels_are_on_every_child_and_select_its_pods() {
-    let (stage, _operator, _) = shop(json!({})).await;
+    let (env, _operator, _) = shop(json!({})).await;
     for (name, component) in COMPONENTS {
         let (child, expected) = (format!("shop-{name}"), labels("shop", name, component));
-        let deployment: Deployment = stage.get(&child).await;
-        let service: Service = stage.get(&child).await;
+        let deployment: Deployment = env.get(&child).await;
+        let service: Service = env.get(&child).await;
         let spec = deployment.spec.as_ref().unwrap();
         assert_eq!(json!(deployment.labels()), expected, "{child}");
         assert_eq!(json!(service.labels()), expected, "{child}");
@@ -75,65 +75,61 @@ async fn a09_five_labels_are_on_every_child_and_select_its_pods() {
             "{child}"
         );
     }
-    let map: ConfigMap = stage.get("shop-kong-config").await;
+    let map: ConfigMap = env.get("shop-kong-config").await;
     assert_eq!(json!(map.labels()), labels("shop", "kong", "api-gateway"));
 }
 
 #[tokio::test]
 async fn a22_what_is_deleted_or_changed_by_hand_is_mended() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let (deployments, services) = (stage.api::<Deployment>(), stage.api::<Service>());
+    let (env, _operator, _) = shop(json!({})).await;
+    let (deployments, services) = (env.api::<Deployment>(), env.api::<Service>());
     let (auth, studio) = (
         services.get("shop-auth").await.unwrap().uid(),
         deployments.get("shop-studio").await.unwrap().uid(),
     );
-    stage.delete::<Service>("shop-auth").await;
-    stage.delete::<Deployment>("shop-studio").await;
+    env.delete::<Service>("shop-auth").await;
+    env.delete::<Deployment>("shop-studio").await;
     let is_new = |service: &Service| service.uid() != auth;
-    stage.wait().until(&services, "shop-auth", is_new).await;
+    env.wait().until(&services, "shop-auth", is_new).await;
     let is_new = |deployment: &Deployment| deployment.uid() != studio;
-    stage.wait().until(&deployments, "shop-studio", is_new).await;
+    env.wait().until(&deployments, "shop-studio", is_new).await;
 
-    stage
-        .patch::<Deployment>("shop-meta", json!({ "spec": { "replicas": 5 } }))
+    env.patch::<Deployment>("shop-meta", json!({ "spec": { "replicas": 5 } }))
         .await;
     let is_one = |deployment: &Deployment| deployment.spec.as_ref().unwrap().replicas == Some(1);
-    stage.wait().until(&deployments, "shop-meta", is_one).await;
+    env.wait().until(&deployments, "shop-meta", is_one).await;
     let label = "app.kubernetes.io/name";
-    stage
-        .patch::<Service>(
-            "shop-kong",
-            json!({ "metadata": { "labels": { label: null } }, "spec": { "selector": { label: "other" } } }),
-        )
-        .await;
+    env.patch::<Service>(
+        "shop-kong",
+        json!({ "metadata": { "labels": { label: null } }, "spec": { "selector": { label: "other" } } }),
+    )
+    .await;
     let is_mended = |service: &Service| {
         let selector = service.spec.as_ref().unwrap().selector.as_ref().unwrap();
         service.labels().get(label).is_some_and(|name| name == "kong") && selector[label] == "kong"
     };
-    stage.wait().until(&services, "shop-kong", is_mended).await;
-    stage.running("shop").await;
+    env.wait().until(&services, "shop-kong", is_mended).await;
+    env.running("shop").await;
 }
 
 #[tokio::test]
 async fn a23_two_projects_in_one_namespace_have_nothing_in_common() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
-    stage
-        .bed
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.db_env
         .server
         .execute("postgres", "CREATE DATABASE other")
         .await;
-    stage.secret("other-db", stage.secret_for("other")).await;
-    stage.project("shop", json!({})).await;
-    stage
-        .project(
-            "other",
-            json!({ "database": { "secretRef": { "name": "other-db" } } }),
-        )
-        .await;
-    stage.running("shop").await;
-    stage.running("other").await;
-    let deployments = stage.all::<Deployment>().await;
+    env.secret("other-db", env.secret_for("other")).await;
+    env.project("shop", json!({})).await;
+    env.project(
+        "other",
+        json!({ "database": { "secretRef": { "name": "other-db" } } }),
+    )
+    .await;
+    env.running("shop").await;
+    env.running("other").await;
+    let deployments = env.all::<Deployment>().await;
     assert_eq!(deployments.len(), 2 * COMPONENTS.len());
     for (name, deployment) in &deployments {
         let (project, _) = name.split_once('-').unwrap();
@@ -145,16 +141,13 @@ async fn a23_two_projects_in_one_namespace_have_nothing_in_common() {
         assert_eq!(selector.unwrap()["app.kubernetes.io/instance"], project);
     }
     // No login, password or key is shared by both.
-    let (shop, other) = (stage.values("shop-jwt").await, stage.values("other-jwt").await);
+    let (shop, other) = (env.values("shop-jwt").await, env.values("other-jwt").await);
     let common: BTreeSet<_> = shop
         .iter()
         .filter(|(key, value)| other.get(*key) == Some(value))
         .map(|(key, _)| key.as_str())
         .collect();
     assert_eq!(common, BTreeSet::from(["dashboard-username"]));
-    let logins = [
-        stage.pod("shop-postgrest").await,
-        stage.pod("other-postgrest").await,
-    ];
+    let logins = [env.pod("shop-postgrest").await, env.pod("other-postgrest").await];
     assert_ne!(logins[0].value("PGRST_DB_URI"), logins[1].value("PGRST_DB_URI"));
 }

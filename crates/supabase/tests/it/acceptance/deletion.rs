@@ -10,15 +10,15 @@ use serde_json::json;
 use stanchion_api::SupabaseProject;
 
 use super::{COMPONENTS, shop};
-use crate::stage::serve;
+use crate::test_env::serve;
 
 #[tokio::test]
 async fn a10_children_belong_to_their_project_and_go_with_it() {
     let spec = json!({ "ingress": { "enabled": true, "host": "shop.example.com" } });
-    let (stage, _operator, project) = shop(spec).await;
+    let (env, _operator, project) = shop(spec).await;
     // As if the original had added it.
     let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
-    stage.patch::<SupabaseProject>("shop", finalizer).await;
+    env.patch::<SupabaseProject>("shop", finalizer).await;
     let owned = |what: &str, owners: &[OwnerReference]| {
         let [owner] = owners else {
             panic!("{what} has one owner: {owners:?}")
@@ -32,31 +32,30 @@ async fn a10_children_belong_to_their_project_and_go_with_it() {
     };
     for (name, _) in COMPONENTS {
         let child = format!("shop-{name}");
-        owned(&child, stage.get::<Deployment>(&child).await.owner_references());
-        owned(&child, stage.get::<Service>(&child).await.owner_references());
+        owned(&child, env.get::<Deployment>(&child).await.owner_references());
+        owned(&child, env.get::<Service>(&child).await.owner_references());
     }
     let (map, keys) = ("shop-kong-config", "shop-jwt");
-    owned(map, stage.get::<ConfigMap>(map).await.owner_references());
-    owned(keys, stage.get::<Secret>(keys).await.owner_references());
-    owned("shop", stage.get::<Ingress>("shop").await.owner_references());
+    owned(map, env.get::<ConfigMap>(map).await.owner_references());
+    owned(keys, env.get::<Secret>(keys).await.owner_references());
+    owned("shop", env.get::<Ingress>("shop").await.owner_references());
 
-    stage.delete::<SupabaseProject>("shop").await;
-    let wait = stage.wait();
-    Box::pin(wait.gone(&stage.api::<SupabaseProject>(), "shop")).await;
+    env.delete::<SupabaseProject>("shop").await;
+    let wait = env.wait();
+    Box::pin(wait.gone(&env.api::<SupabaseProject>(), "shop")).await;
     for (name, _) in COMPONENTS {
         let child = format!("shop-{name}");
-        wait.gone(&stage.api::<Deployment>(), &child).await;
-        wait.gone(&stage.api::<Service>(), &child).await;
+        wait.gone(&env.api::<Deployment>(), &child).await;
+        wait.gone(&env.api::<Service>(), &child).await;
     }
-    wait.gone(&stage.api::<ConfigMap>(), map).await;
-    wait.gone(&stage.api::<Secret>(), keys).await;
-    wait.gone(&stage.api::<Ingress>(), "shop").await;
+    wait.gone(&env.api::<ConfigMap>(), map).await;
+    wait.gone(&env.api::<Secret>(), keys).await;
+    wait.gone(&env.api::<Ingress>(), "shop").await;
     // The user's Secrets and everything in the database stay.
-    stage.get::<Secret>("db").await;
-    stage.get::<Secret>("s3").await;
+    env.get::<Secret>("db").await;
+    env.get::<Secret>("s3").await;
     assert_eq!(
-        stage
-            .bed
+        env.db_env
             .scalar("SELECT count(*) FROM pg_roles WHERE rolname = 'authenticator'")
             .await,
         "1"
@@ -66,17 +65,17 @@ async fn a10_children_belong_to_their_project_and_go_with_it() {
 /// The Secrets are deleted before the project, and the webhook is called for everything: neither blocks the deletion.
 #[tokio::test]
 async fn b06_a_namespace_with_a_project_in_it_comes_to_its_end() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let served = serve(&stage).await;
+    let (env, _operator, _) = shop(json!({})).await;
+    let served = serve(&env).await;
     let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
-    stage.patch::<SupabaseProject>("shop", finalizer).await;
-    stage.delete::<Secret>("db").await;
-    stage.delete::<Secret>("s3").await;
-    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+    env.patch::<SupabaseProject>("shop", finalizer).await;
+    env.delete::<Secret>("db").await;
+    env.delete::<Secret>("s3").await;
+    let namespaces: Api<Namespace> = Api::all(env.client.clone());
     namespaces
-        .delete(&stage.namespace, &DeleteParams::default())
+        .delete(&env.namespace, &DeleteParams::default())
         .await
         .unwrap();
-    stage.wait().gone(&namespaces, &stage.namespace).await;
+    env.wait().gone(&namespaces, &env.namespace).await;
     served.unregister().await;
 }

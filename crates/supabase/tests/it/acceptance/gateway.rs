@@ -10,12 +10,12 @@ use stanchion_supabase::project::route::HTTPRoute;
 
 use super::kong::{Kong, Verdict, With};
 use super::shop;
-use crate::stage::{Stage, condition};
+use crate::test_env::{TestEnv, condition};
 
 #[tokio::test]
 async fn a12_kong_is_told_every_route() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let kong = Kong::of(&stage).await;
+    let (env, _operator, _) = shop(json!({})).await;
+    let kong = Kong::of(&env).await;
     let routes = kong.routes();
     let key = "cors key-auth request-transformer acl";
     for (name, path, upstream, guard) in [
@@ -100,8 +100,8 @@ async fn a12_kong_is_told_every_route() {
 
 #[tokio::test]
 async fn a20_a_key_or_the_password_opens_what_it_should_and_no_more() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let (kong, keys) = (Kong::of(&stage).await, stage.values("shop-jwt").await);
+    let (env, _operator, _) = shop(json!({})).await;
+    let (kong, keys) = (Kong::of(&env).await, env.values("shop-jwt").await);
     let (anon, service) = (With::Key(&keys["anon-key"]), With::Key(&keys["service-role-key"]));
     let (publishable, secret) = (
         With::Key(&keys["publishable-key"]),
@@ -144,8 +144,8 @@ async fn b11_an_ingress_leads_to_the_gateway() {
         "enabled": true, "className": "nginx", "host": "shop.example.com", "tlsSecretName": "tls",
         "annotations": { "cert-manager.io/cluster-issuer": "letsencrypt" },
     });
-    let (stage, _operator, _) = shop(json!({ "ingress": ingress })).await;
-    let ingress: Ingress = stage.get("shop").await;
+    let (env, _operator, _) = shop(json!({ "ingress": ingress })).await;
+    let ingress: Ingress = env.get("shop").await;
     let annotations = ingress.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["cert-manager.io/cluster-issuer"], "letsencrypt");
     let backend = json!({ "service": { "name": "shop-kong", "port": { "number": 8000 } } });
@@ -183,17 +183,17 @@ fn routes() -> CustomResourceDefinition {
 /// B11 for the Gateway API. Only this test uses the CRD, so it may delete it.
 #[tokio::test]
 async fn b11_a_route_of_the_gateway_api_leads_to_the_gateway_once_there_is_one() {
-    let stage = Stage::new().await;
-    let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
+    let env = TestEnv::new().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(env.client.clone());
     let name = "httproutes.gateway.networking.k8s.io";
     if definitions.get_opt(name).await.unwrap().is_some() {
         definitions.delete(name, &DeleteParams::default()).await.unwrap();
-        stage.wait().gone(&definitions, name).await;
+        env.wait().gone(&definitions, name).await;
     }
-    let _operator = stage.operator().await;
+    let _operator = env.operator().await;
     let gateway =
         json!({ "parentRefs": [{ "name": "public", "namespace": "gates" }], "hostnames": ["a.example"] });
-    stage.project("shop", json!({ "gateway": gateway })).await;
+    env.project("shop", json!({ "gateway": gateway })).await;
     let misses = |project: &SupabaseProject| {
         let message = project
             .status
@@ -201,21 +201,21 @@ async fn b11_a_route_of_the_gateway_api_leads_to_the_gateway_once_there_is_one()
             .and_then(|status| status.message.as_deref());
         message.is_some_and(|message| message.contains("spec.gateway needs the Gateway API"))
     };
-    stage.until("shop", misses).await;
+    env.until("shop", misses).await;
 
-    stage.cluster.install_crds([routes()]).await;
+    env.cluster.install_crds([routes()]).await;
     let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/reconcile-at": "now" } } });
-    stage.patch::<SupabaseProject>("shop", asked).await;
-    let project = stage.running("shop").await;
+    env.patch::<SupabaseProject>("shop", asked).await;
+    let project = env.running("shop").await;
     assert_eq!(condition(&project, "NetworkReady").unwrap().1, "RouteConfigured");
     let endpoints = project.status.unwrap().endpoints.unwrap();
     assert_eq!(endpoints.api.as_deref(), Some("https://a.example"));
-    let route: HTTPRoute = stage.get("shop").await;
+    let route: HTTPRoute = env.get("shop").await;
     assert_eq!(route.spec.fields["hostnames"], json!(["a.example"]));
     assert_eq!(
         route.spec.fields["rules"],
         json!([{ "backendRefs": [{ "name": "shop-kong", "port": 8000 }] }])
     );
-    stage.project("shop", json!({})).await;
-    stage.wait().gone(&stage.api::<HTTPRoute>(), "shop").await;
+    env.project("shop", json!({})).await;
+    env.wait().gone(&env.api::<HTTPRoute>(), "shop").await;
 }

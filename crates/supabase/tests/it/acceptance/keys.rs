@@ -14,12 +14,12 @@ use stanchion_supabase::keys::token::{Role, asymmetric};
 
 use super::shop;
 use crate::jwt;
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 #[tokio::test]
 async fn a11_keys_are_made_once_and_kept() {
-    let (stage, operator, _) = shop(json!({})).await;
-    let keys = stage.values("shop-jwt").await;
+    let (env, operator, _) = shop(json!({})).await;
+    let keys = env.values("shop-jwt").await;
     let secret = &keys["jwt-secret"];
     assert_eq!(BASE64_STANDARD.decode(secret).unwrap().len(), 32);
     assert_eq!(
@@ -36,26 +36,22 @@ async fn a11_keys_are_made_once_and_kept() {
         assert_eq!(years, 10);
     }
     operator.kill().await;
-    let _second = stage.operator().await;
-    stage.project("shop", json!({ "meta": { "replicas": 2 } })).await;
-    stage.running("shop").await;
-    assert_eq!(
-        stage.values("shop-jwt").await,
-        keys,
-        "after a restart and a change"
-    );
+    let _second = env.operator().await;
+    env.project("shop", json!({ "meta": { "replicas": 2 } })).await;
+    env.running("shop").await;
+    assert_eq!(env.values("shop-jwt").await, keys, "after a restart and a change");
 }
 
 #[tokio::test]
 async fn a11_keys_that_are_there_are_kept_and_completed() {
-    let stage = Stage::new().await;
+    let env = TestEnv::new().await;
     let secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=";
     let before = json!({ "jwt-secret": secret, "anon-key": jwt::sign_with(secret, "anon"), "mine": "kept" });
-    stage.secret("shop-jwt", before.clone()).await;
-    let _operator = stage.operator().await;
-    stage.project("shop", json!({})).await;
-    stage.running("shop").await;
-    let keys = stage.values("shop-jwt").await;
+    env.secret("shop-jwt", before.clone()).await;
+    let _operator = env.operator().await;
+    env.project("shop", json!({})).await;
+    env.running("shop").await;
+    let keys = env.values("shop-jwt").await;
     for (key, value) in before.as_object().unwrap() {
         assert_eq!(json!(keys[key]), *value, "{key}");
     }
@@ -68,70 +64,66 @@ async fn a11_keys_that_are_there_are_kept_and_completed() {
 
 #[tokio::test]
 async fn a13_the_dashboards_password_is_the_users_or_a_generated_one() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let (kong, keys) = (stage.pod("shop-kong").await, stage.values("shop-jwt").await);
+    let (env, _operator, _) = shop(json!({})).await;
+    let (kong, keys) = (env.pod("shop-kong").await, env.values("shop-jwt").await);
     assert_eq!(kong.value("DASHBOARD_USERNAME"), "supabase");
     assert_eq!(kong.value("DASHBOARD_PASSWORD"), keys["dashboard-password"]);
     assert!(keys["dashboard-password"].len() >= 32, "nobody can guess it");
 
-    stage
-        .secret("login", json!({ "username": "me", "password": "p@ss \"word\"" }))
+    env.secret("login", json!({ "username": "me", "password": "p@ss \"word\"" }))
         .await;
     let own = json!({ "studio": { "dashboardBasicAuthSecretRef": { "name": "login" } } });
-    stage.project("shop", own).await;
-    stage.running("shop").await;
-    let kong = stage.pod("shop-kong").await;
+    env.project("shop", own).await;
+    env.running("shop").await;
+    let kong = env.pod("shop-kong").await;
     assert_eq!(kong.value("DASHBOARD_USERNAME"), "me");
     assert_eq!(kong.value("DASHBOARD_PASSWORD"), "p@ss \"word\"");
 }
 
 #[tokio::test]
 async fn b05_a_changed_secret_rolls_the_pods_that_use_it_and_no_others() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     let login = |password: &str| json!({ "username": "me", "password": password });
-    stage.secret("login", login("one")).await;
+    env.secret("login", login("one")).await;
     let spec = json!({ "studio": { "dashboardBasicAuthSecretRef": { "name": "login" } } });
-    stage.project("shop", spec).await;
-    stage.running("shop").await;
-    let before = stage.generations().await;
-    stage.secret("login", login("two")).await;
-    is_rolled(&stage, "shop-kong", &before).await;
-    assert_eq!(stage.rolled_since(&before).await, ["shop-kong"]);
+    env.project("shop", spec).await;
+    env.running("shop").await;
+    let before = env.generations().await;
+    env.secret("login", login("two")).await;
+    is_rolled(&env, "shop-kong", &before).await;
+    assert_eq!(env.rolled_since(&before).await, ["shop-kong"]);
 
     // No pod has the administrator's password; with a new one the project continues.
-    let before = stage.generations().await;
-    stage
-        .bed
+    let before = env.generations().await;
+    env.db_env
         .server
         .execute("postgres", "CREATE ROLE boss SUPERUSER LOGIN PASSWORD 'new'")
         .await;
-    let mut boss = stage.database_secret();
+    let mut boss = env.database_secret();
     json_patch::merge(&mut boss, &json!({ "username": "boss", "password": "new" }));
-    stage.secret("db", boss).await;
-    stage
-        .project("shop", json!({ "suspend": false, "jwt": { "expiry": "2h" } }))
+    env.secret("db", boss).await;
+    env.project("shop", json!({ "suspend": false, "jwt": { "expiry": "2h" } }))
         .await;
-    stage.running("shop").await;
-    let after = stage.rolled_since(&before).await;
+    env.running("shop").await;
+    let after = env.rolled_since(&before).await;
     assert!(!after.contains(&"shop-meta".to_owned()), "{after:?}");
 }
 
 /// A service's own password: removing it from the Secret creates a new one, in the database and in the pods.
 #[tokio::test]
 async fn b05_a_new_password_of_a_service_reaches_the_database_and_the_pods() {
-    let (stage, _operator, _) = shop(json!({})).await;
+    let (env, _operator, _) = shop(json!({})).await;
     let key = "database-password-auth";
-    let old = stage.values("shop-jwt").await[key].clone();
-    let before = stage.generations().await;
-    stage
-        .patch::<Secret>("shop-jwt", json!({ "data": { key: null } }))
+    let old = env.values("shop-jwt").await[key].clone();
+    let before = env.generations().await;
+    env.patch::<Secret>("shop-jwt", json!({ "data": { key: null } }))
         .await;
-    is_rolled(&stage, "shop-auth", &before).await;
-    assert_eq!(stage.rolled_since(&before).await, ["shop-auth"]);
-    let new = stage.values("shop-jwt").await[key].clone();
+    is_rolled(&env, "shop-auth", &before).await;
+    assert_eq!(env.rolled_since(&before).await, ["shop-auth"]);
+    let new = env.values("shop-jwt").await[key].clone();
     assert_ne!(new, old);
-    let (server, database) = (&stage.bed.server, &stage.bed.database);
+    let (server, database) = (&env.db_env.server, &env.db_env.database);
     server
         .connect("supabase_auth_admin", &new, database)
         .await
@@ -145,26 +137,23 @@ async fn b05_a_new_password_of_a_service_reaches_the_database_and_the_pods() {
 }
 
 /// Waits until the Deployment has a new template, and the project runs with it.
-async fn is_rolled(stage: &Stage, name: &str, before: &BTreeMap<String, i64>) {
+async fn is_rolled(env: &TestEnv, name: &str, before: &BTreeMap<String, i64>) {
     let known = before[name];
     let is_newer = |deployment: &Deployment| deployment.metadata.generation > Some(known);
-    stage
-        .wait()
-        .until(&stage.api::<Deployment>(), name, is_newer)
-        .await;
-    stage.running("shop").await;
+    env.wait().until(&env.api::<Deployment>(), name, is_newer).await;
+    env.running("shop").await;
 }
 
 /// B1 without running services; `auth_signs_users_up_as_it_is_deployed` covers Auth itself.
 #[tokio::test]
 async fn b01_every_service_verifies_what_auth_signs_and_every_key() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let keys = stage.values("shop-jwt").await;
+    let (env, _operator, _) = shop(json!({})).await;
+    let keys = env.values("shop-jwt").await;
     let [auth, rest, storage, realtime] = [
-        stage.pod("shop-auth").await,
-        stage.pod("shop-postgrest").await,
-        stage.pod("shop-storage").await,
-        stage.pod("shop-realtime").await,
+        env.pod("shop-auth").await,
+        env.pod("shop-postgrest").await,
+        env.pod("shop-storage").await,
+        env.pod("shop-realtime").await,
     ];
     // Auth signs with the only key of its list that has `sign`.
     let list: Vec<Value> = serde_json::from_str(auth.value("GOTRUE_JWT_KEYS")).unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 /// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,9 +33,9 @@ pub(super) struct Kong(Value);
 
 impl Kong {
     /// Runs the script of the `ConfigMap` with the environment of the Deployment, as the container does.
-    pub(super) async fn of(stage: &Stage) -> Self {
-        let pod = stage.pod("shop-kong").await;
-        let files = stage.get::<ConfigMap>("shop-kong-config").await.data.unwrap();
+    pub(super) async fn of(env: &TestEnv) -> Self {
+        let pod = env.pod("shop-kong").await;
+        let files = env.get::<ConfigMap>("shop-kong-config").await.data.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (template, output) = (folder.path().join("kong.yml"), folder.path().join("out.yml"));
         std::fs::write(&template, &files["kong.yml"]).unwrap();

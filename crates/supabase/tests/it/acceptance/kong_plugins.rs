@@ -64,9 +64,9 @@ async fn a20_kongs_own_plugins_decide_the_same() {
     let Some(source) = source("Kong's own plugins") else {
         return;
     };
-    let (stage, _operator, _) = shop(json!({})).await;
-    let (kong, keys) = (Kong::of(&stage).await, stage.values("shop-jwt").await);
-    let pod = stage.pod("shop-kong").await;
+    let (env, _operator, _) = shop(json!({})).await;
+    let (kong, keys) = (Kong::of(&env).await, env.values("shop-jwt").await);
+    let pod = env.pod("shop-kong").await;
     let names = plugins(pod.value("KONG_PLUGINS"));
 
     let all = [
@@ -121,9 +121,9 @@ async fn a20_kongs_own_plugins_exchange_keys_for_tokens() {
     let Some(source) = source("Kong's own plugins, on keys") else {
         return;
     };
-    let (stage, _operator, _) = shop(json!({})).await;
-    let (kong, keys) = (Kong::of(&stage).await, stage.values("shop-jwt").await);
-    let pod = stage.pod("shop-kong").await;
+    let (env, _operator, _) = shop(json!({})).await;
+    let (kong, keys) = (Kong::of(&env).await, env.values("shop-jwt").await);
+    let pod = env.pod("shop-kong").await;
     let bearer = |name: &str| format!("Bearer {}", pod.value(name));
     let (anon, service) = (
         bearer("ANON_KEY_ASYMMETRIC"),

@@ -21,7 +21,7 @@ mod webhook;
 use serde_json::Value;
 use stanchion_api::SupabaseProject;
 
-use crate::stage::{Running, Stage};
+use crate::test_env::{Running, TestEnv};
 
 /// The seven components of every project: the suffix of the Deployment's name, and the component's label.
 const COMPONENTS: [(&str, &str); 7] = [
@@ -55,10 +55,10 @@ fn labels(project: &str, name: &str, component: &str) -> Value {
 }
 
 /// An environment in which the project `shop` runs.
-async fn shop(more: Value) -> (Stage, Running, SupabaseProject) {
-    let stage = Stage::new().await;
-    let operator = stage.operator().await;
-    stage.project("shop", more).await;
-    let project = stage.running("shop").await;
-    (stage, operator, project)
+async fn shop(more: Value) -> (TestEnv, Running, SupabaseProject) {
+    let env = TestEnv::new().await;
+    let operator = env.operator().await;
+    env.project("shop", more).await;
+    let project = env.running("shop").await;
+    (env, operator, project)
 }

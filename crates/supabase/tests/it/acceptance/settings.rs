@@ -6,7 +6,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
 
 use super::shop;
-use crate::stage::{Stage, container};
+use crate::test_env::{TestEnv, container};
 
 fn variable<'a>(container: &'a Container, name: &str) -> Vec<&'a EnvVar> {
     let all = container.env.iter().flatten();
@@ -24,8 +24,8 @@ async fn a14_what_the_spec_says_of_a_component_is_so() {
         "resources": { "limits": { "memory": "1Gi" } },
         "extraEnv": [{ "name": "KONG_DNS_ORDER", "value": "A" }, { "name": "MORE", "value": "1" }],
     });
-    let (stage, _operator, _) = shop(json!({ "kong": kong })).await;
-    let deployment: Deployment = stage.get("shop-kong").await;
+    let (env, _operator, _) = shop(json!({ "kong": kong })).await;
+    let deployment: Deployment = env.get("shop-kong").await;
     let kong = container(&deployment);
     assert_eq!(deployment.spec.as_ref().unwrap().replicas, Some(3));
     assert_eq!(kong.image.as_deref(), Some("mirror.example.com:5000/kong:1"));
@@ -50,7 +50,7 @@ async fn a14_what_the_spec_says_of_a_component_is_so() {
         ("meta", ("192Mi", "50m"), ("256Mi", "200m")),
         ("studio", ("256Mi", "100m"), ("512Mi", "500m")),
     ] {
-        let deployment: Deployment = stage.get(&format!("shop-{name}")).await;
+        let deployment: Deployment = env.get(&format!("shop-{name}")).await;
         let expected = json!({
             "requests": { "memory": requests.0, "cpu": requests.1 }, "limits": { "memory": limits.0, "cpu": limits.1 },
         });
@@ -61,39 +61,38 @@ async fn a14_what_the_spec_says_of_a_component_is_so() {
 #[tokio::test]
 async fn b07_zero_is_zero_and_what_is_switched_off_goes() {
     let ingress = json!({ "enabled": true, "host": "shop.example.com" });
-    let (stage, _operator, project) = shop(json!({ "meta": { "replicas": 0 }, "ingress": ingress })).await;
-    let meta: Deployment = stage.get("shop-meta").await;
+    let (env, _operator, project) = shop(json!({ "meta": { "replicas": 0 }, "ingress": ingress })).await;
+    let meta: Deployment = env.get("shop-meta").await;
     assert_eq!(meta.spec.unwrap().replicas, Some(0));
     assert!(project.status.as_ref().unwrap().components["meta"].ready);
-    stage.get::<Ingress>("shop").await;
-    stage
-        .project("shop", json!({ "studio": { "enabled": false } }))
+    env.get::<Ingress>("shop").await;
+    env.project("shop", json!({ "studio": { "enabled": false } }))
         .await;
-    stage.wait().gone(&stage.api::<Ingress>(), "shop").await;
-    stage.wait().gone(&stage.api::<Deployment>(), "shop-studio").await;
-    let project = stage.running("shop").await;
+    env.wait().gone(&env.api::<Ingress>(), "shop").await;
+    env.wait().gone(&env.api::<Deployment>(), "shop-studio").await;
+    let project = env.running("shop").await;
     assert!(!project.status.unwrap().components.contains_key("studio"));
 }
 
 #[tokio::test]
 async fn b12_a_mail_server_and_providers_reach_auth() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     let smtp = json!({
         "host": "smtp.example.com", "port": "587", "username": "shop", "password": "p@ss", "from": "shop@example.com",
     });
     let oauth = json!({ "github-client-id": "id", "github-secret": "hush" });
-    stage.secret("smtp", smtp).await;
+    env.secret("smtp", smtp).await;
     let spec = json!({
         "auth": { "smtpSecretRef": { "name": "smtp" }, "oauthSecretRef": { "name": "oauth" } },
     });
-    stage.project("shop", spec).await;
+    env.project("shop", spec).await;
     // A missing Secret is noticed, and so is its creation.
     let waits = "Dependency validation failed: OAuth secret 'oauth' not found";
-    stage.says("shop", waits).await;
-    stage.secret("oauth", oauth).await;
-    stage.running("shop").await;
-    let auth = stage.pod("shop-auth").await;
+    env.says("shop", waits).await;
+    env.secret("oauth", oauth).await;
+    env.running("shop").await;
+    let auth = env.pod("shop-auth").await;
     for (name, value) in [
         ("GOTRUE_SMTP_HOST", "smtp.example.com"),
         ("GOTRUE_SMTP_PORT", "587"),

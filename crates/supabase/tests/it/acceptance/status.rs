@@ -6,7 +6,7 @@ use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{ComponentPhase, Phase};
 
 use super::shop;
-use crate::stage::{Stage, condition, container};
+use crate::test_env::{TestEnv, condition, container};
 
 fn phase(project: &SupabaseProject) -> Option<Phase> {
     project.status.as_ref()?.phase
@@ -20,15 +20,14 @@ fn truth(project: &SupabaseProject, kind: &str) -> String {
 
 #[tokio::test]
 async fn a15_a_new_image_rolls_what_it_belongs_to_and_nothing_else() {
-    let (stage, _operator, _) = shop(json!({})).await;
-    let before = stage.generations().await;
-    stage
-        .patch::<SupabaseProject>("shop", json!({ "spec": { "kong": { "image": "kong/kong:9" } } }))
+    let (env, _operator, _) = shop(json!({})).await;
+    let before = env.generations().await;
+    env.patch::<SupabaseProject>("shop", json!({ "spec": { "kong": { "image": "kong/kong:9" } } }))
         .await;
-    let project = stage.running("shop").await;
-    let kong: Deployment = stage.get("shop-kong").await;
+    let project = env.running("shop").await;
+    let kong: Deployment = env.get("shop-kong").await;
     assert_eq!(container(&kong).image.as_deref(), Some("kong/kong:9"));
-    assert_eq!(stage.rolled_since(&before).await, ["shop-kong"]);
+    assert_eq!(env.rolled_since(&before).await, ["shop-kong"]);
     let generation = project.metadata.generation;
     let status = project.status.unwrap();
     assert_eq!(status.observed_generation, generation);
@@ -72,55 +71,54 @@ async fn a16_a_project_that_runs_says_so() {
 
 #[tokio::test]
 async fn a17_a_missing_secret_is_named_and_its_appearance_wakes() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     let missing = json!({ "database": { "secretRef": { "name": "later" } } });
-    stage.project("shop", missing).await;
+    env.project("shop", missing).await;
     let waiting = |project: &SupabaseProject| {
         condition(project, "Ready") == Some(("False".into(), "DependencyValidationFailed".into()))
     };
-    let project = stage.until("shop", waiting).await;
+    let project = env.until("shop", waiting).await;
     let status = project.status.unwrap();
     assert_eq!(status.phase, Some(Phase::Failed));
     assert_eq!(
         status.message.as_deref(),
         Some("Dependency validation failed: database secret 'later' not found")
     );
-    let mut incomplete = stage.database_secret();
+    let mut incomplete = env.database_secret();
     incomplete["host"] = json!("");
-    stage.secret("later", incomplete).await;
+    env.secret("later", incomplete).await;
     let lacks = "Dependency validation failed: database secret missing required key 'host'";
-    stage.says("shop", lacks).await;
-    stage.secret("later", stage.database_secret()).await;
-    stage.running("shop").await;
+    env.says("shop", lacks).await;
+    env.secret("later", env.database_secret()).await;
+    env.running("shop").await;
 }
 
 /// With a provider without a secret a pod could not start; once its Secret is corrected, the project continues.
 #[tokio::test]
 async fn a_provider_without_a_secret_is_named() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
-    stage.secret("oauth", json!({ "github-client-id": "id" })).await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.secret("oauth", json!({ "github-client-id": "id" })).await;
     let auth = json!({ "auth": { "oauthSecretRef": { "name": "oauth" } } });
-    stage.project("shop", auth).await;
+    env.project("shop", auth).await;
     let lacks = "Dependency validation failed: OAuth secret missing required key 'github-secret'";
-    stage.says("shop", lacks).await;
+    env.says("shop", lacks).await;
     let whole = json!({ "github-client-id": "id", "github-secret": "secret" });
-    stage.secret("oauth", whole).await;
-    stage.running("shop").await;
+    env.secret("oauth", whole).await;
+    env.running("shop").await;
 }
 
 #[tokio::test]
 async fn a19_the_originals_events_are_told_once() {
-    let stage = Stage::new().await;
-    let _operator = stage.operator().await;
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
     let later = json!({ "database": { "secretRef": { "name": "later" } } });
-    stage.project("shop", later).await;
-    stage
-        .until("shop", |project| phase(project) == Some(Phase::Failed))
+    env.project("shop", later).await;
+    env.until("shop", |project| phase(project) == Some(Phase::Failed))
         .await;
-    stage.secret("later", stage.database_secret()).await;
-    stage.running("shop").await;
+    env.secret("later", env.database_secret()).await;
+    env.running("shop").await;
     let expected = [
         [
             "Warning",
@@ -136,16 +134,22 @@ async fn a19_the_originals_events_are_told_once() {
         ["Normal", "PhaseChanged", "SupabaseProject is now Running"],
     ];
     // Events are sent after the status is written.
-    let told = stage
+    let reported = env
         .wait()
         .eventually("all events", async || {
-            let told = stage.events("shop").await;
-            let all = expected.iter().all(|event| told.iter().any(|told| told == event));
-            if all { Ok(told) } else { Err(format!("{told:?}")) }
+            let reported = env.events("shop").await;
+            let all = expected
+                .iter()
+                .all(|event| reported.iter().any(|reported| reported == event));
+            if all {
+                Ok(reported)
+            } else {
+                Err(format!("{reported:?}"))
+            }
         })
         .await;
     for event in expected {
-        let times = told.iter().filter(|told| *told == &event).count();
+        let times = reported.iter().filter(|reported| *reported == &event).count();
         assert_eq!(times, 1, "{event:?}");
     }
 }
@@ -153,10 +157,10 @@ async fn a19_the_originals_events_are_told_once() {
 #[tokio::test]
 async fn b09_a_pod_that_cannot_run_is_reported_in_its_own_words_and_recovers() {
     let fails_and_recovers = async |auth: Value, words: &str| {
-        let stage = Stage::new().await;
-        let _operator = stage.operator().await;
-        stage.project("shop", json!({ "auth": auth })).await;
-        let project = stage
+        let env = TestEnv::new().await;
+        let _operator = env.operator().await;
+        env.project("shop", json!({ "auth": auth })).await;
+        let project = env
             .until("shop", |project| phase(project) == Some(Phase::Failed))
             .await;
         let message = project.status.as_ref().unwrap().message.clone().unwrap();
@@ -168,10 +172,9 @@ async fn b09_a_pod_that_cannot_run_is_reported_in_its_own_words_and_recovers() {
             !auth.ready && auth.phase == Some(ComponentPhase::Failed),
             "{auth:?}"
         );
-        stage
-            .project("shop", json!({ "auth": { "image": "supabase/gotrue:v2.196.0" } }))
+        env.project("shop", json!({ "auth": { "image": "supabase/gotrue:v2.196.0" } }))
             .await;
-        let project = stage.running("shop").await;
+        let project = env.running("shop").await;
         assert_eq!(truth(&project, "Degraded"), "False");
     };
     let nowhere = json!({ "nodeSelector": { "example.com/no": "where" } });

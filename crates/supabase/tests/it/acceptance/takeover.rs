@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 
 use super::{COMPONENTS, labels};
-use crate::stage::Stage;
+use crate::test_env::TestEnv;
 
 fn meta(project: &SupabaseProject, name: &str, component: &str) -> Value {
     let owner = json!({
@@ -52,11 +52,11 @@ fn old_service(project: &SupabaseProject, name: &str, component: &str) -> Servic
 
 #[tokio::test]
 async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
-    let stage = Stage::new().await;
-    let project = stage.project("shop", json!({})).await;
+    let env = TestEnv::new().await;
+    let project = env.project("shop", json!({})).await;
     let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
-    stage.patch::<SupabaseProject>("shop", finalizer).await;
-    let (deployments, services) = (stage.api::<Deployment>(), stage.api::<Service>());
+    env.patch::<SupabaseProject>("shop", finalizer).await;
+    let (deployments, services) = (env.api::<Deployment>(), env.api::<Service>());
     let mut known = BTreeMap::new();
     for (name, component) in COMPONENTS {
         let params = PostParams::default();
@@ -66,7 +66,7 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
         let service = services.create(&params, &old).await.unwrap();
         known.insert(format!("shop-{name}"), (deployment.uid(), service.uid()));
     }
-    let maps = stage.api::<ConfigMap>();
+    let maps = env.api::<ConfigMap>();
     for (name, component, file) in [
         ("kong-config", "api-gateway", "kong-entrypoint.sh"),
         ("db-init", "database", "run-migrations.sh"),
@@ -82,21 +82,21 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
         } } },
     });
     let job: Job = serde_json::from_value(job).unwrap();
-    let jobs = stage.api::<Job>();
+    let jobs = env.api::<Job>();
     jobs.create(&PostParams::default(), &job).await.unwrap();
     let keys: Secret = serde_json::from_value(json!({
         "metadata": { "name": "shop-jwt" },
         "stringData": { "jwt-secret": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=", "anon-key": "a.b.c" },
     }))
     .unwrap();
-    let secrets = stage.api::<Secret>();
+    let secrets = env.api::<Secret>();
     secrets.create(&PostParams::default(), &keys).await.unwrap();
-    let _operator = stage.operator().await;
-    stage.running("shop").await;
+    let _operator = env.operator().await;
+    env.running("shop").await;
 
     for (child, before) in known {
-        let deployment: Deployment = stage.get(&child).await;
-        let service: Service = stage.get(&child).await;
+        let deployment: Deployment = env.get(&child).await;
+        let service: Service = env.get(&child).await;
         assert_eq!(
             (deployment.uid(), service.uid()),
             before,
@@ -107,16 +107,16 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
             assert!(!text.contains(wrong), "{child}: {wrong} in {text}");
         }
     }
-    let config: ConfigMap = stage.get("shop-kong-config").await;
+    let config: ConfigMap = env.get("shop-kong-config").await;
     let text = serde_json::to_string(&config.data).unwrap();
     assert!(
         text.contains("_format_version") && !text.contains("\"old\""),
         "{text}"
     );
     // Nothing reads the scripts any more; the Job ends by itself.
-    stage.wait().gone(&maps, "shop-db-init").await;
+    env.wait().gone(&maps, "shop-db-init").await;
     jobs.get("shop-db-init").await.unwrap();
-    let keys = stage.values("shop-jwt").await;
+    let keys = env.values("shop-jwt").await;
     assert_eq!(keys["jwt-secret"], "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=");
     assert_eq!(
         keys["anon-key-previous"], "a.b.c",
@@ -125,10 +125,10 @@ async fn a09_what_a_predecessor_left_is_taken_over_and_corrected() {
     assert!(keys.contains_key("pg-meta-crypto-key"));
 
     // Its finalizer blocks nothing, even if the Secrets are deleted first.
-    stage.delete::<Secret>("db").await;
-    stage.delete::<Secret>("s3").await;
-    stage.delete::<SupabaseProject>("shop").await;
-    let projects = stage.api::<SupabaseProject>();
-    Box::pin(stage.wait().gone(&projects, "shop")).await;
-    stage.wait().gone(&deployments, "shop-postgrest").await;
+    env.delete::<Secret>("db").await;
+    env.delete::<Secret>("s3").await;
+    env.delete::<SupabaseProject>("shop").await;
+    let projects = env.api::<SupabaseProject>();
+    Box::pin(env.wait().gone(&projects, "shop")).await;
+    env.wait().gone(&deployments, "shop-postgrest").await;
 }

@@ -4,7 +4,7 @@ use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
 use super::FIELDS;
-use crate::stage::{Stage, serve};
+use crate::test_env::{TestEnv, serve};
 
 /// The API server's answer: its code, its message, and its warnings.
 #[derive(Debug)]
@@ -15,14 +15,14 @@ struct Answer {
 }
 
 /// Applies an object like `kubectl apply --server-side`; with `dry_run` nothing is stored.
-async fn apply(stage: &Stage, object: &Value, dry_run: bool) -> Answer {
+async fn apply(env: &TestEnv, object: &Value, dry_run: bool) -> Answer {
     let (group, plural) = match object["kind"].as_str() {
         Some("Secret") => ("api/v1", "secrets"),
         Some("ConfigMap") => ("api/v1", "configmaps"),
         Some("SupabaseProject") => ("apis/supabase.strrl.dev/v1alpha1", "supabaseprojects"),
         other => panic!("{other:?}"),
     };
-    let (namespace, name) = (&stage.namespace, object["metadata"]["name"].as_str().unwrap());
+    let (namespace, name) = (&env.namespace, object["metadata"]["name"].as_str().unwrap());
     let dry_run = if dry_run { "&dryRun=All" } else { "" };
     let uri =
         format!("/{group}/namespaces/{namespace}/{plural}/{name}?fieldManager=test&force=true{dry_run}");
@@ -30,7 +30,7 @@ async fn apply(stage: &Stage, object: &Value, dry_run: bool) -> Answer {
         .header("content-type", "application/apply-patch+yaml")
         .body(object.to_string().into_bytes().into())
         .unwrap();
-    let answer = stage.client.send(request).await.unwrap();
+    let answer = env.client.send(request).await.unwrap();
     let warnings = answer.headers().get_all("warning");
     let warnings = warnings
         .iter()
@@ -58,21 +58,20 @@ fn project(more: &Value) -> Value {
 }
 
 /// An environment whose webhook is active: a registration takes a moment to take effect.
-async fn guarded() -> (Stage, impl Sized) {
-    let stage = Stage::new().await;
-    let served = serve(&stage).await;
+async fn guarded() -> (TestEnv, impl Sized) {
+    let env = TestEnv::new().await;
+    let served = serve(&env).await;
     let untagged = project(&json!({ "kong": { "image": "kong" } }));
-    stage
-        .wait()
+    env.wait()
         .eventually("the webhook to be asked", async || {
-            !apply(&stage, &untagged, true).await.code.is_success()
+            !apply(&env, &untagged, true).await.code.is_success()
         })
         .await;
-    (stage, served)
+    (env, served)
 }
 
-async fn refused(stage: &Stage, more: &Value, words: &str) {
-    let answer = apply(stage, &project(more), true).await;
+async fn refused(env: &TestEnv, more: &Value, words: &str) {
+    let answer = apply(env, &project(more), true).await;
     assert!(
         !answer.code.is_success() && answer.message.contains(words),
         "{more}: {words:?} is not in {answer:?}"
@@ -81,21 +80,21 @@ async fn refused(stage: &Stage, more: &Value, words: &str) {
 
 #[tokio::test]
 async fn a04_a_reference_without_a_name_is_refused() {
-    let (stage, _served) = guarded().await;
+    let (env, _served) = guarded().await;
     for what in ["database", "storage"] {
         let words = format!("{what}.secretRef.name cannot be empty");
         for reference in [json!({ "name": "" }), json!({ "name": null })] {
-            refused(&stage, &json!({ what: { "secretRef": reference } }), &words).await;
+            refused(&env, &json!({ what: { "secretRef": reference } }), &words).await;
         }
     }
 }
 
 #[tokio::test]
 async fn a05_a_secret_that_lacks_a_key_is_refused() {
-    let (stage, _served) = guarded().await;
+    let (env, _served) = guarded().await;
     for (what, whole) in [
-        ("database", stage.database_secret()),
-        ("storage", stage.storage_secret()),
+        ("database", env.database_secret()),
+        ("storage", env.storage_secret()),
     ] {
         let keys: Vec<&String> = whole.as_object().unwrap().keys().collect();
         assert_eq!(keys.len(), 5);
@@ -104,14 +103,9 @@ async fn a05_a_secret_that_lacks_a_key_is_refused() {
                 let mut lacking = whole.clone();
                 json_patch::merge(&mut lacking, &json!({ key: value }));
                 let name = format!("{what}-{index}-{how}");
-                stage.secret(&name, lacking).await;
+                env.secret(&name, lacking).await;
                 let words = format!("{what} secret missing required key '{key}'");
-                refused(
-                    &stage,
-                    &json!({ what: { "secretRef": { "name": name } } }),
-                    &words,
-                )
-                .await;
+                refused(&env, &json!({ what: { "secretRef": { "name": name } } }), &words).await;
             }
         }
     }
@@ -120,10 +114,10 @@ async fn a05_a_secret_that_lacks_a_key_is_refused() {
 /// The original refuses, Stanchion warns: the order of objects in a folder is not defined.
 #[tokio::test]
 async fn a06_a_secret_that_is_not_there_is_warned_about() {
-    let (stage, _served) = guarded().await;
+    let (env, _served) = guarded().await;
     for what in ["database", "storage"] {
         let object = project(&json!({ what: { "secretRef": { "name": "nope" } } }));
-        let answer = apply(&stage, &object, true).await;
+        let answer = apply(&env, &object, true).await;
         assert!(answer.code.is_success(), "{answer:?}");
         let words = format!("{what} secret 'nope' not found");
         assert!(
@@ -131,7 +125,7 @@ async fn a06_a_secret_that_is_not_there_is_warned_about() {
             "{answer:?}"
         );
     }
-    let answer = apply(&stage, &project(&json!({})), true).await;
+    let answer = apply(&env, &project(&json!({})), true).await;
     assert!(
         answer.code.is_success() && answer.warnings.is_empty(),
         "{answer:?}"
@@ -140,17 +134,17 @@ async fn a06_a_secret_that_is_not_there_is_warned_about() {
 
 #[tokio::test]
 async fn a07_an_image_needs_a_tag_and_no_blanks() {
-    let (stage, _served) = guarded().await;
+    let (env, _served) = guarded().await;
     for field in FIELDS {
         for (image, words) in [
             ("kong", "image must include tag (e.g., 'kong/kong:3.9.1')"),
             ("registry.example.com:5000/kong", "image must include tag"),
             ("a b:c", "invalid image reference format"),
         ] {
-            refused(&stage, &json!({ field: { "image": image } }), words).await;
+            refused(&env, &json!({ field: { "image": image } }), words).await;
         }
         for image in ["kong:1", "registry.example.com:5000/kong@sha256:0123"] {
-            let answer = apply(&stage, &project(&json!({ field: { "image": image } })), true).await;
+            let answer = apply(&env, &project(&json!({ field: { "image": image } })), true).await;
             assert!(answer.code.is_success(), "{image}: {answer:?}");
         }
     }
@@ -167,7 +161,7 @@ async fn a06_the_examples_apply_in_any_order() {
     files.sort();
     assert!(files.len() >= 4, "{files:?}");
     for reversed in [false, true] {
-        let (stage, _served) = guarded().await;
+        let (env, _served) = guarded().await;
         for file in &files {
             let text = std::fs::read_to_string(file).unwrap();
             let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
@@ -182,7 +176,7 @@ async fn a06_the_examples_apply_in_any_order() {
                 objects.reverse();
             }
             for object in &objects {
-                let answer = apply(&stage, object, false).await;
+                let answer = apply(&env, object, false).await;
                 assert!(answer.code.is_success(), "{}: {answer:?}", file.display());
             }
         }

@@ -2,15 +2,15 @@
 
 use stanchion_testkit::crash::{Report, crash_at_every_write};
 
-use super::story::Story;
+use super::scenario::CrashScenario;
 
-async fn crash(story: Story) -> Report {
-    Box::pin(crash_at_every_write(&story)).await
+async fn crash(scenario: CrashScenario) -> Report {
+    Box::pin(crash_at_every_write(&scenario)).await
 }
 
 #[tokio::test]
 async fn a_creation_killed_at_any_write_is_finished() {
-    let report = crash(Story::Create).await;
+    let report = crash(CrashScenario::Create).await;
     assert!(
         report.writes >= 17,
         "the Secret, the files, seven of each, the status: {report}"
@@ -19,13 +19,13 @@ async fn a_creation_killed_at_any_write_is_finished() {
 
 #[tokio::test]
 async fn a_change_killed_at_any_write_is_finished() {
-    let report = crash(Story::Change).await;
+    let report = crash(CrashScenario::Change).await;
     assert!(report.writes >= 4, "{report}");
 }
 
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {
-    let report = crash(Story::Delete).await;
+    let report = crash(CrashScenario::Delete).await;
     assert!(
         report.writes >= 2,
         "what is left is told, and the finalizer goes: {report}"

@@ -1,7 +1,7 @@
 //! Applies the plan. Every step is idempotent; the process can be killed between any two.
 
-pub mod making;
-pub mod removing;
+pub mod cleanup;
+pub mod ensure;
 
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::user::AppliedGrant;
@@ -63,18 +63,18 @@ pub async fn apply(
     applied: &mut Applied,
 ) -> Result<(), Problem> {
     match (plan, target, observed) {
-        (Plan::Show(changes), ..) => {
+        (Plan::ReportOnly(changes), ..) => {
             applied.shown = Some(show(&changes));
             Ok(())
         }
-        (Plan::Make(work), Target::Present(wanted), Observed::Present(present)) => {
+        (Plan::Ensure(work), Target::Ensure(wanted), Observed::Ensure(current)) => {
             if let Some(intent) = &work.credentials {
                 write.apply::<Secret>(intent).await?;
                 applied.credentials_written = true;
             }
             if !work.changes.is_empty() {
                 write.may_write()?;
-                making::make(setup, wanted, present, applied).await?;
+                ensure::make(setup, wanted, current, applied).await?;
             }
             // Last: until now an application may still read the old one.
             for stale in &work.stale {
@@ -83,9 +83,9 @@ pub async fn apply(
             }
             Ok(())
         }
-        (Plan::Remove(goodbye), Target::Absent(leaving), Observed::Leaving(left)) => {
+        (Plan::Cleanup(plan), Target::Cleanup(cleanup), Observed::Cleanup(state)) => {
             write.may_write()?;
-            removing::remove(setup, leaving, left, &goodbye, applied).await
+            cleanup::remove(setup, cleanup, state, &plan, applied).await
         }
         (Plan::LockOut(names), _, Observed::Withdrawn(withdrawn)) => {
             write.may_write()?;

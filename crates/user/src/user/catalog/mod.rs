@@ -1,6 +1,6 @@
 //! The server's catalog of a role, readable from any of its databases.
 
-mod question;
+mod query;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use stanchion_kernel::marks::{Found, Marks};
 use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Row, Server};
 
-pub use question::{Question, read};
+pub use query::{CatalogQuery, read};
 
 use crate::rules::Rules;
 

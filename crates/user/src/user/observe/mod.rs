@@ -1,6 +1,6 @@
 //! Reads the instance, the Secrets, the role and the databases. Reads only.
 
-pub mod leaving;
+pub mod cleanup;
 pub mod password;
 
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::session::Security;
 use stanchion_postgres::{Pooled, Query, Session, Statement};
 
-pub use leaving::{Dependency, LeavingRole, Left, look};
+pub use cleanup::{CleanupRole, CleanupState, Dependency, read_role};
 
-use super::catalog::{self, Catalog, Question, RoleFacts, Viewer};
+use super::catalog::{self, Catalog, CatalogQuery, RoleFacts, Viewer};
 use super::contents::{self, Contents};
-use super::look::{looks_inside, question, schemas_of};
 use super::passwords::Passwords;
 use super::plan::ownership::is_own;
 use super::plan::{grants, guards};
 use super::rotation;
-use super::target::{Identity, Standing, Target, Wanted};
+use super::snapshot::{query, reads_contents, schemas_of};
+use super::target::{Identity, InactiveTarget, Target, Wanted};
 use crate::server::{self, Access, Server};
 use crate::setup::Setup;
 use crate::user::output;
@@ -31,9 +31,9 @@ use crate::user::output;
 /// The observed state.
 pub enum Observed {
     /// Of an active role.
-    Present(Box<Present>),
+    Ensure(Box<Current>),
     /// Of a role to remove.
-    Leaving(Box<Left>),
+    Cleanup(Box<CleanupState>),
     /// Of a role on a server that may no longer be used.
     Withdrawn(Box<Withdrawn>),
     /// Nothing was read.
@@ -49,7 +49,7 @@ pub struct Withdrawn {
 }
 
 /// The state of an active role.
-pub struct Present {
+pub struct Current {
     /// The server.
     pub server: Server,
     /// How far the server was verified.
@@ -69,16 +69,22 @@ pub struct Present {
 /// Reads everything that the plan needs.
 pub async fn observe(setup: &Setup, read: &Reader, target: &Target) -> Result<Observed, Problem> {
     match target {
-        Target::Suspended(standing) | Target::Invalid(standing, _) => stand(setup, read, standing).await,
-        Target::Present(wanted) => Box::pin(present(setup, read, wanted)).await,
-        Target::Absent(leaving) => leaving::observe(setup, read, leaving).await,
+        Target::Suspended(inactive) | Target::Invalid(inactive, _) => {
+            observe_inactive(setup, read, inactive).await
+        }
+        Target::Ensure(wanted) => Box::pin(ensure(setup, read, wanted)).await,
+        Target::Cleanup(cleanup) => cleanup::observe(setup, read, cleanup).await,
     }
 }
 
 /// Checks only whether the server may still be used. Neither `suspend` nor an invalid spec keeps a login open after its
 /// server was withdrawn.
-async fn stand(setup: &Setup, read: &Reader, standing: &Standing) -> Result<Observed, Problem> {
-    let Standing { identity, before } = standing;
+async fn observe_inactive(
+    setup: &Setup,
+    read: &Reader,
+    inactive: &InactiveTarget,
+) -> Result<Observed, Problem> {
+    let InactiveTarget { identity, before } = inactive;
     let (Some(username), Some(instance)) = (&before.username, &before.instance) else {
         return Ok(Observed::Nothing);
     };
@@ -99,7 +105,7 @@ async fn withdrawn(
     let names = rotation::login_names(username);
     let mut logins = Vec::new();
     for name in names.iter().map(String::as_str).chain([username]) {
-        let catalog = catalog::read(&session, &Question::about(&server.viewer, name)).await?;
+        let catalog = catalog::read(&session, &CatalogQuery::about(&server.viewer, name)).await?;
         let ours = |role: &RoleFacts| {
             let mark = role.mark.as_ref();
             role.login
@@ -112,7 +118,7 @@ async fn withdrawn(
     Ok(Observed::Withdrawn(Box::new(Withdrawn { server, logins })))
 }
 
-async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
+async fn ensure(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
     let before = &wanted.before;
     let server =
         match server::resolve(read, setup, wanted.instance.as_ref(), before.username.is_some()).await? {
@@ -129,18 +135,18 @@ async fn present(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observ
     let source = password::source(read, wanted, live.as_ref()).await?;
     let session = connect(setup, &server, wanted).await?;
     let security = session.security();
-    let catalog = catalog::read(&session, &question(wanted, &server.viewer)).await?;
+    let catalog = catalog::read(&session, &query(wanted, &server.viewer)).await?;
     guards::check(wanted, &catalog)?;
     let mut logins = Vec::new();
     for name in source.login_names(wanted) {
-        let question = Question::about(&server.viewer, &name);
-        logins.push((name, catalog::read(&session, &question).await?));
+        let query = CatalogQuery::about(&server.viewer, &name);
+        logins.push((name, catalog::read(&session, &query).await?));
     }
     let passwords = password::decide(setup, wanted, source, &catalog, logins)?;
     let contents = read_contents(setup, &server, wanted, &catalog, session).await?;
     let credentials = credentials(read, wanted, &server, &passwords, live.as_ref())?;
     let stale_secrets = stale_secrets(read, wanted).await?;
-    Ok(Observed::Present(Box::new(Present {
+    Ok(Observed::Ensure(Box::new(Current {
         server,
         security,
         catalog,
@@ -177,7 +183,7 @@ async fn read_contents(
     let mut session = Some(session);
     for name in catalog.databases.keys() {
         let schemas = schemas_of(wanted, name);
-        if !looks_inside(wanted, name, &schemas) {
+        if !reads_contents(wanted, name, &schemas) {
             contents.insert(name.clone(), Contents::default());
             continue;
         }
@@ -226,8 +232,8 @@ fn credentials(
         return Ok(None);
     };
     let child = output::secret(secret, wanted, server, passwords)?;
-    let intent = Intent::new(&child, read.subject())?;
-    apply::decide(intent, live, read.subject(), Takeover::Refuse)
+    let intent = Intent::new(&child, read.parent())?;
+    apply::decide(intent, live, read.parent(), Takeover::Refuse)
         .map_err(|problem| problem.with_reason("SecretConflict"))
 }
 
@@ -241,12 +247,12 @@ async fn stale_secrets(read: &Reader, wanted: &Wanted) -> Result<Vec<ObjectMeta>
             stale.extend(secret.map(|secret| secret.metadata));
         }
     }
-    stale.retain(|meta| apply::is_owned(meta, read.subject()));
+    stale.retain(|meta| apply::is_owned(meta, read.parent()));
     Ok(stale)
 }
 
 /// An invalid name.
-pub fn invalid(error: stanchion_postgres::TargetError) -> Problem {
+pub fn invalid(error: stanchion_postgres::ConnectionConfigError) -> Problem {
     Problem::permanent("InvalidSpec", error.to_string()).caused_by(error)
 }
 
@@ -269,11 +275,11 @@ pub async fn left_over(
     before: &[AppliedGrant],
 ) -> Result<Vec<Statement>, Problem> {
     let here = grants::within(database, before);
-    let question = Question {
+    let query = CatalogQuery {
         databases: vec![database.into()],
-        ..Question::about(viewer, role)
+        ..CatalogQuery::about(viewer, role)
     };
-    let catalog = catalog::read(session, &question).await?;
+    let catalog = catalog::read(session, &query).await?;
     let schemas: Vec<String> = here.iter().filter_map(|grant| grant.schema.clone()).collect();
     let contents = read_one(session, viewer, role, &schemas).await?;
     let Some(facts) = catalog.databases.get(database) else {

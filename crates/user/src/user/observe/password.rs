@@ -14,7 +14,7 @@ use crate::user::catalog::Catalog;
 use crate::user::passwords::{self, Login, NO_PASSWORD, Passwords};
 use crate::user::plan::role::PasswordChange;
 use crate::user::rotation::{self, Clock};
-use crate::user::target::{Password, PasswordWish, Wanted};
+use crate::user::target::{Password, PasswordRequest, Wanted};
 
 /// The password before the database is read.
 pub enum Source {
@@ -53,30 +53,31 @@ impl Source {
 /// Finds the password: in the user's Secret, or in the credentials Secret.
 pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Result<Source, Problem> {
     match &wanted.password {
-        PasswordWish::None => Ok(Source::None),
-        PasswordWish::From(reference, encoding) => {
+        PasswordRequest::None => Ok(Source::None),
+        PasswordRequest::From(reference, encoding) => {
             match from_secret(read, reference, *encoding).await {
                 Ok(given) => Ok(Source::Given(Box::new(given))),
                 // A working role keeps working; only the condition of its password reports what is missing.
                 Err(problem)
-                    if wanted.before.password_mark.is_some() && problem.reason.starts_with("Secret") =>
+                    if wanted.before.password_fingerprint.is_some()
+                        && problem.reason.starts_with("Secret") =>
                 {
                     Ok(Source::Lost(problem.reason, problem.message))
                 }
                 Err(problem) => Err(problem),
             }
         }
-        PasswordWish::Generated(rules, rotation) => {
-            let ours = live.filter(|secret| apply::is_owned(&secret.metadata, read.subject()));
+        PasswordRequest::Generated(rules, rotation) => {
+            let ours = live.filter(|secret| apply::is_owned(&secret.metadata, read.parent()));
             let stored = ours.map(|secret| SecretValues::from((*secret).clone()));
-            let present = stored.and_then(|values| values.text("password").ok());
+            let current = stored.and_then(|values| values.text("password").ok());
             let clock = rotation::clock(
                 wanted,
                 rotation,
                 ours.map(ResourceExt::annotations),
                 ambient::now(),
             );
-            let (value, clock) = match present {
+            let (value, clock) = match current {
                 Some(value) if !clock.is_due() => (value, clock),
                 Some(_) | None => (generate::password(rules)?, clock.rotated()),
             };
@@ -134,17 +135,17 @@ pub fn decide(
     catalog: &Catalog,
     logins: Vec<(String, Catalog)>,
 ) -> Result<Passwords, Problem> {
-    let mark = wanted.before.password_mark.as_deref();
+    let applied = wanted.before.password_fingerprint.as_deref();
     let mut all = match source {
         Source::Lost(reason, message) => Passwords {
             unavailable: Some((reason, message)),
-            mark: mark.map(Into::into),
+            fingerprint: applied.map(Into::into),
             changed: wanted.before.password_changed,
             ..Passwords::default()
         },
         Source::None => Passwords {
-            main: Some(passwords::clear(catalog, mark)),
-            mark: Some(NO_PASSWORD.into()),
+            main: Some(passwords::clear(catalog, applied)),
+            fingerprint: Some(NO_PASSWORD.into()),
             ..Passwords::default()
         },
         Source::Given(given) => return decide_given(setup, wanted, &given, catalog, logins),
@@ -160,18 +161,18 @@ fn decide_given(
     catalog: &Catalog,
     logins: Vec<(String, Catalog)>,
 ) -> Result<Passwords, Problem> {
-    let mark = wanted.before.password_mark.as_deref();
+    let applied = wanted.before.password_fingerprint.as_deref();
     let (key, uid) = (&setup.fingerprints, &wanted.identity.uid);
-    let new_mark = passwords::fingerprint(&given.password, key, uid, mark);
+    let new_fingerprint = passwords::fingerprint(&given.password, key, uid, applied);
     let compare = |catalog: &Catalog| {
-        passwords::compare(&given.password, catalog, key, uid, mark)
+        passwords::compare(&given.password, catalog, key, uid, applied)
             .map_err(|error| Problem::transient("NoRandomness", error.to_string()))
     };
     // An application cannot log in with a hash.
     let is_clear = scram::encoding(&given.password.value) == scram::Encoding::Clear;
     let mut all = Passwords {
-        source_changed: mark != Some(new_mark.as_str()),
-        mark: Some(new_mark),
+        source_changed: applied != Some(new_fingerprint.as_str()),
+        fingerprint: Some(new_fingerprint),
         trimmed: given.trimmed,
         current: is_clear.then(|| given.password.value.clone()),
         changed: wanted.before.password_changed,

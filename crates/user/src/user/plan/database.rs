@@ -7,10 +7,10 @@ use stanchion_kernel::marks::{Bearer, Mark, Origin, Seal};
 use stanchion_postgres::Statement;
 
 use super::{Change, grants};
-use crate::user::birthmark;
 use crate::user::catalog::{Catalog, DatabaseFacts};
 use crate::user::contents::Contents;
-use crate::user::target::{DatabaseWish, Wanted};
+use crate::user::database_oid;
+use crate::user::target::{DatabaseRequest, Wanted};
 
 /// The statement that creates the database, if necessary. It cannot run in a transaction.
 pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Problem> {
@@ -28,7 +28,7 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
                 format!("database {name:?} does not exist; create it, or set createDatabase.enabled"),
             ));
         };
-        let oid = birthmark::oid(&catalog.viewer.marks, &wanted.identity.uid, name);
+        let oid = database_oid::oid(&catalog.viewer.marks, &wanted.identity.uid, name);
         let statement = Statement::new("CREATE DATABASE ")
             .ident(name)
             .sql(" OID ")
@@ -66,7 +66,7 @@ pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
 pub fn diff(
     name: &str,
     wanted: &Wanted,
-    wish: &DatabaseWish,
+    request: &DatabaseRequest,
     facts: &DatabaseFacts,
     contents: &Contents,
     catalog: &Catalog,
@@ -74,29 +74,29 @@ pub fn diff(
     let role = &wanted.username;
     let mut changes = Vec::new();
     changes.extend(mark(name, wanted, facts, catalog));
-    if wish.owner && facts.owner != *role {
+    if request.owner && facts.owner != *role {
         let statement = Statement::new("ALTER DATABASE ")
             .ident(name)
             .sql(" OWNER TO ")
             .ident(role);
         changes.push(Change::privilege(format!("owner of database {name}"), statement));
     }
-    if wish.revoke_public {
+    if request.revoke_public {
         changes.extend(revoke_public(name, facts, contents));
     }
-    changes.extend(extensions(wish, contents));
-    for schema in wish
+    changes.extend(extensions(request, contents));
+    for schema in request
         .schemas
         .iter()
-        .filter(|(name, wish)| wish.create && !contents.schemas.contains_key(*name))
+        .filter(|(name, request)| request.create && !contents.schemas.contains_key(*name))
     {
         // The owner of the database owns the schemas that are created in it.
         let statement = Statement::new("CREATE SCHEMA IF NOT EXISTS ")
             .ident(schema.0)
-            .when(wish.owner, |sql| sql.sql(" AUTHORIZATION ").ident(role));
+            .when(request.owner, |sql| sql.sql(" AUTHORIZATION ").ident(role));
         changes.push(Change::privilege(format!("schema {}", schema.0), statement));
     }
-    let asked = grants::wanted(name, role, wish, facts, contents);
+    let asked = grants::wanted(name, role, request, facts, contents);
     let before = grants::within(name, &wanted.before.grants);
     changes.extend(grants::diff(role, &asked, &before, facts, contents));
     changes.into_iter().map(|change| change.within(name)).collect()
@@ -126,7 +126,7 @@ fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -
 /// Whether the operator created the database for this object, or is about to.
 pub fn is_ours(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> bool {
     let owners = [catalog.server.role.as_str(), wanted.username.as_str()];
-    let made = birthmark::is_ours(&catalog.viewer.marks, &wanted.identity, name, facts, owners);
+    let made = database_oid::is_ours(&catalog.viewer.marks, &wanted.identity, name, facts, owners);
     made || (facts.oid == FRESH && wanted.create_database.is_some() && name == wanted.database)
 }
 
@@ -140,8 +140,8 @@ pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Cont
 }
 
 /// Extensions without a schema go into `public`, and not into `pg_catalog`, which is the search path of our sessions.
-fn extensions(wish: &DatabaseWish, contents: &Contents) -> Vec<Change> {
-    let missing: Vec<&String> = wish.extensions.difference(&contents.extensions).collect();
+fn extensions(request: &DatabaseRequest, contents: &Contents) -> Vec<Change> {
+    let missing: Vec<&String> = request.extensions.difference(&contents.extensions).collect();
     if missing.is_empty() {
         return Vec::new();
     }

@@ -8,7 +8,7 @@ use stanchion_postgres::Statement;
 use super::Change;
 use crate::user::catalog::DatabaseFacts;
 use crate::user::contents::{Contents, Held};
-use crate::user::target::{DatabaseWish, SchemaWish};
+use crate::user::target::{DatabaseRequest, SchemaRequest};
 
 /// Every privilege that is ever granted. A value from a status becomes part of a statement only if it is listed here.
 const WORDS: &[&str] = &[
@@ -30,12 +30,18 @@ const WORDS: &[&str] = &[
 pub fn wanted(
     database: &str,
     role: &str,
-    wish: &DatabaseWish,
+    request: &DatabaseRequest,
     facts: &DatabaseFacts,
     contents: &Contents,
 ) -> Vec<AppliedGrant> {
-    let mut all = vec![grant(GrantKind::Database, database, None, None, &wish.privileges)];
-    for (name, schema) in &wish.schemas {
+    let mut all = vec![grant(
+        GrantKind::Database,
+        database,
+        None,
+        None,
+        &request.privileges,
+    )];
+    for (name, schema) in &request.schemas {
         let parts = [
             (GrantKind::Schema, None, &schema.schema),
             (GrantKind::Tables, Some(GrantKind::DefaultTables), &schema.tables),
@@ -50,7 +56,7 @@ pub fn wanted(
                 &schema.functions,
             ),
         ];
-        let owners = default_owners(role, (name, schema), wish.owner, facts, contents);
+        let owners = default_owners(role, (name, schema), request.owner, facts, contents);
         for (kind, default, words) in parts {
             all.push(grant(kind, database, Some(name), None, words));
             if let Some(default) = default {
@@ -70,7 +76,7 @@ pub fn wanted(
 /// and database, as far as the administrator may act for them. The predefined `pg_…` roles own no future objects.
 fn default_owners(
     role: &str,
-    (name, schema): (&str, &SchemaWish),
+    (name, schema): (&str, &SchemaRequest),
     becomes_owner: bool,
     facts: &DatabaseFacts,
     contents: &Contents,

@@ -9,7 +9,7 @@ use super::database;
 use crate::rules::{Whose, is_like};
 use crate::user::catalog::{Catalog, DatabaseFacts, RoleRef};
 use crate::user::contents::Contents;
-use crate::user::target::{DatabaseWish, Wanted};
+use crate::user::target::{DatabaseRequest, Wanted};
 
 /// Parameters that every user may set, but no spec: they hide what a role does from monitoring, or let it act as
 /// another.
@@ -32,7 +32,7 @@ pub fn check(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
     for owner in wanted
         .databases
         .values()
-        .flat_map(|wish| wish.schemas.values())
+        .flat_map(|request| request.schemas.values())
         .flat_map(|schema| &schema.default_for)
         .filter(|owner| **owner != wanted.username)
     {
@@ -40,9 +40,9 @@ pub fn check(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
             rules.check_default_owner(owner, role)?;
         }
     }
-    for (name, wish) in &wanted.databases {
+    for (name, request) in &wanted.databases {
         if let Some(facts) = catalog.databases.get(name) {
-            check_database(name, wish, facts, wanted, catalog)?;
+            check_database(name, request, facts, wanted, catalog)?;
         }
     }
     let create = wanted.create_database.as_ref();
@@ -57,7 +57,7 @@ pub fn check(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
 
 fn check_database(
     name: &str,
-    wish: &DatabaseWish,
+    request: &DatabaseRequest,
     facts: &DatabaseFacts,
     wanted: &Wanted,
     catalog: &Catalog,
@@ -78,7 +78,7 @@ fn check_database(
             ),
         ));
     }
-    rules.check_database(name, wish, facts)
+    rules.check_database(name, request, facts)
 }
 
 /// Powerful attributes need the instance's permission.
@@ -89,8 +89,8 @@ pub fn check_role(role: &Role, allowed: &[Attribute]) -> Result<(), Problem> {
         (role.bypass_rls, Attribute::BypassRls, "bypassRLS"),
         (role.create_role, Attribute::CreateRole, "createRole"),
     ];
-    for (wish, attribute, name) in asked {
-        if wish == Some(true) && !allowed.contains(&attribute) {
+    for (request, attribute, name) in asked {
+        if request == Some(true) && !allowed.contains(&attribute) {
             return Err(refused(&format!("role.{name}"), name));
         }
     }
@@ -130,9 +130,13 @@ fn check_parameters(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
 }
 
 /// Missing extensions are created if PostgreSQL trusts them, or the instance allows them.
-pub fn check_extensions(wish: &DatabaseWish, contents: &Contents, catalog: &Catalog) -> Result<(), Problem> {
+pub fn check_extensions(
+    request: &DatabaseRequest,
+    contents: &Contents,
+    catalog: &Catalog,
+) -> Result<(), Problem> {
     let rules = &catalog.viewer.rules;
-    let mut missing = wish.extensions.difference(&contents.extensions);
+    let mut missing = request.extensions.difference(&contents.extensions);
     // The server refuses an extension that it does not have.
     match missing.find(|name| catalog.extensions.get(*name) == Some(&false) && !rules.opens_extension(name)) {
         None => Ok(()),

@@ -8,7 +8,7 @@ use stanchion_kernel::marks::Mark;
 use stanchion_postgres::Statement;
 
 use super::ownership::{Claimant, claim};
-use super::role::RoleWish;
+use super::role::RoleRequest;
 use super::{Change, parameters, role};
 use crate::user::passwords::Login;
 use crate::user::target::{Before, Wanted};
@@ -40,7 +40,7 @@ pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, P
         valid_until: wanted.role.valid_until,
         ..Role::default()
     };
-    let wish = RoleWish {
+    let request = RoleRequest {
         name: &login.name,
         login: login.enabled && wanted.role.login,
         attributes: &attributes,
@@ -50,7 +50,7 @@ pub fn diff(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, P
             origin,
         },
     };
-    let mut changes = role::diff(&wish, &login.catalog);
+    let mut changes = role::diff(&request, &login.catalog);
     for change in &mut changes {
         if facts.is_some() {
             change.what = format!("{} of login {}", change.what, login.name);

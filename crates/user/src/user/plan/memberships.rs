@@ -110,7 +110,7 @@ fn check_old_server(wanted: &Membership, inherits: bool) -> Result<(), Problem> 
 }
 
 fn is_so(wanted: &Membership, facts: &MembershipFacts, options: bool) -> bool {
-    let option = |wish: Option<bool>, fact: Option<bool>| !options || wish.is_none() || wish == fact;
+    let option = |request: Option<bool>, fact: Option<bool>| !options || request.is_none() || request == fact;
     facts.admin == wanted.admin && option(wanted.inherit, facts.inherit) && option(wanted.set, facts.set)
 }
 

@@ -4,8 +4,8 @@
 //! to do; `apply` compares again inside of the transaction, under the database's lock, and runs exactly what differs
 //! then.
 
+pub mod cleanup;
 pub mod database;
-pub mod goodbye;
 pub mod grants;
 pub mod guards;
 pub mod lock_out;
@@ -24,7 +24,7 @@ use stanchion_kernel::apply::Intent;
 use stanchion_postgres::Statement;
 
 use super::catalog::Catalog;
-use super::observe::{Observed, Present};
+use super::observe::{Current, Observed};
 use super::target::{Target, Wanted};
 
 /// One difference and the statement that removes it.
@@ -85,17 +85,17 @@ pub enum Plan {
     /// Nothing differs, or nothing may be changed.
     Nothing,
     /// Show these statements and run none.
-    Show(Vec<Change>),
+    ReportOnly(Vec<Change>),
     /// Apply these changes.
-    Make(Box<Work>),
+    Ensure(Box<EnsurePlan>),
     /// Remove the role.
-    Remove(goodbye::Goodbye),
+    Cleanup(cleanup::CleanupPlan),
     /// The server may no longer be used: disable these logins.
     LockOut(Vec<String>),
 }
 
 /// The changes of an active role.
-pub struct Work {
+pub struct EnsurePlan {
     /// The differences in the database at the time of the inspection.
     pub changes: Vec<Change>,
     /// The credentials Secret, if it differs. It is written first: a password that is in no Secret is lost with the
@@ -108,8 +108,8 @@ pub struct Work {
 /// Decides what to do.
 pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     match (target, observed) {
-        (Target::Present(wanted), Observed::Present(present)) => present_plan(wanted, present),
-        (Target::Absent(leaving), Observed::Leaving(seen)) => goodbye::plan(leaving, seen),
+        (Target::Ensure(wanted), Observed::Ensure(current)) => ensure_plan(wanted, current),
+        (Target::Cleanup(cleanup), Observed::Cleanup(state)) => cleanup::plan(cleanup, state),
         (_, Observed::Withdrawn(withdrawn)) if withdrawn.logins.is_empty() => Err(lock_out::problem()),
         (_, Observed::Withdrawn(withdrawn)) => Ok(Plan::LockOut(withdrawn.logins.clone())),
         (Target::Invalid(_, refusal), _) => Err(Problem::permanent(refusal.reason, refusal.message.clone())),
@@ -117,20 +117,20 @@ pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
     }
 }
 
-fn present_plan(wanted: &Wanted, present: &Present) -> Result<Plan, Problem> {
-    let mut changes = differences(wanted, present)?;
+fn ensure_plan(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {
+    let mut changes = differences(wanted, current)?;
     if wanted.plan_only {
-        return Ok(Plan::Show(changes));
+        return Ok(Plan::ReportOnly(changes));
     }
-    if is_left_alone(wanted, present) {
+    if is_left_alone(wanted, current) {
         changes.clear();
     }
-    let credentials = present.credentials.clone();
-    let stale = present.stale_secrets.clone();
+    let credentials = current.credentials.clone();
+    let stale = current.stale_secrets.clone();
     if changes.is_empty() && credentials.is_none() && stale.is_empty() {
         return Ok(Plan::Nothing);
     }
-    Ok(Plan::Make(Box::new(Work {
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
         changes,
         credentials,
         stale,
@@ -139,50 +139,50 @@ fn present_plan(wanted: &Wanted, present: &Present) -> Result<Plan, Problem> {
 
 /// Whether the differences are drift that the mode leaves. A new spec, a new password and an expired login are applied
 /// in every drift mode.
-pub fn is_left_alone(wanted: &Wanted, present: &Present) -> bool {
-    wanted.drift != DriftMode::Correct && wanted.before.settled && !present.passwords.is_moving()
+pub fn is_left_alone(wanted: &Wanted, current: &Current) -> bool {
+    wanted.drift != DriftMode::Correct && wanted.before.converged && !current.passwords.is_moving()
 }
 
 /// Everything that differs, on the server and in every database.
-pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Problem> {
-    guards::check(wanted, &present.catalog)?;
-    let mut changes = ownership::role_changes(wanted, &present.catalog, &present.passwords)?;
-    let creation = database::creation(wanted, &present.catalog)?;
+pub fn differences(wanted: &Wanted, current: &Current) -> Result<Vec<Change>, Problem> {
+    guards::check(wanted, &current.catalog)?;
+    let mut changes = ownership::role_changes(wanted, &current.catalog, &current.passwords)?;
+    let creation = database::creation(wanted, &current.catalog)?;
     let made = creation.is_some();
     changes.extend(creation);
-    for (name, wish) in &wanted.databases {
-        match (present.catalog.databases.get(name), present.contents.get(name)) {
+    for (name, request) in &wanted.databases {
+        match (current.catalog.databases.get(name), current.contents.get(name)) {
             (Some(facts), Some(contents)) => {
-                guards::check_extensions(wish, contents, &present.catalog)?;
+                guards::check_extensions(request, contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,
-                    wish,
+                    request,
                     facts,
                     contents,
-                    &present.catalog,
+                    &current.catalog,
                 ));
             }
             // The plan that is shown includes what follows the creation.
             _ if made && *name == wanted.database => {
-                let (facts, contents) = database::fresh(&present.catalog);
-                guards::check_extensions(wish, &contents, &present.catalog)?;
+                let (facts, contents) = database::fresh(&current.catalog);
+                guards::check_extensions(request, &contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,
-                    wish,
+                    request,
                     &facts,
                     &contents,
-                    &present.catalog,
+                    &current.catalog,
                 ));
             }
             _ => {}
         }
     }
-    for (name, contents) in &present.contents {
+    for (name, contents) in &current.contents {
         if let (false, Some(facts)) = (
             wanted.databases.contains_key(name),
-            present.catalog.databases.get(name),
+            current.catalog.databases.get(name),
         ) {
             changes.extend(database::leave(name, wanted, facts, contents));
         }
@@ -191,25 +191,25 @@ pub fn differences(wanted: &Wanted, present: &Present) -> Result<Vec<Change>, Pr
 }
 
 /// Everything that the operator has granted after the plan is applied, and may revoke later.
-pub fn holdings(wanted: &Wanted, present: &Present) -> Vec<AppliedGrant> {
-    let adopted = ownership::is_adopted(wanted, &present.catalog);
+pub fn holdings(wanted: &Wanted, current: &Current) -> Vec<AppliedGrant> {
+    let adopted = ownership::is_adopted(wanted, &current.catalog);
     let mut all = Vec::new();
-    for (name, wish) in &wanted.databases {
-        let fresh = database::fresh(&present.catalog);
-        let here = present
+    for (name, request) in &wanted.databases {
+        let fresh = database::fresh(&current.catalog);
+        let here = current
             .catalog
             .databases
             .get(name)
-            .zip(present.contents.get(name));
+            .zip(current.contents.get(name));
         let (facts, contents) = here.unwrap_or((&fresh.0, &fresh.1));
-        let here = grants::wanted(name, &wanted.username, wish, facts, contents);
+        let here = grants::wanted(name, &wanted.username, request, facts, contents);
         all.extend(if adopted {
             grants::ours(here, &wanted.before.grants, facts, contents)
         } else {
             here
         });
     }
-    all.extend(shared_holdings(wanted, &present.catalog, adopted));
+    all.extend(shared_holdings(wanted, &current.catalog, adopted));
     all
 }
 

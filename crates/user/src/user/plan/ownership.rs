@@ -9,7 +9,7 @@ use stanchion_kernel::marks::{Found, Mark, Marks, Origin, Owner, Seal};
 use stanchion_kernel::redact::Verdict;
 use stanchion_postgres::{Statement, handover};
 
-use super::role::RoleWish;
+use super::role::RoleRequest;
 use super::{Change, logins, memberships, parameters, role};
 use crate::user::catalog::{Catalog, RoleFacts};
 use crate::user::passwords::Passwords;
@@ -22,7 +22,7 @@ pub fn role_changes(
     passwords: &Passwords,
 ) -> Result<Vec<Change>, Problem> {
     let origin = claim(&claimant(wanted), catalog)?;
-    let wish = RoleWish {
+    let request = RoleRequest {
         name: &wanted.username,
         login: wanted.role.login && !passwords.is_dual(),
         attributes: &wanted.role,
@@ -32,7 +32,7 @@ pub fn role_changes(
             origin,
         },
     };
-    let mut changes = role::diff(&wish, catalog);
+    let mut changes = role::diff(&request, catalog);
     let none = BTreeMap::new();
     let stored = catalog.role.as_ref().map_or(&none, |facts| &facts.parameters);
     changes.extend(parameters::diff(
@@ -64,8 +64,8 @@ pub fn role_changes(
 
 /// Whether the role is about to become the owner of a database.
 fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
-    wanted.databases.iter().any(|(name, wish)| {
-        wish.owner
+    wanted.databases.iter().any(|(name, request)| {
+        request.owner
             && catalog
                 .databases
                 .get(name)

@@ -10,7 +10,7 @@ use super::{About, Change};
 use crate::user::catalog::{Catalog, RoleFacts};
 
 /// The desired state of a role.
-pub struct RoleWish<'a> {
+pub struct RoleRequest<'a> {
     /// Its name.
     pub name: &'a str,
     /// Whether it may log in.
@@ -37,7 +37,7 @@ pub enum PasswordChange {
 /// An attribute: its keywords, its name, its desired and its current state.
 type Switch = (&'static str, &'static str, &'static str, Option<bool>, bool);
 
-fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
+fn switches(request: &RoleRequest<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
     let Role {
         inherit,
         create_database,
@@ -46,14 +46,14 @@ fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
         bypass_rls,
         superuser,
         ..
-    } = wish.attributes;
+    } = request.attributes;
     let fact = |of: fn(&RoleFacts) -> bool, without: bool| facts.map_or(without, of);
     [
         (
             "login",
             " LOGIN",
             " NOLOGIN",
-            Some(wish.login),
+            Some(request.login),
             fact(|f| f.login, false),
         ),
         (
@@ -103,16 +103,16 @@ fn switches(wish: &RoleWish<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
 
 /// One CREATE or ALTER with exactly what differs, and the comment. An attribute that does not differ is not mentioned:
 /// mentioning SUPERUSER, even to deny it, needs a superuser.
-pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
+pub fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> {
     let facts = catalog.role.as_ref();
     let verb = if facts.is_some() {
         "ALTER ROLE "
     } else {
         "CREATE ROLE "
     };
-    let mut statement = Statement::new(verb).ident(wish.name);
+    let mut statement = Statement::new(verb).ident(request.name);
     let mut differs: Vec<&str> = Vec::new();
-    for (name, on, off, wanted, fact) in switches(wish, facts) {
+    for (name, on, off, wanted, fact) in switches(request, facts) {
         if let Some(wanted) = wanted
             && wanted != fact
         {
@@ -120,19 +120,19 @@ pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
             differs.push(name);
         }
     }
-    if let Some(limit) = wish.attributes.connection_limit
+    if let Some(limit) = request.attributes.connection_limit
         && limit != facts.map_or(-1, |facts| facts.connection_limit)
     {
         statement = statement.sql(" CONNECTION LIMIT ").number(limit.into());
         differs.push("connectionLimit");
     }
-    if let Some(until) = wish.attributes.valid_until
+    if let Some(until) = request.attributes.valid_until
         && Some(microseconds(until)) != facts.and_then(|facts| facts.valid_until).map(microseconds)
     {
         statement = statement.sql(" VALID UNTIL ").literal(&until.to_string());
         differs.push("validUntil");
     }
-    match &wish.password {
+    match &request.password {
         PasswordChange::Keep => {}
         PasswordChange::Set(verifier) => {
             statement = statement.sql(" PASSWORD ").secret(verifier);
@@ -145,11 +145,11 @@ pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
     }
     let mut changes = Vec::new();
     let what = match facts {
-        None => format!("role {}", wish.name),
+        None => format!("role {}", request.name),
         Some(_) => differs.join(", "),
     };
     if !what.is_empty() {
-        let about = match &wish.password {
+        let about = match &request.password {
             PasswordChange::Keep => About::Role,
             PasswordChange::Set(_) | PasswordChange::Clear => About::Password,
         };
@@ -158,7 +158,7 @@ pub fn diff(wish: &RoleWish<'_>, catalog: &Catalog) -> Vec<Change> {
             ..Change::role(what, statement)
         });
     }
-    changes.extend(comment(wish, catalog));
+    changes.extend(comment(request, catalog));
     changes
 }
 
@@ -167,18 +167,18 @@ fn microseconds(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-fn comment(wish: &RoleWish<'_>, catalog: &Catalog) -> Option<Change> {
+fn comment(request: &RoleRequest<'_>, catalog: &Catalog) -> Option<Change> {
     let facts = catalog.role.as_ref();
     let stored = facts.map_or("", |facts| facts.comment.as_str());
     let text = facts.map_or("", |facts| facts.text.as_str());
-    let text = wish.attributes.comment.as_deref().unwrap_or(text);
+    let text = request.attributes.comment.as_deref().unwrap_or(text);
     let wanted = catalog
         .viewer
         .marks
-        .join(text, &wish.mark, Bearer::Role(wish.name));
+        .join(text, &request.mark, Bearer::Role(request.name));
     (wanted != stored).then(|| {
         let statement = Statement::new("COMMENT ON ROLE ")
-            .ident(wish.name)
+            .ident(request.name)
             .sql(" IS ")
             .literal(&wanted);
         Change::role("comment", statement)

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use stanchion_api::user::{DriftMode, DriftStatus, PostgresUserStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth, find};
 
-use super::Seen;
-use crate::user::observe::Present;
+use super::UserOutcome;
+use crate::user::observe::Current;
 use crate::user::plan::{self, About, Change};
 use crate::user::target::Wanted;
 
@@ -25,14 +25,14 @@ pub(super) struct Drift {
 }
 
 impl Drift {
-    pub(super) fn of(wanted: &Wanted, present: &Present, outcome: &Seen<'_>) -> Self {
-        let left = if plan::is_left_alone(wanted, present) {
-            plan::differences(wanted, present).unwrap_or_default()
+    pub(super) fn of(wanted: &Wanted, current: &Current, outcome: &UserOutcome<'_>) -> Self {
+        let left = if plan::is_left_alone(wanted, current) {
+            plan::differences(wanted, current).unwrap_or_default()
         } else {
             Vec::new()
         };
         // Before the spec was applied there is no drift; and a new password is not drift.
-        let drifting = wanted.before.settled && !present.passwords.is_moving();
+        let drifting = wanted.before.converged && !current.passwords.is_moving();
         let corrected = if drifting {
             outcome.applied.changed.clone()
         } else {
@@ -42,13 +42,13 @@ impl Drift {
             mode: wanted.drift,
             left,
             corrected,
-            owns: owns(wanted, present),
+            owns: owns(wanted, current),
         }
     }
 
     /// Whether the role itself is missing, and stays so.
-    pub(super) fn is_role_gone(&self, present: &Present) -> bool {
-        !self.left.is_empty() && present.catalog.role.is_none()
+    pub(super) fn is_role_gone(&self, current: &Current) -> bool {
+        !self.left.is_empty() && current.catalog.role.is_none()
     }
 
     /// Whether something of this kind differs from the spec.
@@ -118,9 +118,9 @@ impl Drift {
 }
 
 /// Ownership cannot be reverted: the previous owner of the database is unknown.
-fn owns(wanted: &Wanted, present: &Present) -> Vec<String> {
-    let asked = |name: &String| wanted.databases.get(name).is_some_and(|wish| wish.owner);
-    let databases = present.catalog.databases.iter();
+fn owns(wanted: &Wanted, current: &Current) -> Vec<String> {
+    let asked = |name: &String| wanted.databases.get(name).is_some_and(|request| request.owner);
+    let databases = current.catalog.databases.iter();
     databases
         .filter(|(name, facts)| facts.owner == wanted.username && !asked(name))
         .map(|(name, _)| name.clone())

@@ -1,9 +1,9 @@
 //! Builds the status.
 
 mod drift;
-mod notices;
+mod ensure;
+mod events;
 mod password;
-mod present;
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
 use stanchion_api::user::{Phase, PostgresUserStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
-use stanchion_kernel::events::Notice;
+use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
 use stanchion_kernel::{Outcome, Problem, Report};
 
@@ -22,24 +22,22 @@ use super::plan::{self, grants};
 use super::target::Target;
 use crate::contact;
 
-type Seen<'a> = Outcome<'a, UserController>;
+type UserOutcome<'a> = Outcome<'a, UserController>;
 
 /// The status after a reconcile.
-pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report<PostgresUserStatus> {
+pub fn report(user: &PostgresUser, outcome: &UserOutcome<'_>, now: Timestamp) -> Report<PostgresUserStatus> {
     let status = user.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(status.conditions(), user.metadata.generation, now);
     connected(&mut conditions, outcome);
     let mut report = match (outcome.problem, outcome.target) {
         (Some(problem), _) => failed(user, status, &mut conditions, problem, outcome),
         (None, Some(Target::Suspended(_))) => suspended(status),
-        (None, Some(Target::Present(wanted))) => {
-            present::report(status, &mut conditions, wanted, outcome, now)
-        }
+        (None, Some(Target::Ensure(wanted))) => ensure::report(status, &mut conditions, wanted, outcome, now),
         // An object whose role is gone has only this left to report.
         (None, _) => removed(status, outcome),
     };
     report.status.conditions = conditions.finish();
-    report.again = again(user, report.again);
+    report.requeue_after = requeue_after(user, report.requeue_after);
     report
 }
 
@@ -49,7 +47,7 @@ pub fn report(user: &PostgresUser, outcome: &Seen<'_>, now: Timestamp) -> Report
 const GUEST: Duration = Duration::from_mins(10);
 
 /// When to look again: soon enough to see that a permission was withdrawn.
-fn again(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
+fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
     let reference = user.spec.instance_ref.as_ref();
     let home = reference.and_then(|reference| reference.namespace.as_ref());
     let is_guest = home.is_some_and(|home| user.metadata.namespace.as_ref() != Some(home));
@@ -60,7 +58,7 @@ fn again(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
 }
 
 /// The status before the changes are applied: what a deletion must know, if this process does not survive.
-pub fn announce(
+pub fn pre_apply_status(
     user: &PostgresUser,
     target: &Target,
     observed: &Observed,
@@ -68,7 +66,7 @@ pub fn announce(
 ) -> Option<PostgresUserStatus> {
     let mut status = user.status.clone().unwrap_or_default();
     match (target, observed, plan) {
-        (Target::Present(wanted), Observed::Present(present), plan::Plan::Make(_)) => {
+        (Target::Ensure(wanted), Observed::Ensure(current), plan::Plan::Ensure(_)) => {
             if status.created != Some(true) {
                 status.phase = Some(Phase::Creating);
                 status.message = Some("Creating postgres user...".into());
@@ -78,8 +76,8 @@ pub fn announce(
             status
                 .provisioned_database
                 .get_or_insert_with(|| wanted.database.clone());
-            status.instance = Some(present.server.target.to_string());
-            if let Some(active) = &present.passwords.active {
+            status.instance = Some(current.server.target.to_string());
+            if let Some(active) = &current.passwords.active {
                 status
                     .password
                     .get_or_insert_default()
@@ -95,9 +93,9 @@ pub fn announce(
                 status.credentials_secret_name = secret;
             }
             // Recorded before it is granted: an unrecorded grant would never be revoked.
-            status.grants = grants::union(&status.grants, &plan::holdings(wanted, present));
+            status.grants = grants::union(&status.grants, &plan::holdings(wanted, current));
         }
-        (Target::Absent(_), Observed::Leaving(_), plan::Plan::Remove(_)) => {
+        (Target::Cleanup(_), Observed::Cleanup(_), plan::Plan::Cleanup(_)) => {
             status.phase = Some(Phase::Deleting);
         }
         _ => return None,
@@ -106,15 +104,15 @@ pub fn announce(
 }
 
 /// `DatabaseConnected` is True only if a query succeeded in this reconcile, and False only if none did.
-fn connected(conditions: &mut Conditions, outcome: &Seen<'_>) {
+fn connected(conditions: &mut Conditions, outcome: &UserOutcome<'_>) {
     let server = match outcome.observed {
-        Some(Observed::Present(present)) => Some(format!(
+        Some(Observed::Ensure(current)) => Some(format!(
             "{}{}{}",
-            present.server.target,
-            contact::reach(present.security),
-            contact::log(&present.catalog.server)
+            current.server.target,
+            contact::reach(current.security),
+            contact::log(&current.catalog.server)
         )),
-        Some(Observed::Leaving(left)) => Some(left.server.target.to_string()),
+        Some(Observed::Cleanup(state)) => Some(state.server.target.to_string()),
         Some(Observed::Withdrawn(withdrawn)) => Some(withdrawn.server.target.to_string()),
         _ => None,
     };
@@ -142,7 +140,7 @@ fn failed(
     mut status: PostgresUserStatus,
     conditions: &mut Conditions,
     problem: &Problem,
-    outcome: &Seen<'_>,
+    outcome: &UserOutcome<'_>,
 ) -> Report<PostgresUserStatus> {
     let deleting = user.metadata.deletion_timestamp.is_some();
     status.phase = Some(match (deleting, problem.reaction().failed, status.created) {
@@ -177,19 +175,19 @@ fn failed(
 }
 
 /// Whether this reconcile failed to set a password.
-fn is_password_pending(outcome: &Seen<'_>) -> bool {
+fn is_password_pending(outcome: &UserOutcome<'_>) -> bool {
     match outcome.observed {
-        Some(Observed::Present(present)) => present.passwords.is_changing() && !outcome.applied.password_set,
+        Some(Observed::Ensure(current)) => current.passwords.is_changing() && !outcome.applied.password_set,
         _ => false,
     }
 }
 
 /// A removed role: an event lists what was disarmed, because it outlives the object.
-fn removed(mut status: PostgresUserStatus, outcome: &Seen<'_>) -> Report<PostgresUserStatus> {
+fn removed(mut status: PostgresUserStatus, outcome: &UserOutcome<'_>) -> Report<PostgresUserStatus> {
     let disarmed = &outcome.applied.disarmed;
-    let mut notices = Vec::new();
+    let mut events = Vec::new();
     if !disarmed.is_empty() {
-        notices.push(Notice::warning(
+        events.push(EventRecord::warning(
             "ObjectsDisarmed",
             "Remove",
             format!(
@@ -200,7 +198,7 @@ fn removed(mut status: PostgresUserStatus, outcome: &Seen<'_>) -> Report<Postgre
     }
     status.disarmed.clone_from(disarmed);
     Report {
-        notices,
+        events,
         ..Report::new(status)
     }
 }
@@ -209,7 +207,7 @@ fn suspended(mut status: PostgresUserStatus) -> Report<PostgresUserStatus> {
     status.phase = Some(Phase::Suspended);
     status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
     Report {
-        settled: "Suspended",
+        idle_reason: "Suspended",
         ..Report::new(status)
     }
 }
@@ -230,7 +228,7 @@ mod tests {
                 "spec": { "username": "a", "database": "d", "instanceRef": reference },
             });
             let user: PostgresUser = serde_json::from_value(user).unwrap();
-            again(&user, own.map(Duration::from_secs)).map(|time| time.as_secs())
+            requeue_after(&user, own.map(Duration::from_secs)).map(|time| time.as_secs())
         };
         let guest = json!({ "name": "main", "namespace": "bank" });
         assert_eq!(looks(guest.clone(), None), Some(600));

@@ -4,22 +4,22 @@ use jiff::Timestamp;
 use stanchion_api::user::{DriftMode, PasswordStatus, PostgresUserStatus, annotation, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 
-use super::Seen;
+use super::UserOutcome;
 use super::drift::{DRIFTED, Drift};
-use crate::user::observe::Present;
+use crate::user::observe::Current;
 use crate::user::plan::About;
-use crate::user::target::{PasswordWish, Wanted};
+use crate::user::target::{PasswordRequest, Wanted};
 
 pub(super) fn report(
     status: &mut PostgresUserStatus,
     conditions: &mut Conditions,
     wanted: &Wanted,
-    present: &Present,
-    outcome: &Seen<'_>,
+    current: &Current,
+    outcome: &UserOutcome<'_>,
     drift: &Drift,
     now: Timestamp,
 ) {
-    let passwords = &present.passwords;
+    let passwords = &current.passwords;
     let (truth, reason, message) = match &passwords.unavailable {
         Some((reason, message)) => (Truth::False, *reason, message.clone()),
         None if drift.concerns(About::Password) && wanted.drift == DriftMode::Ignore => {
@@ -39,14 +39,14 @@ pub(super) fn report(
         return;
     }
     // Set in this reconcile, or in one that was killed before it could report that.
-    let set = outcome.applied.password_set || status.applied_secret_hash != passwords.mark;
-    status.applied_secret_hash.clone_from(&passwords.mark);
+    let set = outcome.applied.password_set || status.applied_secret_hash != passwords.fingerprint;
+    status.applied_secret_hash.clone_from(&passwords.fingerprint);
     status.rotated_at_request = passwords.request.clone().or(status.rotated_at_request.take());
     let before = status.password.take().unwrap_or_default();
     // The time of a generated password is its creation; that of any other, when it was set.
     let changed = match (&wanted.password, set) {
-        (PasswordWish::Generated(..), _) => passwords.changed,
-        (PasswordWish::From(..), true) => Some(now),
+        (PasswordRequest::Generated(..), _) => passwords.changed,
+        (PasswordRequest::From(..), true) => Some(now),
         _ => before.last_changed,
     };
     let retiring = passwords
@@ -64,7 +64,7 @@ pub(super) fn report(
 
 /// A request that is not a valid time is not fulfilled, and must be reported.
 fn unreadable_request(wanted: &Wanted) -> Option<String> {
-    let PasswordWish::Generated(_, rotation) = &wanted.password else {
+    let PasswordRequest::Generated(_, rotation) = &wanted.password else {
         return None;
     };
     let request = rotation.requested.as_ref()?;

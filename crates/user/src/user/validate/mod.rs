@@ -22,8 +22,10 @@ pub use names::username;
 use names::{NAME_LIMIT, check_values, database_name};
 use password::{interval, password};
 
-use super::target::{Before, DatabaseWish, Identity, Leaving, Refusal, SchemaWish, Standing, Target, Wanted};
-use super::words;
+use super::privilege_keywords;
+use super::target::{
+    Before, CleanupTarget, DatabaseRequest, Identity, InactiveTarget, Refusal, SchemaRequest, Target, Wanted,
+};
 use crate::credentials;
 use crate::server::NOT_ALLOWED;
 
@@ -35,7 +37,7 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     let before = before(user);
     unmoved(user, &before)?;
     if spec.suspend {
-        return Ok(Target::Suspended(Box::new(standing(user))));
+        return Ok(Target::Suspended(Box::new(inactive(user))));
     }
     let drift = spec.drift_policy.clone().unwrap_or_default();
     let wanted = Wanted {
@@ -60,19 +62,19 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     if let Some(secret) = &wanted.credentials {
         credentials::check(secret)?;
     }
-    Ok(Target::Present(Box::new(wanted)))
+    Ok(Target::Ensure(Box::new(wanted)))
 }
 
 /// The same for the controller. An invalid spec does not prevent a server from withdrawing access, so an object that
 /// was provisioned on another namespace's server is still checked.
-pub fn validate_or_stand(user: &PostgresUser) -> Result<Target, Problem> {
-    let standing = standing(user);
-    let abroad = standing.before.instance.as_ref().is_some_and(|instance| {
-        standing.before.username.is_some()
+pub fn validate_or_inactive(user: &PostgresUser) -> Result<Target, Problem> {
+    let inactive = inactive(user);
+    let abroad = inactive.before.instance.as_ref().is_some_and(|instance| {
+        inactive.before.username.is_some()
             && instance
                 .namespace
                 .as_ref()
-                .is_some_and(|home| *home != standing.identity.namespace)
+                .is_some_and(|home| *home != inactive.identity.namespace)
     });
     validate(user).or_else(|problem| {
         if !abroad || problem.class != Class::Permanent {
@@ -82,12 +84,12 @@ pub fn validate_or_stand(user: &PostgresUser) -> Result<Target, Problem> {
             reason: problem.reason,
             message: problem.message,
         };
-        Ok(Target::Invalid(Box::new(standing), Box::new(refusal)))
+        Ok(Target::Invalid(Box::new(inactive), Box::new(refusal)))
     })
 }
 
-fn standing(user: &PostgresUser) -> Standing {
-    Standing {
+fn inactive(user: &PostgresUser) -> InactiveTarget {
+    InactiveTarget {
         identity: identity(user),
         before: before(user),
     }
@@ -95,7 +97,7 @@ fn standing(user: &PostgresUser) -> Standing {
 
 /// The target of an object that is being deleted: what the status records, independent of the current spec, which may
 /// be invalid.
-pub fn farewell(user: &PostgresUser) -> Target {
+pub fn cleanup_target(user: &PostgresUser) -> Target {
     let spec = &user.spec;
     let before = before(user);
     // Every reconcile writes a status, which names the role before it is created. An object without a status was
@@ -107,7 +109,7 @@ pub fn farewell(user: &PostgresUser) -> Target {
         .get(annotation::FORCE_RELEASE)
         .is_some_and(|value| value == "true");
     let create = spec.create_database.clone().unwrap_or_default();
-    Target::Absent(Box::new(Leaving {
+    Target::Cleanup(Box::new(CleanupTarget {
         identity: identity(user),
         instance: match &before.username {
             Some(_) => before.instance.clone(),
@@ -183,30 +185,30 @@ fn memberships(spec: &PostgresUserSpec) -> Vec<Membership> {
     all
 }
 
-fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseWish>, Problem> {
-    let mut all: BTreeMap<String, DatabaseWish> = BTreeMap::new();
+fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseRequest>, Problem> {
+    let mut all: BTreeMap<String, DatabaseRequest> = BTreeMap::new();
     for database in &spec.databases {
-        let mut wish = DatabaseWish {
+        let mut request = DatabaseRequest {
             owner: database.owner == Some(true),
-            ..DatabaseWish::default()
+            ..DatabaseRequest::default()
         };
-        wish.extensions.extend(database.extensions.iter().cloned());
+        request.extensions.extend(database.extensions.iter().cloned());
         for schema in &database.schemas {
-            let new = SchemaWish {
+            let new = SchemaRequest {
                 create: schema.create == Some(true),
-                own_words: !schema.privileges.is_empty(),
+                explicit: !schema.privileges.is_empty(),
                 default_for: schema.default_privileges_for_roles.clone(),
-                ..SchemaWish::default()
+                ..SchemaRequest::default()
             };
-            wish.schemas.insert(schema.name.clone(), new);
+            request.schemas.insert(schema.name.clone(), new);
         }
-        words::add_to_database(&mut wish, &database.privileges);
+        privilege_keywords::add_to_database(&mut request, &database.privileges);
         for schema in &database.schemas {
-            if let Some(wish) = wish.schemas.get_mut(&schema.name) {
-                words::add_to_schema(wish, &schema.privileges);
+            if let Some(request) = request.schemas.get_mut(&schema.name) {
+                privilege_keywords::add_to_schema(request, &schema.privileges);
             }
         }
-        all.insert(database.name.clone(), wish);
+        all.insert(database.name.clone(), request);
     }
     let main = all.entry(spec.database.clone()).or_default();
     if let Some(create) = spec.create_database.as_ref().filter(|create| create.enabled) {
@@ -217,12 +219,12 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseWish>, 
             main.schemas.entry(schema.clone()).or_default().create = true;
         }
     }
-    words::add_to_database(main, &spec.privileges);
-    for (name, wish) in &all {
-        let names = wish
+    privilege_keywords::add_to_database(main, &spec.privileges);
+    for (name, request) in &all {
+        let names = request
             .extensions
             .iter()
-            .chain(wish.schemas.keys())
+            .chain(request.schemas.keys())
             .chain(std::iter::once(name));
         for name in names {
             if name.is_empty() || name.len() > NAME_LIMIT || name.contains('\0') {
@@ -270,9 +272,9 @@ fn before(user: &PostgresUser) -> Before {
     Before {
         username: status.provisioned_username,
         instance: status.provisioned_instance_ref,
-        settled: status.created == Some(true) && applied == user.metadata.generation && !withdrawn,
+        converged: status.created == Some(true) && applied == user.metadata.generation && !withdrawn,
         grants: status.grants,
-        password_mark: status.applied_secret_hash,
+        password_fingerprint: status.applied_secret_hash,
         password_changed: password.last_changed,
         active_login: password.active_login,
         retiring_logins: password.retiring_logins,

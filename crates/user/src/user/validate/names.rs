@@ -78,7 +78,11 @@ pub(super) fn check_values(wanted: &Wanted) -> Result<(), Problem> {
             return Err(Problem::permanent("InvalidSpec", message));
         }
     }
-    for schema in wanted.databases.values().flat_map(|wish| wish.schemas.values()) {
+    for schema in wanted
+        .databases
+        .values()
+        .flat_map(|request| request.schemas.values())
+    {
         for owner in &schema.default_for {
             role_name("defaultPrivilegesForRoles", owner)?;
         }

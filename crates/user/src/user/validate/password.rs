@@ -10,10 +10,10 @@ use stanchion_kernel::Problem;
 
 use super::names::NAME_LIMIT;
 use crate::generate;
-use crate::user::target::{PasswordWish, RotationWish};
+use crate::user::target::{PasswordRequest, RotationRequest};
 
 /// The source of the password: there must be exactly one.
-pub(super) fn password(user: &PostgresUser) -> Result<PasswordWish, Problem> {
+pub(super) fn password(user: &PostgresUser) -> Result<PasswordRequest, Problem> {
     let spec = &user.spec;
     let password = spec.password.clone().unwrap_or_default();
     let iam = spec.auth.as_ref().and_then(|auth| auth.iam.as_ref());
@@ -37,21 +37,21 @@ pub(super) fn password(user: &PostgresUser) -> Result<PasswordWish, Problem> {
         ));
     }
     Ok(match (&spec.password_secret_ref, password.generate) {
-        (Some(secret), _) => PasswordWish::From(secret.clone(), password.encoding),
+        (Some(secret), _) => PasswordRequest::From(secret.clone(), password.encoding),
         (None, Some(generate)) => {
             generate::check(&generate)?;
-            PasswordWish::Generated(generate, rotation(user, password.rotation.as_ref())?)
+            PasswordRequest::Generated(generate, rotation(user, password.rotation.as_ref())?)
         }
-        (None, None) => PasswordWish::None,
+        (None, None) => PasswordRequest::None,
     })
 }
 
-fn rotation(user: &PostgresUser, rotation: Option<&Rotation>) -> Result<RotationWish, Problem> {
+fn rotation(user: &PostgresUser, rotation: Option<&Rotation>) -> Result<RotationRequest, Problem> {
     let requested = user.annotations().get(annotation::ROTATE_AT).cloned();
     let Some(rotation) = rotation else {
-        return Ok(RotationWish {
+        return Ok(RotationRequest {
             requested,
-            ..RotationWish::default()
+            ..RotationRequest::default()
         });
     };
     if rotation.strategy == RotationStrategy::DualUser && user.spec.username.len() + 2 > NAME_LIMIT {
@@ -65,7 +65,7 @@ fn rotation(user: &PostgresUser, rotation: Option<&Rotation>) -> Result<Rotation
         let message = "password.rotation.interval must be 1s or longer";
         return Err(Problem::permanent("InvalidSpec", message));
     }
-    Ok(RotationWish {
+    Ok(RotationRequest {
         interval: every,
         strategy: rotation.strategy,
         grace: interval(&rotation.grace_period)?,

@@ -62,8 +62,8 @@ fn a_role_is_left_where_it_was_made_and_as_it_was_called() {
 #[test]
 fn a_deletion_goes_where_the_role_was_made() {
     let moved = json!({ "instanceRef": { "name": "other" }, "username": "bob" });
-    let leaving = |user: &PostgresUser| match farewell(user) {
-        Target::Absent(leaving) => (leaving.username, leaving.instance),
+    let cleanup = |user: &PostgresUser| match cleanup_target(user) {
+        Target::Cleanup(cleanup) => (cleanup.username, cleanup.instance),
         _ => panic!("it goes"),
     };
     let there = InstanceRef {
@@ -73,8 +73,8 @@ fn a_deletion_goes_where_the_role_was_made() {
     };
     let alice = Some("alice".to_owned());
     assert_eq!(
-        leaving(&provisioned(main_of_ns(), &moved)),
+        cleanup(&provisioned(main_of_ns(), &moved)),
         (alice.clone(), Some(there))
     );
-    assert_eq!(leaving(&provisioned(Value::Null, &moved)), (alice, None));
+    assert_eq!(cleanup(&provisioned(Value::Null, &moved)), (alice, None));
 }

@@ -2,16 +2,16 @@
 
 use stanchion_testkit::crash::{Report, crash_at_every_write};
 
-use super::story::Story;
+use super::scenario::CrashScenario;
 
-async fn crash(story: Story) -> Report {
-    Box::pin(crash_at_every_write(&story)).await
+async fn crash(scenario: CrashScenario) -> Report {
+    Box::pin(crash_at_every_write(&scenario)).await
 }
 
 /// A4, C3: between any two writes of a creation.
 #[tokio::test]
 async fn a_creation_killed_at_any_write_is_finished() {
-    let report = crash(Story::Create).await;
+    let report = crash(CrashScenario::Create).await;
     assert_eq!(
         report.writes, 3,
         "the finalizer, the announcement, the status: {report}"
@@ -21,36 +21,36 @@ async fn a_creation_killed_at_any_write_is_finished() {
 /// A4: a password that is in no Secret is lost with the process.
 #[tokio::test]
 async fn a_generated_password_survives_any_crash() {
-    let report = crash(Story::Generate).await;
+    let report = crash(CrashScenario::Generate).await;
     assert_eq!(report.writes, 4, "and the Secret: {report}");
 }
 
 /// A4, A9: between any two writes of a change.
 #[tokio::test]
 async fn a_change_killed_at_any_write_is_finished() {
-    crash(Story::Update).await;
+    crash(CrashScenario::Update).await;
 }
 
 /// A4: between any two writes of a rotation.
 #[tokio::test]
 async fn a_new_password_killed_at_any_write_is_set() {
-    crash(Story::Password).await;
+    crash(CrashScenario::Password).await;
 }
 
 /// A4: a database that was created is recognised as ours, independent of the status.
 #[tokio::test]
 async fn a_database_made_at_any_write_is_ours() {
-    crash(Story::Database).await;
+    crash(CrashScenario::Database).await;
 }
 
 /// A4: and it is dropped with its object.
 #[tokio::test]
 async fn a_database_goes_at_any_write() {
-    crash(Story::DeleteDatabase).await;
+    crash(CrashScenario::DeleteDatabase).await;
 }
 
 /// A4: between any two writes of a deletion.
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {
-    crash(Story::Delete).await;
+    crash(CrashScenario::Delete).await;
 }

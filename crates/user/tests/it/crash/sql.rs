@@ -3,51 +3,51 @@
 use stanchion_testkit::crash::{SqlScenario, crash_at_every_statement};
 use stanchion_testkit::proxy::Proxy;
 
-use super::story::{Story, Told};
+use super::scenario::{CrashRun, CrashScenario};
 
-impl SqlScenario for Story {
-    fn proxy(told: &Told) -> &Proxy {
-        &told.proxy
+impl SqlScenario for CrashScenario {
+    fn proxy(run: &CrashRun) -> &Proxy {
+        &run.proxy
     }
 }
 
-async fn crash(story: Story) {
-    let report = Box::pin(crash_at_every_statement(&story)).await;
+async fn crash(scenario: CrashScenario) {
+    let report = Box::pin(crash_at_every_statement(&scenario)).await;
     assert!(report.writes > 3, "{report}");
 }
 
 /// A4, C13: a creation, including a COMMIT whose answer is lost.
 #[tokio::test]
 async fn a_creation_stopped_at_any_statement_is_finished() {
-    crash(Story::Create).await;
+    crash(CrashScenario::Create).await;
 }
 
 /// A4, A9: a change.
 #[tokio::test]
 async fn a_change_stopped_at_any_statement_is_finished() {
-    crash(Story::Update).await;
+    crash(CrashScenario::Update).await;
 }
 
 /// A4: a new password.
 #[tokio::test]
 async fn a_new_password_stopped_at_any_statement_is_set() {
-    crash(Story::Password).await;
+    crash(CrashScenario::Password).await;
 }
 
 /// A4: a deletion.
 #[tokio::test]
 async fn a_deletion_stopped_at_any_statement_is_finished() {
-    crash(Story::Delete).await;
+    crash(CrashScenario::Delete).await;
 }
 
 /// A4: the creation of a database, which cannot run in a transaction.
 #[tokio::test]
 async fn a_database_stopped_at_any_statement_is_ours() {
-    crash(Story::Database).await;
+    crash(CrashScenario::Database).await;
 }
 
 /// A4: the deletion of that database.
 #[tokio::test]
 async fn a_database_stopped_at_any_statement_goes() {
-    crash(Story::DeleteDatabase).await;
+    crash(CrashScenario::DeleteDatabase).await;
 }

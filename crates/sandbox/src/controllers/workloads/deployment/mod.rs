@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use self::status::Totals;
-use super::tell::Told;
+use super::event::EventNote;
 use super::{DEPLOYMENTS, REPLICA_SETS, Simulation, hash, number, owned_by};
 use crate::error::ApiError;
 use crate::handlers::Endpoint;
@@ -178,13 +178,13 @@ impl Simulation {
     }
 
     async fn tell_scaling(&self, deployment: &Object, message: &str) {
-        let told = Told {
+        let noted = EventNote {
             by: "deployment-controller",
             warning: false,
             reason: "ScalingReplicaSet",
             message,
         };
-        self.tell(deployment, told).await;
+        self.record_event(deployment, noted).await;
     }
 
     async fn record_revision(&self, deployment: &Object, revision: &str) -> Result<(), ApiError> {

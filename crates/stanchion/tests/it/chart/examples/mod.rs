@@ -16,7 +16,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stanchion_api::instance::CONNECTED;
-use stanchion_sandbox::players::{DEFINITIONS, Players};
+use stanchion_sandbox::fake_operators::{DEFINITIONS, FakeOperators};
 use stanchion_testkit::cluster::{Cluster, User};
 use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::{Version, versions};
@@ -166,7 +166,7 @@ impl Stage {
             cluster.install_crds(crds).await;
         }
         let charts = charts(&files);
-        let playing = Players::new(client.clone())
+        let playing = FakeOperators::new(client.clone())
             .charts(move |chart| charts.get(chart).cloned())
             .start(&CancellationToken::new());
         let mut namespaces: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();

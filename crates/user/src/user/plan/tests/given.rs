@@ -11,13 +11,13 @@ use stanchion_kernel::marks::{Bearer, Mark, Marks, Origin};
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::{Attributes, Powers, SelfGrant};
 use stanchion_postgres::session::Security;
-use stanchion_postgres::{Target as Address, TlsMode};
+use stanchion_postgres::{ConnectionConfig, TlsMode};
 
 use crate::rules::{Openings, Rules};
 use crate::server::Server;
 use crate::user::catalog::{Catalog, DatabaseFacts, RoleFacts, RoleRef, Stored, Viewer};
 use crate::user::contents::{Contents, Held, SchemaFacts};
-use crate::user::observe::Present;
+use crate::user::observe::Current;
 use crate::user::passwords::Passwords;
 use crate::user::plan::differences;
 use crate::user::target::{Identity, Target, Wanted};
@@ -62,7 +62,7 @@ pub(super) fn wanted(more: &Value) -> Wanted {
     }))
     .unwrap();
     match validate(&user) {
-        Ok(Target::Present(wanted)) => *wanted,
+        Ok(Target::Ensure(wanted)) => *wanted,
         _ => panic!("a role"),
     }
 }
@@ -164,10 +164,10 @@ pub(super) fn made(version: u32) -> Catalog {
     catalog
 }
 
-pub(super) fn present(catalog: Catalog, contents: &Contents) -> Present {
-    let target = Address::new("db", 5432, "postgres", "admin").unwrap();
+pub(super) fn current(catalog: Catalog, contents: &Contents) -> Current {
+    let target = ConnectionConfig::new("db", 5432, "postgres", "admin").unwrap();
     let names = catalog.databases.keys();
-    Present {
+    Current {
         contents: names.map(|name| (name.clone(), contents.clone())).collect(),
         catalog,
         security: Security {
@@ -207,8 +207,8 @@ pub(super) fn held(kind: GrantKind, schema: &str, owner: Option<&str>, word: &st
     }
 }
 
-pub(super) fn shown(wanted: &Wanted, present: &Present) -> String {
-    let changes = differences(wanted, present).unwrap();
+pub(super) fn shown(wanted: &Wanted, current: &Current) -> String {
+    let changes = differences(wanted, current).unwrap();
     let lines: Vec<String> = changes
         .iter()
         .map(|change| unsealed(&change.statement.to_string()))

@@ -10,17 +10,17 @@ use crate::user::catalog::{MembershipFacts, RoleFacts};
 use crate::user::contents::Contents;
 use crate::user::passwords::{Login, Passwords};
 use crate::user::plan::role::PasswordChange;
-use given::{empty, held, made, mark, present, role, role_of, schema, shown, wanted};
+use given::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
 
 #[test]
 fn a_role_is_made_with_everything_it_needs() {
-    let wish = wanted(&json!({
+    let request = wanted(&json!({
         "privileges": ["CONNECT", "READ"], "memberOf": [{ "role": "readers" }],
         "role": { "connectionLimit": 3, "validUntil": "2030-01-01T00:00:00Z", "comment": "it's", "parameters": { "search_path": "a, b" } },
     }));
-    let mut there = present(empty(150_000, true), &schema("public", "pg_database_owner"));
+    let mut there = current(empty(150_000, true), &schema("public", "pg_database_owner"));
     there.passwords.main = Some(PasswordChange::Set("SCRAM-SHA-256$secret".into()));
-    insta::assert_snapshot!(shown(&wish, &there), @r#"
+    insta::assert_snapshot!(shown(&request, &there), @r#"
     CREATE ROLE "alice" LOGIN CONNECTION LIMIT 3 VALID UNTIL '2030-01-01T00:00:00Z' PASSWORD '[redacted]'
     COMMENT ON ROLE "alice" IS 'it''s [stanchion PostgresUser ns/alice uid created]'
     ALTER ROLE "alice" SET "search_path" TO 'a', 'b'
@@ -36,22 +36,22 @@ fn a_role_is_made_with_everything_it_needs() {
 
 #[test]
 fn only_what_differs_is_named() {
-    let wish =
+    let request =
         wanted(&json!({ "role": { "connectionLimit": 3, "createDatabase": true, "superuser": false } }));
-    let mut there = present(made(150_000), &Contents::default());
-    insta::assert_snapshot!(shown(&wish, &there), @r#"
+    let mut there = current(made(150_000), &Contents::default());
+    insta::assert_snapshot!(shown(&request, &there), @r#"
     ALTER ROLE "alice" CREATEDB CONNECTION LIMIT 3
     "#);
     if let Some(role) = &mut there.catalog.role {
         role.connection_limit = 3;
         role.create_database = true;
     }
-    assert_eq!(shown(&wish, &there), "");
+    assert_eq!(shown(&request, &there), "");
 }
 
 #[test]
 fn words_that_leave_the_spec_are_taken_from_whatever_still_has_them() {
-    let mut wish = wanted(&json!({ "privileges": ["CONNECT", "SELECT"] }));
+    let mut request = wanted(&json!({ "privileges": ["CONNECT", "SELECT"] }));
     let grant = |kind, owner: Option<&str>, words: &[&str]| AppliedGrant {
         kind,
         database: Some("app".into()),
@@ -59,7 +59,7 @@ fn words_that_leave_the_spec_are_taken_from_whatever_still_has_them() {
         name: owner.map(Into::into),
         privileges: words.iter().map(ToString::to_string).collect(),
     };
-    wish.before.grants = vec![
+    request.before.grants = vec![
         grant(GrantKind::Tables, None, &["SELECT", "INSERT"]),
         grant(GrantKind::DefaultTables, Some("admin"), &["SELECT", "INSERT"]),
         grant(GrantKind::Functions, None, &["EXECUTE"]),
@@ -79,7 +79,7 @@ fn words_that_leave_the_spec_are_taken_from_whatever_still_has_them() {
         held(GrantKind::Tables, "public", None, "INSERT"),
     ]
     .into();
-    insta::assert_snapshot!(shown(&wish, &present(made(150_000), &contents)), @r#"
+    insta::assert_snapshot!(shown(&request, &current(made(150_000), &contents)), @r#"
     REVOKE INSERT ON ALL TABLES IN SCHEMA "public" FROM "alice"
     ALTER DEFAULT PRIVILEGES FOR ROLE "admin" IN SCHEMA "public" REVOKE INSERT ON TABLES FROM "alice"
     "#);
@@ -87,7 +87,7 @@ fn words_that_leave_the_spec_are_taken_from_whatever_still_has_them() {
 
 #[test]
 fn memberships_by_version() {
-    let wish = wanted(&json!({
+    let request = wanted(&json!({
         "memberOf": [{ "role": "readers", "admin": true }], "membershipPolicy": "Authoritative",
     }));
     let facts = MembershipFacts {
@@ -98,7 +98,7 @@ fn memberships_by_version() {
     for version in [150_000, 160_000] {
         let mut catalog = made(version);
         catalog.memberships.insert("writers".into(), facts.clone());
-        lines.push(shown(&wish, &present(catalog, &Contents::default())));
+        lines.push(shown(&request, &current(catalog, &Contents::default())));
     }
     insta::assert_snapshot!(lines.join("\n---\n"), @r#"
     REVOKE "writers" FROM "alice"
@@ -112,11 +112,11 @@ fn memberships_by_version() {
 
 #[test]
 fn a_database_of_its_own_without_a_superuser() {
-    let wish = wanted(&json!({
+    let request = wanted(&json!({
         "database": "own", "privileges": ["OWNER"],
         "createDatabase": { "enabled": true, "owner": true, "extensions": ["pgcrypto"], "schemas": ["app"], "revokePublic": true },
     }));
-    insta::assert_snapshot!(shown(&wish, &present(empty(160_000, false), &Contents::default())), @r#"
+    insta::assert_snapshot!(shown(&request, &current(empty(160_000, false), &Contents::default())), @r#"
     CREATE ROLE "alice" LOGIN
     COMMENT ON ROLE "alice" IS '[stanchion PostgresUser ns/alice uid created]'
     GRANT "alice" TO CURRENT_USER WITH INHERIT TRUE, SET TRUE
@@ -138,11 +138,11 @@ fn a_database_of_its_own_without_a_superuser() {
 
 #[test]
 fn a_login_that_takes_turns_has_the_limits_of_the_role() {
-    let wish = wanted(&json!({
+    let request = wanted(&json!({
         "passwordSecretRef": null, "password": { "generate": {}, "rotation": { "strategy": "DualUser" } },
         "role": { "connectionLimit": 2, "parameters": { "work_mem": "1MB" } },
     }));
-    let mut there = present(made(160_000), &Contents::default());
+    let mut there = current(made(160_000), &Contents::default());
     let login = |name: &str, enabled, facts: Option<RoleFacts>, change| Login {
         name: name.into(),
         catalog: Catalog {
@@ -165,7 +165,7 @@ fn a_login_that_takes_turns_has_the_limits_of_the_role() {
         ],
         ..Passwords::default()
     };
-    insta::assert_snapshot!(shown(&wish, &there), @r#"
+    insta::assert_snapshot!(shown(&request, &there), @r#"
     ALTER ROLE "alice" NOLOGIN CONNECTION LIMIT 2
     ALTER ROLE "alice" SET "work_mem" TO '1MB'
     ALTER ROLE "alice_a" NOLOGIN CONNECTION LIMIT 2 PASSWORD NULL
@@ -179,7 +179,7 @@ fn a_login_that_takes_turns_has_the_limits_of_the_role() {
 
 #[test]
 fn what_an_adopted_role_held_stays_its_own() {
-    let wish = wanted(&json!({
+    let request = wanted(&json!({
         "privileges": ["CONNECT", "TEMPORARY"], "memberOf": [{ "role": "readers" }], "existingRolePolicy": "Adopt",
     }));
     let mut catalog = made(150_000);
@@ -187,26 +187,26 @@ fn what_an_adopted_role_held_stays_its_own() {
     catalog
         .memberships
         .insert("readers".into(), MembershipFacts::default());
-    let given = holdings(&wish, &present(catalog, &Contents::default()));
+    let given = holdings(&request, &current(catalog, &Contents::default()));
     let words: Vec<&Vec<String>> = given.iter().map(|grant| &grant.privileges).collect();
     assert_eq!(words, [&vec!["TEMPORARY".to_owned()]]);
 }
 
 #[test]
 fn a_change_by_hand_is_left_alone_only_after_the_spec_was_applied() {
-    for (mode, settled, left) in [
+    for (mode, converged, left) in [
         ("Correct", true, false),
         ("Report", true, true),
         ("Ignore", true, true),
         ("Report", false, false),
     ] {
-        let mut wish = wanted(&json!({ "driftPolicy": { "mode": mode } }));
-        wish.before.settled = settled;
-        let mut there = present(made(150_000), &Contents::default());
-        assert_eq!(is_left_alone(&wish, &there), left, "{mode}");
+        let mut request = wanted(&json!({ "driftPolicy": { "mode": mode } }));
+        request.before.converged = converged;
+        let mut there = current(made(150_000), &Contents::default());
+        assert_eq!(is_left_alone(&request, &there), left, "{mode}");
         there.passwords.rotated = Some(jiff::Timestamp::UNIX_EPOCH);
         assert!(
-            !is_left_alone(&wish, &there),
+            !is_left_alone(&request, &there),
             "a new password is applied in every mode"
         );
     }
@@ -221,8 +221,8 @@ mod walls {
     use crate::user::catalog::{Reach, RoleRef};
     use given::viewer;
 
-    fn refused(wish: &Wanted, catalog: Catalog) -> Problem {
-        differences(wish, &present(catalog, &Contents::default())).unwrap_err()
+    fn refused(request: &Wanted, catalog: Catalog) -> Problem {
+        differences(request, &current(catalog, &Contents::default())).unwrap_err()
     }
 
     /// A server that opens only what the guide has.
@@ -244,31 +244,31 @@ mod walls {
             json!({ "role": { "parameters": { "Session_Preload_Libraries": "x" } } }),
             json!({ "memberOf": [{ "role": "dba" }] }),
         ] {
-            let wish = wanted(&more);
+            let request = wanted(&more);
             let mut catalog = made(160_000);
             catalog.existing.insert("dba".into(), dba.clone());
-            let problem = refused(&wish, catalog);
+            let problem = refused(&request, catalog);
             assert_eq!(problem.reason, "AttributeNotAllowed", "{problem}");
             let mut catalog = made(160_000);
             catalog.existing.insert("dba".into(), dba.clone());
             let mut rules = (*viewer().rules).clone();
             rules.attributes = vec![Attribute::Superuser];
             catalog.viewer.rules = rules.into();
-            differences(&wish, &present(catalog, &Contents::default())).unwrap();
+            differences(&request, &current(catalog, &Contents::default())).unwrap();
         }
     }
 
     #[test]
     fn roles_that_no_object_made_are_closed_unless_they_are_opened() {
-        let wish = wanted(&json!({ "memberOf": [{ "role": "readers" }] }));
+        let request = wanted(&json!({ "memberOf": [{ "role": "readers" }] }));
         let mut catalog = made(160_000);
         closed(&mut catalog);
-        assert_eq!(refused(&wish, catalog).reason, "RoleNotAllowed");
-        let wish = wanted(&json!({ "memberOf": [{ "role": "pg_monitor" }] }));
+        assert_eq!(refused(&request, catalog).reason, "RoleNotAllowed");
+        let request = wanted(&json!({ "memberOf": [{ "role": "pg_monitor" }] }));
         let mut catalog = made(160_000);
         catalog.existing.insert("pg_monitor".into(), RoleRef::default());
         assert_eq!(
-            refused(&wish, catalog).reason,
+            refused(&request, catalog).reason,
             "RoleNotAllowed",
             "a pattern does not open it"
         );
@@ -283,11 +283,11 @@ mod walls {
             "role",
             "session_preload_libraries",
         ] {
-            let wish = wanted(&json!({ "role": { "parameters": { name: "x" } } }));
+            let request = wanted(&json!({ "role": { "parameters": { name: "x" } } }));
             let mut catalog = made(160_000);
             catalog.parameters.insert(name.into());
             catalog.user_parameters.insert("role".into());
-            let problem = refused(&wish, catalog);
+            let problem = refused(&request, catalog);
             assert_eq!(problem.reason, "AttributeNotAllowed", "{name}: {problem}");
         }
     }

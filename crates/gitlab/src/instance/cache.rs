@@ -1,0 +1,223 @@
+//! Caches what earlier reconciles read for an instance. What no watch has reported as changed is not read again.
+//!
+//! No secret is kept. Of a Secret only its shape is kept: its keys, and the values that are not secret, such as a host.
+//! A reconcile that needs more reads the Secret again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::core::DynamicObject;
+use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
+
+use super::apply::Applied;
+use super::observe::Current;
+use super::secrets;
+use super::target::Wanted;
+use crate::account;
+use crate::values::Checksums;
+
+/// The keys of Secrets whose values are not secret, in addition to the names of buckets.
+const PLAIN: [&str; 14] = [
+    "host",
+    "port",
+    "database",
+    "username",
+    "dbname",
+    "user",
+    "pgbouncer-host",
+    "pgbouncer-port",
+    "endpoint",
+    "region",
+    "from",
+    "replyTo",
+    "authentication",
+    "starttls",
+];
+
+/// The cache of each instance, by its uid.
+#[derive(Default)]
+pub struct InstanceCache(Mutex<HashMap<String, Arc<Cached>>>);
+
+/// The cache of an instance: `None` means that the object does not exist.
+#[derive(Clone)]
+pub struct Cached {
+    /// The version map.
+    pub map: Option<GitlabVersionMapSpec>,
+    /// The profile.
+    pub profile: Option<GitlabProfileSpec>,
+    /// The account.
+    pub account: account::Found,
+    /// The record of the last version.
+    pub record: Option<ConfigMap>,
+    /// The initial statements of the database.
+    pub init: Option<ConfigMap>,
+    /// The chart repository.
+    pub repository: Option<DynamicObject>,
+    /// The Secrets, if everything that is derived from them was up to date.
+    pub secrets: Option<Shapes>,
+}
+
+/// The shapes of an instance's Secrets.
+#[derive(Clone)]
+pub struct Shapes {
+    /// The roles of the Secrets in the spec: in another field, a Secret has another meaning.
+    pub named: [Option<String>; 5],
+    /// The existing ones.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Fingerprints that show changes.
+    pub checksums: Checksums,
+}
+
+impl InstanceCache {
+    /// The cache of an instance.
+    pub fn recall(&self, uid: &str) -> Option<Arc<Cached>> {
+        self.lock().get(uid).cloned()
+    }
+
+    /// Removes a deleted instance.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// Called after the whole plan was written.
+    pub fn remember(&self, wanted: &Wanted, current: &Current, applied: &Applied) {
+        let instance = wanted.name.as_str();
+        let written = &applied.written;
+        let Some(parent) = current.parent.as_ref().filter(|_| !written.removed) else {
+            return;
+        };
+        let of =
+            |map: Option<&ConfigMap>, current: &Option<ConfigMap>| map.cloned().or_else(|| current.clone());
+        let cached = Cached {
+            map: current.map.clone(),
+            profile: current.profile.clone(),
+            account: account::Found {
+                account: written
+                    .account
+                    .clone()
+                    .or_else(|| current.account.account.clone()),
+                binding: written
+                    .binding
+                    .clone()
+                    .or_else(|| current.account.binding.clone()),
+            },
+            record: of(written.maps.get(&crate::record::name(instance)), &current.record),
+            init: of(
+                written.maps.get(&crate::backends::percona::init_name(instance)),
+                &current.init,
+            ),
+            repository: written.repository.clone().or_else(|| current.repository.clone()),
+            secrets: shapes(wanted, current, applied),
+        };
+        self.lock().insert(parent.uid.clone(), Arc::new(cached));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Cached>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Only if nothing but the Secrets of the buckets was written: the rest is read again.
+fn shapes(wanted: &Wanted, current: &Current, applied: &Applied) -> Option<Shapes> {
+    let made = secrets::names(&wanted.name);
+    let written = &applied.written;
+    if !written.storage_resolved || !written.secrets.iter().all(|name| made.contains(name)) {
+        return None;
+    }
+    let mut shapes: BTreeMap<String, Secret> = current
+        .secrets
+        .iter()
+        .map(|(name, secret)| (name.clone(), shape(secret)))
+        .collect();
+    for secret in &written.storage {
+        let name = secret.metadata.name.clone().unwrap_or_default();
+        shapes.insert(name, shape(secret));
+    }
+    Some(Shapes {
+        named: wanted.named_secrets(),
+        secrets: shapes,
+        checksums: current.checksums.clone(),
+    })
+}
+
+/// A Secret without its secret values.
+fn shape(secret: &Secret) -> Secret {
+    let is_plain = |key: &str| PLAIN.contains(&key) || key.starts_with("bucket.");
+    let data = secret.data.iter().flatten().map(|(key, value)| {
+        let value = if is_plain(key) {
+            value.clone()
+        } else {
+            sealed(value)
+        };
+        (key.clone(), value)
+    });
+    let mut shape = Secret {
+        data: Some(data.collect()),
+        type_: secret.type_.clone(),
+        ..Secret::default()
+    };
+    shape.metadata = secret.metadata.clone();
+    shape.metadata.managed_fields = None;
+    shape
+}
+
+/// A placeholder that validates like the value, and reveals nothing else about it.
+fn sealed(value: &ByteString) -> ByteString {
+    let stands_for: &[u8] = match std::str::from_utf8(&value.0) {
+        Err(_) => b"\xff",
+        Ok("") => b"",
+        Ok(text) if text.trim().is_empty() => b" ",
+        Ok(text) if text.trim().starts_with('$') || text.trim().chars().any(char::is_control) => b"$",
+        Ok(_) => b"-",
+    };
+    ByteString(stands_for.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(values: &[(&str, &[u8])]) -> Secret {
+        let data = values
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.to_vec())));
+        Secret {
+            data: Some(data.collect()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn no_secret_is_kept_and_what_is_kept_is_judged_the_same() {
+        let whole = secret(&[
+            ("host", b"db.example.com"),
+            ("bucket.lfs", b"b-lfs"),
+            ("password", b"canary-1"),
+            ("accessKey", b"$canary-2"),
+            ("secretKey", b"canary-3\n"),
+            ("license", b"canary-4"),
+            ("uri", b"postgres://canary-5"),
+            ("config", b"\xffcanary-6"),
+            ("none", b""),
+        ]);
+        let cached = shape(&whole);
+        let text = format!("{cached:?}{}", serde_json::to_string(&cached).unwrap());
+        let bytes: Vec<u8> = cached
+            .data
+            .iter()
+            .flatten()
+            .flat_map(|(_, value)| value.0.clone())
+            .collect();
+        assert!(!text.contains("canary") && !String::from_utf8_lossy(&bytes).contains("canary"));
+        let value = |key: &str| cached.data.as_ref().unwrap()[key].0.clone();
+        assert_eq!(value("host"), b"db.example.com");
+        assert_eq!(value("bucket.lfs"), b"b-lfs");
+        assert_eq!(value("accessKey"), b"$");
+        assert_eq!(value("secretKey"), b"-", "the end of a line is no part of it");
+        assert_eq!(value("config"), b"\xff");
+        assert_eq!(value("none"), b"");
+        assert_eq!(shape(&cached), cached, "again is the same");
+    }
+}

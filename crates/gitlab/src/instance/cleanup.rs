@@ -1,0 +1,175 @@
+//! Plans the cleanup of a deleted instance, in order. GitLab is uninstalled before what it reads is deleted, because
+//! its pods would fail while they stop. Databases and users' Secrets stay.
+
+use kube::core::{ApiResource, DynamicObject};
+use stanchion_kernel::Problem;
+use stanchion_kernel::events::EventRecord;
+use stanchion_kernel::text::shorten;
+
+use super::observe::CleanupState;
+use super::plan::{self, ObjectChange, Plan};
+use super::prerequisites::Blocker;
+use super::secrets;
+use crate::account;
+use crate::flux::{Progress, Release};
+
+/// The next step of the cleanup.
+pub fn plan(instance: &str, state: &CleanupState) -> Result<Plan, Problem> {
+    if let Some((kind, release)) = &state.release {
+        let mut plan = uninstall(&kind.resource, release);
+        // Flux uninstalls with the ServiceAccount of the release, and leaves everything behind without it.
+        let named = Release::of(release).account;
+        if named == Some(account::name(instance)) && state.account.somebody_elses(instance).is_none() {
+            let account = plan::make_account(instance, &state.account, &state.parent)?;
+            plan.changes.splice(0..0, account);
+        }
+        return Ok(plan);
+    }
+    let ours = secrets::names(instance);
+    let secrets = state.secrets.iter().filter(|secret| {
+        // The list comes from the status: delete only names that the operator gives.
+        let name = secret.metadata.name.as_ref();
+        name.is_some_and(|name| ours.contains(name))
+    });
+    let secrets = secrets.map(|secret| ObjectChange::RemoveSecret(Box::new(secret.metadata.clone())));
+    let account = plan::remove_account(instance, &state.account);
+    Ok(Plan {
+        changes: secrets.chain(account).collect(),
+        ..Plan::default()
+    })
+}
+
+/// What stays, reported while the instance still exists.
+pub fn left_behind(instance: &str, state: &CleanupState) -> Vec<EventRecord> {
+    if state.retained.is_empty() {
+        return Vec::new();
+    }
+    let words = format!(
+        "{} stay, with their disks and Secrets, and so do the Secrets and claims that GitLab's chart has made, \
+         {instance}-rails-secret among them: a new instance of this name finds them again",
+        state.retained.join(", ")
+    );
+    vec![EventRecord::normal("Retained", "Delete", words)]
+}
+
+/// When a suspended release is deleted, Flux leaves what it installed. GitLab would then run on without the Secrets
+/// that it reads, so a person has to decide.
+fn uninstall(kind: &ApiResource, release: &DynamicObject) -> Plan {
+    let release_of = Release::of(release);
+    let Release {
+        object: name,
+        suspended,
+        terminating,
+        ..
+    } = &release_of;
+    if *suspended && !terminating {
+        let words = format!(
+            "HelmRelease {name} is suspended, and Flux would uninstall nothing: flux resume lets GitLab go; \
+             delete the HelmRelease to leave GitLab behind, without the Secrets of its buckets"
+        );
+        return Plan {
+            blocker: Some(Blocker::pending("ReleaseSuspended", words)),
+            ..Plan::default()
+        };
+    }
+    let (reason, words) = waits_for(&release_of);
+    let change = ObjectChange::Uninstall(kind.clone(), Box::new(release.clone()));
+    Plan {
+        changes: if *terminating { Vec::new() } else { vec![change] },
+        blocker: Some(Blocker::pending(reason, words)),
+        ..Plan::default()
+    }
+}
+
+/// What an uninstall waits for, until when, and how to stop waiting.
+fn waits_for(release: &Release) -> (&'static str, String) {
+    let name = &release.object;
+    let way_out = format!(
+        "kubectl patch helmrelease {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+    );
+    let installed = release.name.as_deref().unwrap_or(name);
+    match (&release.progress, release.working_since) {
+        (Progress::Failed { reason, message }, _) if reason == "UninstallFailed" => (
+            "UninstallFailed",
+            format!(
+                "Flux cannot uninstall HelmRelease {name} and tries again: {}. To leave GitLab behind: {way_out}",
+                shorten(message.trim_end_matches('.'), 1024)
+            ),
+        ),
+        (Progress::Working(words), Some(_)) => {
+            let until = release.until().map_or_else(String::new, |until| {
+                let until = until.round(jiff::Unit::Minute).unwrap_or(until);
+                format!(", at {until} at the latest")
+            });
+            (
+                "WaitingForFlux",
+                format!(
+                    "Flux is still at work on HelmRelease {name} ({}) and uninstalls it when that has ended{until}. To wait no \
+                     longer: {way_out}, and then helm uninstall {installed} for what Flux has installed until then",
+                    shorten(words.trim_end_matches('.'), 256)
+                ),
+            )
+        }
+        _ => (
+            "Uninstalling",
+            format!("Flux uninstalls HelmRelease {name}. If Flux is no longer there: {way_out}"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn described(status: &str, reason: &str, message: &str) -> (&'static str, String) {
+        let release: DynamicObject = serde_json::from_value(json!({
+            "metadata": { "name": "shop-gitlab", "generation": 1, "deletionTimestamp": "2026-01-01T00:10:00Z" },
+            "spec": { "timeout": "45m0s", "releaseName": "shop" },
+            "status": { "conditions": [{
+                "type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
+        }))
+        .unwrap();
+        let plan = uninstall(&crate::flux::HELM_RELEASE.at("v2"), &release);
+        let blocker = plan.blocker.unwrap();
+        (blocker.reason, blocker.message)
+    }
+
+    #[test]
+    fn a_pending_uninstall_is_reported_with_its_deadline() {
+        let (reason, words) = described(
+            "Unknown",
+            "Progressing",
+            "Running 'install' action with timeout of 45m0s",
+        );
+        assert_eq!(reason, "WaitingForFlux");
+        for part in [
+            "Running 'install'",
+            "2026-01-01T00:45:00Z",
+            "\"finalizers\":null",
+            "helm uninstall shop",
+        ] {
+            assert!(words.contains(part), "{words}");
+        }
+        let (reason, words) = described("True", "InstallSucceeded", "");
+        assert_eq!(reason, "Uninstalling");
+        assert!(words.contains("\"finalizers\":null"), "{words}");
+        let (reason, words) = described("False", "UninstallFailed", "no rights.");
+        assert_eq!(reason, "UninstallFailed");
+        assert!(words.contains("no rights."), "{words}");
+    }
+
+    /// A release without a status is deleted like any other.
+    #[test]
+    fn a_release_without_a_status_is_uninstalled() {
+        let release: DynamicObject = serde_json::from_value(json!({
+            "metadata": { "name": "shop-gitlab" }, "spec": Value::Null,
+        }))
+        .unwrap();
+        let plan = uninstall(&crate::flux::HELM_RELEASE.at("v2"), &release);
+        assert_eq!(plan.changes.len(), 1);
+    }
+}

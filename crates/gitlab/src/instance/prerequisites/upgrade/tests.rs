@@ -1,0 +1,311 @@
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::instance::database::Answer;
+
+fn wanted(spec: &Value) -> Wanted {
+    let mut whole = json!({
+        "domains": { "gitlab": "git.example.com" },
+        "postgres": { "credentialsSecret": "pg" }, "redis": { "credentialsSecret": "redis" },
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    Wanted {
+        name: "shop".into(),
+        namespace: "gl".into(),
+        installed: None,
+        secrets: Vec::new(),
+        spec: serde_json::from_value(whole).unwrap(),
+    }
+}
+
+fn current() -> Current {
+    let map = json!({
+        "versions": {
+            "17.3.7": { "chartVersion": "8.3.7" }, "17.5.5": { "chartVersion": "8.5.5" },
+            "17.8.6": { "chartVersion": "8.8.6" }, "17.8.7": { "chartVersion": "8.8.7" },
+            "17.11.7": { "chartVersion": "8.11.8" }, "18.2.8": { "chartVersion": "9.2.8" },
+        },
+        "aliases": { "latest": "18.2.8" },
+    });
+    Current {
+        map: Some(serde_json::from_value(map).unwrap()),
+        ..Current::default()
+    }
+}
+
+/// A release that requests one chart and runs another.
+fn release(described: &str, runs: Option<(&str, &str)>, ready: &str) -> Release {
+    let history = runs.map(
+        |(chart, version)| json!([{ "chartVersion": chart, "appVersion": version, "status": "deployed" }]),
+    );
+    let (ready, reason) = match ready {
+        "False" => ("False", "UpgradeFailed"),
+        "Waiting" => ("False", "SourceNotReady"),
+        other => (other, "x"),
+    };
+    let object: DynamicObject = serde_json::from_value(json!({
+        "metadata": { "name": "shop-gitlab", "generation": 1 },
+        "spec": { "chart": { "spec": { "version": described } } },
+        "status": {
+            "observedGeneration": 1, "history": history,
+            "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "words" }],
+        },
+    }))
+    .unwrap();
+    Release::of(&object)
+}
+
+fn at(version: &str) -> Wanted {
+    wanted(&json!({ "version": version }))
+}
+
+fn reason(finding: &Check<UpgradePlan>) -> &'static str {
+    match finding {
+        Err(blocker) => blocker.reason,
+        Ok(upgrade) => upgrade.held.as_ref().map_or("", |held| held.reason),
+    }
+}
+
+#[test]
+fn a_first_installation_is_the_version_itself() {
+    let upgrade = find(&at("latest"), &current(), None).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("9.2.8", None));
+    // A requested chart that never ran does not require stops.
+    let never_ran = release("8.3.7", None, "False");
+    let upgrade = find(&at("latest"), &current(), Some(&never_ran)).unwrap();
+    assert_eq!(upgrade.now.chart, "9.2.8");
+}
+
+#[test]
+fn the_next_stop_is_installed_when_the_last_one_is_done() {
+    let runs = release("8.3.7", Some(("8.3.7", "v17.3.7")), "True");
+    let mut current = current();
+    let asked = find(&at("18"), &current, Some(&runs));
+    assert_eq!(reason(&asked), ASKING);
+    assert_eq!(
+        asked.unwrap().now.chart,
+        "8.3.7",
+        "nothing moves before the answer"
+    );
+    current.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 2,
+    }));
+    assert_eq!(
+        reason(&find(&at("18"), &current, Some(&runs))),
+        "MigrationsUnfinished"
+    );
+    current.database = Some(Err("no route".into()));
+    assert_eq!(
+        reason(&find(&at("18"), &current, Some(&runs))),
+        "MigrationsUnknown"
+    );
+    current.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let upgrade = find(&at("18"), &current, Some(&runs)).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
+    assert_eq!(upgrade.path.len(), 4);
+}
+
+#[test]
+fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
+    let mut current = current();
+    current.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let on_its_way = release("8.5.5", Some(("8.3.7", "17.3.7")), "Unknown");
+    let upgrade = find(&at("18"), &current, Some(&on_its_way)).unwrap();
+    assert_eq!(
+        (upgrade.now.chart.as_str(), upgrade.held),
+        ("8.5.5", None),
+        "it stays on its way"
+    );
+    // The map has changed in the meantime, so that another chart is next.
+    let other_way = release("8.6.0", Some(("8.3.7", "17.3.7")), "Unknown");
+    let upgrade = find(&at("18"), &current, Some(&other_way));
+    assert_eq!(reason(&upgrade), "ReleaseAtWork");
+    assert_eq!(upgrade.unwrap().now.chart, "8.6.0");
+    let failed = release("8.6.0", Some(("8.3.7", "17.3.7")), "False");
+    assert_eq!(
+        find(&at("18"), &current, Some(&failed)).unwrap().now.chart,
+        "8.5.5"
+    );
+    let idle_and_bad = release("8.3.7", Some(("8.3.7", "17.3.7")), "False");
+    assert_eq!(
+        reason(&find(&at("18"), &current, Some(&idle_and_bad))),
+        "ReleaseFailed"
+    );
+}
+
+#[test]
+fn a_chart_that_cannot_be_had_is_replaced_or_left_behind() {
+    let mut current = current();
+    let corrected = release("8.5.99", Some(("8.3.7", "17.3.7")), "Waiting");
+    let upgrade = find(&at("18"), &current, Some(&corrected)).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
+    // The running version's migrations are still checked.
+    let withdrawn = release("8.3.7", Some(("8.3.7", "17.3.7")), "Waiting");
+    assert_eq!(reason(&find(&at("18"), &current, Some(&withdrawn))), ASKING);
+    current.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let upgrade = find(&at("18"), &current, Some(&withdrawn)).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
+}
+
+#[test]
+fn a_patch_waits_for_nothing() {
+    let runs = release("8.8.6", Some(("8.8.6", "17.8.6")), "Unknown");
+    let upgrade = find(&at("17.8"), &current(), Some(&runs)).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.8.7", None));
+}
+
+#[test]
+fn an_impossible_upgrade_is_reported_and_changes_nothing() {
+    let runs = release("9.2.8", Some(("9.2.8", "18.2.8")), "True");
+    assert_eq!(
+        reason(&find(&at("17"), &current(), Some(&runs))),
+        "UpgradeBlocked"
+    );
+    assert_eq!(reason(&find(&at("99"), &current(), None)), "VersionUnknown");
+    let mapless = Current::default();
+    assert_eq!(reason(&find(&at("17"), &mapless, None)), "VersionMapMissing");
+    let unknown = release("7.0.0", Some(("7.0.0", "")), "True");
+    assert_eq!(
+        reason(&find(&at("17"), &current(), Some(&unknown))),
+        "UpgradeBlocked"
+    );
+}
+
+#[test]
+fn a_named_chart_needs_no_map_and_no_way() {
+    let named = wanted(&json!({ "helm": { "version": "9.4.0" } }));
+    let runs = release("8.3.7", Some(("8.3.7", "17.3.7")), "True");
+    let upgrade = find(&named, &Current::default(), Some(&runs)).unwrap();
+    assert_eq!(upgrade.now.chart, "9.4.0");
+    assert_eq!(upgrade.target, Version::new(18, 4, 0));
+    let mapped = wanted(&json!({ "helm": { "version": "8.11.8" } }));
+    assert_eq!(
+        find(&mapped, &current(), None).unwrap().target,
+        Version::new(17, 11, 7)
+    );
+}
+
+#[test]
+fn an_old_server_is_noticed_before_something_new_is_installed() {
+    let mut current = current();
+    current.secrets.insert("pg".into(), Secret::default());
+    current.database = Some(Ok(Answer {
+        version: 15,
+        unfinished: 0,
+    }));
+    assert_eq!(reason(&find(&at("18"), &current, None)), "PostgresTooOld");
+    assert_eq!(reason(&find(&at("17"), &current, None)), "");
+    // The running version stays.
+    let runs = release("9.2.8", Some(("9.2.8", "18.2.8")), "True");
+    assert_eq!(reason(&find(&at("18"), &current, Some(&runs))), "");
+}
+
+#[test]
+fn a_release_that_somebody_deleted_comes_back_as_it_was() {
+    let mut current = current();
+    let wanted = Wanted {
+        installed: Some(Version::new(17, 3, 7)),
+        ..at("18")
+    };
+    let upgrade = find(&wanted, &current, None);
+    assert_eq!(reason(&upgrade), ASKING);
+    assert_eq!(
+        upgrade.unwrap().now.chart,
+        "8.3.7",
+        "the database is of that version"
+    );
+    current.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let upgrade = find(&wanted, &current, None).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
+    let back = release("8.3.7", None, "Unknown");
+    assert_eq!(reason(&find(&wanted, &current, Some(&back))), "ReleaseAtWork");
+    let older = Wanted {
+        installed: Some(Version::new(18, 2, 8)),
+        ..at("17")
+    };
+    assert_eq!(reason(&find(&older, &current, None)), "UpgradeBlocked");
+}
+
+/// A database outlives its instance, and so does the record of its version.
+#[test]
+fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
+    let mut current = current();
+    let login = json!({ "host": "db", "port": "5432", "password": "p" });
+    let secret = json!({ "metadata": { "name": "pg" }, "stringData": login });
+    let mut secret: Secret = serde_json::from_value(secret).unwrap();
+    secret.data = secret.string_data.take().map(|data| {
+        let bytes = |(key, value): (String, String)| (key, k8s_openapi::ByteString(value.into_bytes()));
+        data.into_iter().map(bytes).collect()
+    });
+    current.secrets.insert("pg".into(), secret);
+    let record = |database: &str| {
+        serde_json::from_value(record::object("shop", Version::new(18, 2, 8), database)).unwrap()
+    };
+    current.record = Some(record("db:5432/gitlabhq_production"));
+    let refused = find(&at("17"), &current, None);
+    assert_eq!(reason(&refused), "UpgradeBlocked");
+    let words = refused.unwrap_err().message;
+    assert!(words.contains("ConfigMap shop-gitlab-installed"), "{words}");
+    assert_eq!(reason(&find(&at("18"), &current, None)), "");
+    current.record = Some(record("other:5432/gitlabhq_production"));
+    assert_eq!(
+        reason(&find(&at("17"), &current, None)),
+        "",
+        "another database has another history"
+    );
+}
+
+/// A plain `helm install` is a predecessor like any other: its upgrade goes through every required stop.
+#[test]
+fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
+    let helm = |chart: &str, version: &str, app: &str| {
+        let running = Running {
+            chart: version.into(),
+            version: app.parse().ok(),
+        };
+        Some(Ok(crate::helm::Deployed {
+            chart: chart.into(),
+            running,
+        }))
+    };
+    let mut current = current();
+    current.helm = helm("gitlab", "8.8.7", "v17.8.7");
+    let upgrade = find(&at("18"), &current, None);
+    assert_eq!(reason(&upgrade), ASKING);
+    let upgrade = upgrade.unwrap();
+    assert_eq!(
+        upgrade.now.chart, "8.8.7",
+        "what is there stays until the database has answered"
+    );
+    current.database = Some(Ok(Answer {
+        version: 16,
+        unfinished: 0,
+    }));
+    let upgrade = find(&at("18"), &current, None).unwrap();
+    assert_eq!(upgrade.now.chart, "8.11.8", "and then the next stop comes");
+    assert_eq!(upgrade.running, Some(Version::new(17, 8, 7)));
+    assert_eq!(reason(&find(&at("17.5"), &current, None)), "UpgradeBlocked");
+    current.helm = helm("gitlab", "1.2.3", "unknown");
+    assert_eq!(reason(&find(&at("18"), &current, None)), "UpgradeBlocked");
+    current.helm = helm("nextcloud", "1.2.3", "1.0.0");
+    assert_eq!(reason(&find(&at("18"), &current, None)), "NotOurs");
+    current.helm = Some(Err(crate::helm::Unreadable::Malformed));
+    assert_eq!(reason(&find(&at("18"), &current, None)), "UpgradeBlocked");
+}

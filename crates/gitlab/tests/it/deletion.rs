@@ -1,0 +1,152 @@
+//! Deletion of an instance: the order, and what stays.
+
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
+use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::backends::kinds::PERCONA;
+use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
+
+use crate::test_env::{TestEnv, ready};
+
+const STORAGE: &str = "shop-gitlab-rails-storage";
+
+#[tokio::test]
+async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.instance("shop", json!({})).await;
+    env.release("shop").await;
+    // Like helm-controller: the finalizer holds the object until the release is uninstalled.
+    let holds = Patch::Merge(json!({ "metadata": { "finalizers": ["finalizers.fluxcd.io"] } }));
+    let releases = env.external(&HELM_RELEASE);
+    releases
+        .patch("shop-gitlab", &PatchParams::default(), &holds)
+        .await
+        .unwrap();
+    env.installed("shop", "17.11.7").await;
+    env.phase("shop", Phase::Ready).await;
+
+    env.delete("shop").await;
+    env.phase("shop", Phase::Terminating).await;
+    let leaving = releases.get("shop-gitlab").await.unwrap();
+    assert!(leaving.metadata.deletion_timestamp.is_some());
+    env.secrets().get(STORAGE).await.expect("its pods still read it");
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    releases
+        .patch("shop-gitlab", &PatchParams::default(), &release)
+        .await
+        .unwrap();
+
+    env.wait().gone(&env.instances(), "shop").await;
+    env.wait().gone(&env.secrets(), STORAGE).await;
+    let repositories = env.external(&HELM_REPOSITORY);
+    env.wait()
+        .eventually("the collector", async || {
+            repositories.get_opt("shop-gitlab").await.unwrap().is_none()
+        })
+        .await;
+    for name in ["pg", "redis", "s3"] {
+        env.secrets().get(name).await.expect("it is the user's");
+    }
+}
+
+/// Flux does not uninstall a suspended release that is deleted: GitLab would run on without its Secrets.
+#[tokio::test]
+async fn a_suspended_release_is_left_to_a_person() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.instance("shop", json!({})).await;
+    env.release("shop").await;
+    let releases = env.external(&HELM_RELEASE);
+    let suspend = async |suspended: bool| {
+        let patch = Patch::Merge(json!({ "spec": { "suspend": suspended } }));
+        let params = PatchParams::default();
+        releases.patch("shop-gitlab", &params, &patch).await.unwrap();
+    };
+    suspend(true).await;
+    env.delete("shop").await;
+    let waits = env.phase("shop", Phase::Terminating).await;
+    let message = waits.status.unwrap().message.unwrap();
+    assert!(message.contains("suspended"), "{message}");
+    let release = releases.get("shop-gitlab").await.unwrap();
+    assert_eq!(release.metadata.deletion_timestamp, None);
+    env.secrets().get(STORAGE).await.expect("its pods still read it");
+    suspend(false).await;
+    env.wait().gone(&env.instances(), "shop").await;
+    env.wait().gone(&env.secrets(), STORAGE).await;
+}
+
+#[tokio::test]
+async fn a_managed_database_outlives_its_instance_and_is_found_again() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    let managed = json!({ "postgres": { "managed": true, "credentialsSecret": null } });
+    env.instance("shop", managed.clone()).await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    let before = env.external(&PERCONA).get("shop-pg").await.unwrap();
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
+    let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
+    let reported = events.list(&ListParams::default()).await.unwrap();
+    let retained = reported
+        .iter()
+        .find(|event| event.reason.as_deref() == Some("Retained"))
+        .and_then(|event| event.note.clone())
+        .expect("what stays is told");
+    assert!(retained.contains("PerconaPGCluster shop-pg"), "{retained}");
+    assert_eq!(
+        before.metadata.labels.as_ref().unwrap()["stanchion.dev/gitlab-instance"],
+        "shop"
+    );
+    env.instance("shop", managed).await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    let after = env.external(&PERCONA).get("shop-pg").await.unwrap();
+    assert_eq!(after.metadata.uid, before.metadata.uid);
+    assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn without_flux_an_instance_still_goes() {
+    let env = TestEnv::bare().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.instance("shop", json!({ "helm": { "version": "8.11.8" } }))
+        .await;
+    env.shows("shop", Phase::Failed, "FluxMissing").await;
+    env.instances()
+        .delete("shop", &DeleteParams::default())
+        .await
+        .unwrap();
+    env.wait().gone(&env.instances(), "shop").await;
+}
+
+/// The database stays, and refuses a version that is older than its schema.
+#[tokio::test]
+async fn a_database_that_stays_remembers_the_last_version() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.brought().await;
+    env.instance("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+    env.installed("shop", "18.2.8").await;
+    env.phase("shop", Phase::Ready).await;
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
+    env.instance("shop", json!({ "version": "17.11.7" })).await;
+    let refused = env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+    assert!(
+        ready(&refused).1.contains("shop-gitlab-installed"),
+        "{:?}",
+        ready(&refused)
+    );
+    env.no_release("shop").await;
+    env.respec("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+}

@@ -1,0 +1,285 @@
+//! The summaries of children, from the watch and from our own writes, whichever is newer.
+
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use kube::core::{DynamicObject, ObjectMeta};
+use serde_json::{Map, Value};
+
+use super::ChildKind;
+use super::owned::{self, Digest};
+use crate::apply::annotated;
+use crate::context::Parent;
+use crate::watch::dependencies::{Key, version};
+use crate::watch::related::is_ours;
+
+/// The summary of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child<Summary> {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The uid of the object that it belongs to.
+    pub owner: String,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+    /// What its owner needs to know.
+    pub summary: Summary,
+    /// Its resource version.
+    pub(super) version: u64,
+    /// The hash of the intent that it was last written with.
+    pub(super) intent: Option<String>,
+    /// The digest of the current values of our fields.
+    pub(super) owned: Option<Digest>,
+    /// The digest of our fields when a comparison found the child as intended, although the digests differ.
+    pub(super) verified: Option<Digest>,
+}
+
+impl<Summary> Child<Summary> {
+    /// A child with only a name and a summary, for tests.
+    pub fn named(name: &str, summary: Summary) -> Self {
+        Self {
+            name: name.to_owned(),
+            uid: String::new(),
+            owner: String::new(),
+            terminating: false,
+            summary,
+            version: 0,
+            intent: None,
+            owned: None,
+            verified: None,
+        }
+    }
+}
+
+impl<Summary: Clone + PartialEq> Child<Summary> {
+    /// The digest of the current values of our fields: it changes only when they do.
+    pub fn fingerprint(&self) -> Option<[u8; 16]> {
+        self.owned.filter(|_| !self.terminating)
+    }
+
+    /// Reads a live child of the owner with this uid.
+    fn of<K: ChildKind<Summary = Summary>>(live: &Live, owner: &str, manager: &str) -> Option<Self> {
+        let (meta, live) = (&live.meta, &live.value);
+        Some(Self {
+            name: meta.name.clone()?,
+            uid: meta.uid.clone()?,
+            owner: owner.to_owned(),
+            terminating: meta.deletion_timestamp.is_some(),
+            summary: K::summarize(live),
+            version: version(meta)?,
+            intent: annotated(live).map(str::to_owned),
+            owned: owned::of_live(live, manager),
+            verified: None,
+        })
+    }
+
+    /// Whether the owner has nothing to do because of the change from `known`.
+    fn is_no_news_after(&self, known: &Self) -> bool {
+        let unversioned = Self {
+            version: known.version,
+            verified: known.verified,
+            ..self.clone()
+        };
+        unversioned == *known
+    }
+}
+
+/// A live object, from a watch event or from the response to a write.
+pub(super) struct Live {
+    meta: ObjectMeta,
+    /// The whole object, with its metadata.
+    value: Value,
+}
+
+impl Live {
+    /// From a watch event. The spec is moved, not copied, because it can be large.
+    pub(super) fn from_watch(object: DynamicObject) -> Option<Self> {
+        let DynamicObject { metadata, data, .. } = object;
+        let mut fields = match data {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        fields.insert("metadata".to_owned(), serde_json::to_value(&metadata).ok()?);
+        Some(Self {
+            meta: metadata,
+            value: Value::Object(fields),
+        })
+    }
+
+    /// From the response to our write.
+    fn written<K: ChildKind>(written: &K) -> Option<Self> {
+        Some(Self {
+            meta: written.meta().clone(),
+            value: serde_json::to_value(written).ok()?,
+        })
+    }
+}
+
+/// By owner, then by name.
+type Children<K> = HashMap<Key, HashMap<String, Child<<K as ChildKind>::Summary>>>;
+
+/// The children of one kind that belong to a controller's objects.
+pub struct ChildCache<K: ChildKind> {
+    owner: (String, String),
+    manager: String,
+    children: RwLock<Children<K>>,
+}
+
+impl<K: ChildKind> ChildCache<K> {
+    /// An empty family for owners of this group and kind, written by this field manager.
+    pub fn new(owner: (String, String), manager: String) -> Self {
+        Self {
+            owner,
+            manager,
+            children: RwLock::default(),
+        }
+    }
+
+    /// One child of an object.
+    pub fn child(&self, owner: &Key, name: &str) -> Option<Child<K::Summary>> {
+        self.read().get(owner)?.get(name).cloned()
+    }
+
+    /// All children of an object, by name.
+    pub fn children(&self, parent: &Parent) -> Vec<Child<K::Summary>> {
+        let all = self.read();
+        let mut found: Vec<_> = all
+            .get(&parent.key)
+            .into_iter()
+            .flat_map(HashMap::values)
+            .filter(|child| child.owner == parent.uid)
+            .cloned()
+            .collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    }
+
+    /// The key and the uid of the owner. `None` if the controller is not an object of this kind.
+    fn owner_of(&self, meta: &ObjectMeta) -> Option<(Key, String)> {
+        let references = meta.owner_references.as_ref()?;
+        let controller = references
+            .iter()
+            .find(|reference| is_ours(reference, &self.owner))?;
+        let key = Key {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: controller.name.clone(),
+        };
+        Some((key, controller.uid.clone()))
+    }
+
+    /// Whether this version or a newer one is known. The watch also reports our own writes.
+    fn is_known(&self, owner: &Key, meta: &ObjectMeta) -> bool {
+        let all = self.read();
+        let known = || all.get(owner)?.get(meta.name.as_deref()?);
+        known().is_some_and(|child| {
+            meta.uid.as_ref() == Some(&child.uid) && version(meta).is_some_and(|now| child.version >= now)
+        })
+    }
+
+    /// Records a live child. Returns its owner's key if the owner must be reconciled; stale events return `None`.
+    pub(super) fn see(&self, live: &Live) -> Option<Key> {
+        let (key, owner) = self.owner_of(&live.meta)?;
+        if self.is_known(&key, &live.meta) {
+            return None;
+        }
+        let mut child = Child::of::<K>(live, &owner, &self.manager)?;
+        let mut all = self.write();
+        let known = all.entry(key.clone()).or_default();
+        if let Some(before) = known.get(&child.name) {
+            // Another thread may have recorded it meanwhile.
+            if before.version >= child.version && before.uid == child.uid {
+                return None;
+            }
+            child.verified = before.verified;
+            let no_news = child.is_no_news_after(before);
+            known.insert(child.name.clone(), child);
+            return (!no_news).then_some(key);
+        }
+        known.insert(child.name.clone(), child);
+        Some(key)
+    }
+
+    /// Drops a deleted child, and returns its owner.
+    pub(super) fn lose(&self, gone: &ObjectMeta) -> Option<Key> {
+        let (key, _) = self.owner_of(gone)?;
+        let (name, uid) = (gone.name.as_ref()?, gone.uid.as_ref()?);
+        let mut all = self.write();
+        let children = all.get_mut(&key)?;
+        // One of the same name may have come after it.
+        if children.get(name).is_some_and(|child| child.uid == *uid) {
+            children.remove(name);
+        }
+        if children.is_empty() {
+            all.remove(&key);
+        }
+        Some(key)
+    }
+
+    /// Drops all children that a complete list does not contain, and returns their owners.
+    pub(super) fn keep_only(&self, uids: &HashSet<String>) -> Vec<Key> {
+        let mut bereft = Vec::new();
+        self.write().retain(|key, children| {
+            let before = children.len();
+            children.retain(|_, child| uids.contains(&child.uid));
+            if children.len() < before {
+                bereft.push(key.clone());
+            }
+            !children.is_empty()
+        });
+        // In a fixed order, so that a simulated run depends on its seed alone.
+        bereft.sort_unstable();
+        bereft
+    }
+
+    /// Records that a comparison found a child as intended.
+    pub(crate) fn verified(&self, owner: &Key, name: &str) {
+        if let Some(child) = self
+            .write()
+            .get_mut(owner)
+            .and_then(|children| children.get_mut(name))
+        {
+            child.verified = child.owned;
+        }
+    }
+
+    /// Records the result of our write, so that the next pass does not use the state before it.
+    pub(crate) fn wrote(&self, written: &K) {
+        if let Some(live) = Live::written(written) {
+            self.see(&live);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Children<K>> {
+        self.children
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Children<K>> {
+        self.children
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The families of a controller, one for each kind.
+#[derive(Clone, Default)]
+pub struct ChildCaches {
+    by_kind: Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl ChildCaches {
+    pub(super) fn new(by_kind: HashMap<TypeId, Arc<dyn Any + Send + Sync>>) -> Self {
+        Self {
+            by_kind: Arc::new(by_kind),
+        }
+    }
+
+    /// The family of a kind, if the controller has one.
+    pub fn of<K: ChildKind>(&self) -> Option<Arc<ChildCache<K>>> {
+        Arc::clone(self.by_kind.get(&TypeId::of::<K>())?).downcast().ok()
+    }
+}

@@ -1,0 +1,147 @@
+//! The watches that fill a controller's families.
+
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+
+use super::ChildKind;
+use super::cache::{ChildCache, ChildCaches, Live};
+use crate::driver::Readiness;
+use crate::scope::Scope;
+use crate::watch::dependencies::Key;
+use crate::watch::{MANAGED_BY, backoff, run_watch};
+
+/// The context of the watches of a controller's families.
+pub(crate) struct WatchContext<'a> {
+    pub client: &'a Client,
+    pub scope: &'a Scope,
+    pub config: watcher::Config,
+    /// Notified when the families are complete; the controller's passes begin then.
+    pub readiness: &'a [&'a Readiness],
+    /// Group and kind of the controller's objects.
+    pub owner: (String, String),
+    pub manager: &'a str,
+    pub wake: Arc<dyn Fn(Key) + Send + Sync>,
+}
+
+/// The kinds of a controller's families, before they are opened.
+pub struct ChildKinds {
+    label: &'static str,
+    open: Vec<Open>,
+    resources: Vec<ApiResource>,
+}
+
+impl Default for ChildKinds {
+    fn default() -> Self {
+        Self::labelled(MANAGED_BY.1)
+    }
+}
+
+type Open = Box<dyn FnOnce(&WatchContext<'_>, &'static str) -> Opened>;
+type Opened = (TypeId, Arc<dyn Any + Send + Sync>, BoxFuture<'static, ()>);
+
+impl ChildKinds {
+    /// For children with another value of the label [`MANAGED_BY`] than ours: a predecessor created them that way, and
+    /// they set it themselves.
+    pub fn labelled(label: &'static str) -> Self {
+        Self {
+            label,
+            open: Vec::new(),
+            resources: Vec::new(),
+        }
+    }
+
+    /// Adds one kind.
+    #[must_use]
+    pub fn with<K: ChildKind>(mut self) -> Self {
+        self.resources.push(ApiResource::erase::<K>(&()));
+        self.open.push(Box::new(|context, label| {
+            let cache = Arc::new(ChildCache::<K>::new(
+                context.owner.clone(),
+                context.manager.into(),
+            ));
+            let watch = open(Arc::clone(&cache), context, label);
+            (TypeId::of::<K>(), cache, watch)
+        }));
+        self
+    }
+
+    /// The kinds, for the RBAC rules of their watches.
+    pub(crate) fn resources(&self) -> &[ApiResource] {
+        &self.resources
+    }
+
+    /// The empty families, and the endless futures that fill them.
+    pub(crate) fn open(self, context: &WatchContext<'_>) -> (ChildCaches, Vec<BoxFuture<'static, ()>>) {
+        let mut by_kind = HashMap::new();
+        let mut watches = Vec::new();
+        for open in self.open {
+            let (kind, cache, watch) = open(context, self.label);
+            by_kind.insert(kind, cache);
+            watches.push(watch);
+        }
+        (ChildCaches::new(by_kind), watches)
+    }
+}
+
+fn open<K: ChildKind>(
+    cache: Arc<ChildCache<K>>,
+    context: &WatchContext<'_>,
+    label: &str,
+) -> BoxFuture<'static, ()> {
+    let resource = ApiResource::erase::<K>(&());
+    let client = context.client.clone();
+    let api: Api<DynamicObject> = match context.scope {
+        Scope::Cluster => Api::all_with(client, &resource),
+        Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, &resource),
+    };
+    let ours = format!("{}={label}", MANAGED_BY.0);
+    let events = watcher(api, context.config.clone().labels(&ours)).backoff(backoff());
+    let name = format!("children of kind {} in {}", resource.plural, context.scope);
+    let done: Vec<_> = context
+        .readiness
+        .iter()
+        .map(|readiness| readiness.expect(&name))
+        .collect();
+    let wake = Arc::clone(&context.wake);
+    let mut listing = HashSet::new();
+    async move {
+        let synced = |missing: Option<String>| done.iter().for_each(|done| done(missing.clone()));
+        run_watch(&name, events, synced, |event| {
+            for key in handle(&cache, &mut listing, event) {
+                wake(key);
+            }
+        })
+        .await;
+    }
+    .boxed()
+}
+
+/// Records an event, and returns the owners that it wakes.
+fn handle<K: ChildKind>(
+    cache: &ChildCache<K>,
+    listing: &mut HashSet<String>,
+    event: Event<DynamicObject>,
+) -> Vec<Key> {
+    let see = |object| Live::from_watch(object).and_then(|live| cache.see(&live));
+    match event {
+        Event::Init => {
+            listing.clear();
+            Vec::new()
+        }
+        Event::InitApply(object) => {
+            listing.extend(object.metadata.uid.clone());
+            see(object).into_iter().collect()
+        }
+        Event::Apply(object) => see(object).into_iter().collect(),
+        Event::Delete(object) => cache.lose(&object.metadata).into_iter().collect(),
+        Event::InitDone => cache.keep_only(&std::mem::take(listing)),
+    }
+}

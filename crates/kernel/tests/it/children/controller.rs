@@ -1,0 +1,153 @@
+//! A controller with a family: as many `ConfigMap`s as a widget's size, and a Deployment.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use stanchion_kernel::apply::{Intent, Takeover};
+use stanchion_kernel::children::{Child, ChildChange, ChildKinds, Rollout, decide};
+use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::context::Parent;
+use stanchion_kernel::events::TransitionEvent;
+use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::watch::Watch;
+use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+
+use crate::fixture::{Widget, WidgetStatus};
+
+/// The controller, with or without adoption of objects without a controller.
+pub(crate) struct ManyChildren(pub(crate) Takeover);
+
+pub(crate) struct Target {
+    name: String,
+    size: u32,
+}
+
+pub(crate) struct Observed {
+    parent: Parent,
+    maps: Vec<Child<()>>,
+    deployments: Vec<Child<Rollout>>,
+}
+
+pub(crate) struct Plan {
+    maps: Vec<ChildChange>,
+    deployment: ChildChange,
+}
+
+fn find<'a, Summary>(children: &'a [Child<Summary>], name: &str) -> Option<&'a Child<Summary>> {
+    children.iter().find(|child| child.name == name)
+}
+
+/// With a quantity that the API server writes in another form, and a port whose key it completes.
+fn deployment(name: &str) -> Value {
+    let labels = json!({ "app": name });
+    let container = json!({
+        "name": "only", "image": "an-image", "ports": [{ "containerPort": 80 }],
+        "resources": { "limits": { "cpu": "1000m", "memory": "1024Mi" } },
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
+    })
+}
+
+fn map(target: &Target, number: u32) -> Value {
+    let name = format!("{}-{number}", target.name);
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "of": target.name } })
+}
+
+impl Reconciler for ManyChildren {
+    type Object = Widget;
+    type Target = Target;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = ();
+
+    const NAME: &'static str = "brood";
+    const FINALIZER: Option<&'static str> = None;
+    const CONDITIONS: &'static [&'static str] = &["Ready"];
+    const TRANSITION_EVENTS: &'static [TransitionEvent] = &[];
+
+    fn watches() -> Vec<Watch> {
+        Vec::new()
+    }
+
+    fn child_kinds() -> ChildKinds {
+        ChildKinds::default().with::<ConfigMap>().with::<Deployment>()
+    }
+
+    fn rules() -> Vec<Rule> {
+        Vec::new()
+    }
+
+    fn validate(object: &Widget) -> Result<Target, Problem> {
+        Ok(Target {
+            name: object.name_any(),
+            size: object.spec.size,
+        })
+    }
+
+    fn cleanup_target(object: &Widget) -> Target {
+        Target {
+            name: object.name_any(),
+            size: 0,
+        }
+    }
+
+    async fn observe(&self, read: &Reader, _target: &Target) -> Result<Observed, Problem> {
+        Ok(Observed {
+            parent: read.parent().clone(),
+            maps: read.children::<ConfigMap>(),
+            deployments: read.children::<Deployment>(),
+        })
+    }
+
+    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+        let parent = &observed.parent;
+        let step = |number| {
+            let intent = Intent::new(&map(target, number), parent)?;
+            let known = find(&observed.maps, intent.name());
+            Ok(decide(intent, known, parent))
+        };
+        let intent = Intent::new(&deployment(&target.name), parent)?;
+        Ok(Plan {
+            maps: (0..target.size).map(step).collect::<Result<_, Problem>>()?,
+            deployment: decide(intent, find(&observed.deployments, &target.name), parent),
+        })
+    }
+
+    async fn apply(
+        &self,
+        write: &Writer,
+        _target: &Target,
+        _observed: &Observed,
+        plan: Plan,
+        _applied: &mut (),
+    ) -> Result<(), Problem> {
+        for step in plan.maps {
+            write.apply_change::<ConfigMap>(step, self.0).await?;
+        }
+        write.apply_change::<Deployment>(plan.deployment, self.0).await?;
+        Ok(())
+    }
+
+    fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
+        let mut status = object.status.clone().unwrap_or_default();
+        let complete = outcome
+            .observed
+            .and_then(|observed| find(&observed.deployments, &object.name_any()))
+            .is_some_and(|child| child.summary.is_complete());
+        let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
+        match outcome.problem {
+            Some(problem) => conditions.set("Ready", Truth::False, problem.reason, &problem.message),
+            None if complete => conditions.set("Ready", Truth::True, "Complete", ""),
+            None => conditions.set("Ready", Truth::False, "Rolling", ""),
+        }
+        status.conditions = conditions.finish();
+        Report::new(status)
+    }
+}

@@ -1,0 +1,302 @@
+//! Caches results between two reconciles of a project, so that a rollout does not cost a connection for each pod that
+//! becomes ready. Nothing here is needed after a restart.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use stanchion_kernel::watch::dependencies::Key;
+
+use super::dependency_check::{CheckResult, Initialised};
+use super::render_inputs::RenderInputs;
+use super::rollout_backoff::StalledRollout;
+
+/// How often the database and the bucket are checked if nothing changes.
+const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// Additional time for each project: at most two projects a second are checked.
+const FOR_EACH: Duration = Duration::from_millis(500);
+/// Delay of the first dependency check after a start, for one project and for each further one: children come first.
+const MENDED_BY: Duration = Duration::from_secs(1);
+const AFTER_EACH: Duration = Duration::from_millis(20);
+/// A project that was not checked for this many intervals is removed from the cache.
+const FORGOTTEN: u32 = 5;
+
+/// The results of the dependency checks.
+#[derive(Clone)]
+pub struct Checked {
+    /// Digest of the inputs.
+    pub inputs: [u8; 32],
+    /// The database's server, as `host:port`.
+    pub server: String,
+    /// Time of the check.
+    pub at: Instant,
+    /// Whether another project has lost this server since.
+    pub doubted: bool,
+    /// The database's answer.
+    pub postgres: CheckResult,
+    /// The bucket's answer.
+    pub s3: CheckResult,
+    /// The prepared database, if it is.
+    pub database: Option<Initialised>,
+}
+
+impl Checked {
+    /// Whether the results are still valid, as long as their inputs are the same.
+    pub fn holds(&self, within: Duration) -> bool {
+        let fine = self.postgres.answered() && self.s3.answered() && self.database.is_some();
+        fine && !self.doubted && self.at.elapsed() < within
+    }
+}
+
+/// A converged project and its inputs. While none of them changes there is nothing to read and nothing to do, however
+/// often its pods come and go.
+#[derive(Clone, PartialEq)]
+pub struct Converged {
+    /// The generation of the spec.
+    pub generation: Option<i64>,
+    /// The request for new keys.
+    pub rotate: Option<String>,
+    /// The Secrets that were read.
+    pub secrets: Vec<String>,
+    /// The `ConfigMaps` that were read.
+    pub config_maps: BTreeSet<String>,
+    /// Digest of the children.
+    pub children: [u8; 32],
+}
+
+/// The results for a spec, and the dependency checks.
+pub struct Resolved {
+    /// The inputs of the children.
+    pub render_inputs: Arc<RenderInputs>,
+    /// The database's answer.
+    pub postgres: CheckResult,
+    /// The bucket's answer.
+    pub s3: CheckResult,
+    /// The database has everything.
+    pub database: Initialised,
+    /// How long the dependency checks stay valid.
+    pub left: Duration,
+}
+
+#[derive(Default)]
+struct Known {
+    checked: Option<Checked>,
+    converged: Option<Converged>,
+    /// The inputs of the children, and the digest of what they were read for.
+    render_inputs: Option<([u8; 32], Arc<RenderInputs>)>,
+    stalled: Option<StalledRollout>,
+    /// When its dependencies are first checked, if this process has only reconciled its children yet.
+    due: Option<Instant>,
+}
+
+/// The cache of all projects.
+#[derive(Default)]
+pub struct ProjectCache(Mutex<HashMap<Key, Known>>);
+
+/// How long results stay valid with this many projects.
+fn check_every(projects: usize) -> Duration {
+    let projects = u32::try_from(projects).unwrap_or(u32::MAX);
+    CHECK_EVERY.max(FOR_EACH.saturating_mul(projects))
+}
+
+impl ProjectCache {
+    /// How long results stay valid while nothing seems wrong.
+    pub fn check_every(&self) -> Duration {
+        check_every(self.lock().len())
+    }
+
+    /// The last results.
+    pub fn checked(&self, key: &Key) -> Option<Checked> {
+        self.lock().get(key)?.checked.clone()
+    }
+
+    /// Remembers results, and removes those of projects that were not reconciled for long: they are gone.
+    pub fn check(&self, key: &Key, checked: Checked) {
+        let mut all = self.lock();
+        let remembered = check_every(all.len()) * FORGOTTEN;
+        let fresh = |known: &Known| {
+            let checked = known.checked.as_ref().map(|checked| checked.at);
+            let last = checked.or(known.due);
+            last.is_some_and(|at| at.elapsed() < remembered)
+        };
+        all.retain(|_, known| fresh(known));
+        all.entry(key.clone()).or_default().checked = Some(checked);
+    }
+
+    /// For the first reconcile of a project by this process: how long its dependency check is delayed, because other
+    /// projects may have children to repair. `None` for every later one.
+    pub fn first_look(&self, key: &Key) -> Option<Duration> {
+        let mut all = self.lock();
+        let waiting = all.values().filter(|known| known.checked.is_none()).count();
+        let known = all.entry(key.clone()).or_default();
+        if known.checked.is_some() || known.due.is_some() {
+            return None;
+        }
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+        let wait = MENDED_BY + AFTER_EACH.saturating_mul(waiting);
+        known.due = Instant::now().checked_add(wait);
+        Some(wait)
+    }
+
+    /// A server was lost: the projects whose last result from it is no longer valid. Each is returned once.
+    pub fn doubt(&self, server: &str) -> Vec<Key> {
+        let mut all = self.lock();
+        let believers = all.iter_mut().filter_map(|(key, known)| {
+            let checked = known.checked.as_mut()?;
+            let believed = checked.server == server && checked.postgres.answered() && !checked.doubted;
+            checked.doubted |= believed;
+            believed.then(|| key.clone())
+        });
+        believers.collect()
+    }
+
+    /// Remembers that the database is prepared.
+    pub fn initialised(&self, key: &Key, database: Initialised) {
+        if let Some(checked) = self.lock().get_mut(key).and_then(|known| known.checked.as_mut()) {
+            checked.database = Some(database);
+        }
+    }
+
+    /// Remembers that a project is converged.
+    pub fn set_converged(&self, key: &Key, converged: Option<Converged>) {
+        self.lock().entry(key.clone()).or_default().converged = converged;
+    }
+
+    /// The converged state of a project, and how long its dependency checks stay valid. After a start, pods of mended children
+    /// become ready; that does not make the first check earlier.
+    pub fn converged(&self, key: &Key, within: Duration) -> Option<(Converged, Duration)> {
+        let all = self.lock();
+        let known = all.get(key)?;
+        let left = match &known.checked {
+            Some(checked) if checked.doubted => return None,
+            Some(checked) => within.checked_sub(checked.at.elapsed())?,
+            None => known.due?.checked_duration_since(Instant::now())?,
+        };
+        Some((known.converged.clone()?, left))
+    }
+
+    /// Remembers the inputs of the children.
+    pub fn remember_inputs(&self, key: &Key, reading: [u8; 32], render_inputs: &Arc<RenderInputs>) {
+        self.lock().entry(key.clone()).or_default().render_inputs =
+            Some((reading, Arc::clone(render_inputs)));
+    }
+
+    /// The results for an unchanged spec, while the dependency checks are valid.
+    pub fn resolved(&self, key: &Key, reading: &[u8; 32], within: Duration) -> Option<Resolved> {
+        let all = self.lock();
+        let known = all.get(key)?;
+        let (read_for, render_inputs) = known.render_inputs.as_ref()?;
+        let checked = known.checked.as_ref().filter(|checked| checked.holds(within))?;
+        let database = checked.database.clone()?;
+        (read_for == reading).then(|| Resolved {
+            render_inputs: Arc::clone(render_inputs),
+            postgres: checked.postgres.clone(),
+            s3: checked.s3.clone(),
+            database,
+            left: within.saturating_sub(checked.at.elapsed()),
+        })
+    }
+
+    /// Updates how long the rollouts have not progressed.
+    pub fn stalled<T>(&self, key: &Key, change: impl FnOnce(&mut Option<StalledRollout>) -> T) -> T {
+        change(&mut self.lock().entry(key.clone()).or_default().stalled)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Names, VerifiedPasswords};
+
+    #[test]
+    fn a_lost_server_invalidates_the_checks_of_all_its_projects() {
+        let cache = ProjectCache::default();
+        let key = |name: &str| Key {
+            namespace: "ns".into(),
+            name: name.into(),
+        };
+        let answered = CheckResult::Reachable {
+            latency: Duration::ZERO,
+            security: None,
+        };
+        for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
+            let checked = Checked {
+                inputs: [0; 32],
+                server: server.to_owned(),
+                doubted: false,
+                at: Instant::now(),
+                postgres: answered.clone(),
+                s3: answered.clone(),
+                database: Some(Initialised {
+                    names: Names::default(),
+                    notes: Vec::new(),
+                    verified: VerifiedPasswords::default(),
+                }),
+            };
+            cache.check(&key(name), checked);
+        }
+        let mut woken = cache.doubt("one:5432");
+        woken.sort_by(|one, other| one.name.cmp(&other.name));
+        assert_eq!(woken, [key("a"), key("b")]);
+        assert_eq!(cache.doubt("one:5432"), [], "each is woken once");
+        let believed = |name: &str| cache.checked(&key(name)).unwrap().holds(CHECK_EVERY);
+        assert_eq!(["a", "b", "c"].map(believed), [false, false, true]);
+    }
+
+    #[test]
+    fn only_the_first_reconcile_skips_the_check() {
+        let cache = ProjectCache::default();
+        let key = |name: &str| Key {
+            namespace: "ns".into(),
+            name: name.into(),
+        };
+        assert_eq!(cache.first_look(&key("a")), Some(MENDED_BY));
+        assert_eq!(cache.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
+        assert_eq!(cache.first_look(&key("a")), None);
+    }
+
+    #[test]
+    fn a_repaired_project_is_not_checked_before_its_turn() {
+        let (cache, within) = (ProjectCache::default(), CHECK_EVERY);
+        let key = Key {
+            namespace: "ns".into(),
+            name: "a".into(),
+        };
+        let converged = Converged {
+            generation: Some(1),
+            rotate: None,
+            secrets: Vec::new(),
+            config_maps: BTreeSet::new(),
+            children: [0; 32],
+        };
+        cache.set_converged(&key, Some(converged.clone()));
+        assert!(
+            cache.converged(&key, within).is_none(),
+            "its first check is not scheduled"
+        );
+        let wait = cache.first_look(&key).unwrap();
+        let (found, left) = cache.converged(&key, within).unwrap();
+        assert!(found == converged && left <= wait);
+        cache.lock().get_mut(&key).unwrap().due = Some(Instant::now());
+        assert!(cache.converged(&key, within).is_none(), "its first check is due");
+    }
+
+    #[test]
+    fn many_projects_are_checked_less_often() {
+        for (projects, every) in [
+            (0, 30),
+            (1, 30),
+            (60, 30),
+            (240, 120),
+            (1_000, 500),
+            (5_000, 2_500),
+        ] {
+            assert_eq!(check_every(projects), Duration::from_secs(every), "{projects}");
+        }
+        assert!(check_every(usize::MAX) > Duration::from_hours(1));
+    }
+}

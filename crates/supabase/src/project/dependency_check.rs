@@ -1,0 +1,229 @@
+//! Checks the database and the bucket.
+
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use stanchion_api::SupabaseProject;
+use stanchion_kernel::{Class, Problem, Reader};
+use stanchion_postgres::Security;
+
+use super::cache::{Checked, ProjectCache};
+use super::secrets::Read;
+use crate::database::{self, Names, Note, VerifiedPasswords};
+use crate::{Setup, dependencies};
+
+/// A prepared database.
+#[derive(Clone)]
+pub struct Initialised {
+    /// The role of each service.
+    pub names: Names,
+    /// What the server does not allow.
+    pub notes: Vec<Note>,
+    /// Proof that the stored passwords match.
+    pub verified: VerifiedPasswords,
+}
+
+impl From<database::Outcome> for Initialised {
+    fn from(outcome: database::Outcome) -> Self {
+        Self {
+            names: outcome.names,
+            notes: outcome.notes,
+            verified: outcome.verified,
+        }
+    }
+}
+
+/// The result of a dependency check.
+#[derive(Clone)]
+pub enum CheckResult {
+    /// It was not checked in this reconcile.
+    NotChecked,
+    /// It answered.
+    Reachable {
+        /// How long the answer took.
+        latency: Duration,
+        /// The security of the connection, if it is a database.
+        security: Option<Security>,
+    },
+    /// It did not answer.
+    Failed {
+        /// The class of the problem.
+        class: Class,
+        /// One word.
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+        /// When it last answered, if known.
+        last: Option<Timestamp>,
+    },
+}
+
+impl CheckResult {
+    fn of(result: Result<(Duration, Option<Security>), Problem>, before: Option<(&Self, Instant)>) -> Self {
+        match result {
+            Ok((latency, security)) => Self::Reachable { latency, security },
+            Err(problem) => Self::Failed {
+                class: problem.class,
+                reason: problem.reason,
+                message: problem.message,
+                last: before.and_then(|(before, at)| before.last(at)),
+            },
+        }
+    }
+
+    /// When it last answered, if it was checked then.
+    fn last(&self, asked: Instant) -> Option<Timestamp> {
+        match self {
+            Self::Reachable { .. } => Timestamp::now()
+                .checked_sub(SignedDuration::try_from(asked.elapsed()).ok()?)
+                .ok(),
+            Self::Failed { last, .. } => *last,
+            Self::NotChecked => None,
+        }
+    }
+
+    /// Whether it was checked and did not answer.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+
+    /// Whether it answered.
+    pub fn answered(&self) -> bool {
+        matches!(self, Self::Reachable { .. })
+    }
+
+    /// The problem, if it did not answer.
+    pub fn problem(&self, what: &str) -> Option<Problem> {
+        match self {
+            Self::Failed {
+                class,
+                reason,
+                message,
+                ..
+            } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
+            Self::Reachable { .. } | Self::NotChecked => None,
+        }
+    }
+}
+
+/// Checks the database and the bucket, unless they answered within this time and nothing has changed since.
+pub async fn check(
+    setup: &Setup,
+    cache: &ProjectCache,
+    reader: &Reader,
+    (read, request): (&Read, &database::Request),
+    within: Duration,
+) -> Checked {
+    let inputs = inputs(read, request);
+    let known = cache.checked(&reader.parent().key);
+    if let Some(known) = &known
+        && known.inputs == inputs
+        && known.holds(within)
+    {
+        return known.clone();
+    }
+    let before = known.as_ref();
+    let postgres_before = before.map(|known| (&known.postgres, known.at));
+    let s3_before = before.map(|known| (&known.s3, known.at));
+    let (postgres, s3) = tokio::join!(
+        dependencies::postgres::probe(&setup.pools, &read.target),
+        dependencies::s3::probe(&read.store, setup.pools.networks()),
+    );
+    let postgres = postgres.map(|(latency, security)| (latency, Some(security)));
+    let mut postgres = CheckResult::of(postgres, postgres_before);
+    let s3 = CheckResult::of(s3.map(|latency| (latency, None)), s3_before);
+    let mut initialised = None;
+    if postgres.answered() {
+        let same = known.as_ref().filter(|known| known.inputs == inputs);
+        let verified = same.and_then(|known| Some(known.database.as_ref()?.verified));
+        match inspect(setup, read, request, verified).await {
+            Ok(found) => initialised = found,
+            Err(problem) => postgres = CheckResult::of(Err(problem), postgres_before),
+        }
+    }
+    let server = read.target.to_string().to_ascii_lowercase();
+    let was_there = before.is_some_and(|before| before.postgres.answered());
+    if postgres.is_lost() && was_there {
+        // If one project loses a server, all others on it have lost it, too.
+        for other in cache.doubt(&server) {
+            reader.wake::<SupabaseProject>(&other);
+        }
+    }
+    let checked = Checked {
+        inputs,
+        server,
+        doubted: false,
+        at: Instant::now(),
+        postgres,
+        s3,
+        database: initialised,
+    };
+    cache.check(&reader.parent().key, checked.clone());
+    checked
+}
+
+async fn inspect(
+    setup: &Setup,
+    read: &Read,
+    request: &database::Request,
+    verified: Option<VerifiedPasswords>,
+) -> Result<Option<Initialised>, Problem> {
+    let session = setup.pools.get(&read.target).await?;
+    let outcome = database::inspect(&session, request, verified).await?;
+    Ok(outcome.map(Initialised::from))
+}
+
+/// A digest of all inputs of the check. It stays in memory, and is compared only with itself.
+fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update(text.len().to_be_bytes());
+        digest.update(text);
+    };
+    add(&format!("{:?}", read.target.fingerprint()));
+    let store = &read.store;
+    for text in [&store.endpoint, &store.region, &store.bucket] {
+        add(text);
+    }
+    let secret = |value: &SecretString| value.expose_secret().to_owned();
+    add(&secret(&store.access_key_id));
+    add(&secret(&store.secret_access_key));
+    add(if store.force_path_style { "path" } else { "host" });
+    for (login, password) in &request.passwords {
+        add(login.role());
+        add(&secret(password));
+    }
+    digest.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(before: Option<(&CheckResult, Instant)>) -> (CheckResult, Option<Timestamp>) {
+        let problem = Problem::transient("ConnectionRefused", "nobody is there".to_owned());
+        let contact = CheckResult::of(Err(problem), before);
+        let last = match &contact {
+            CheckResult::Failed { last, .. } => *last,
+            CheckResult::Reachable { .. } | CheckResult::NotChecked => panic!("it did not answer"),
+        };
+        (contact, last)
+    }
+
+    #[test]
+    fn the_last_contact_is_the_last_answer_however_often_there_was_none_since() {
+        let answered = CheckResult::Reachable {
+            latency: Duration::from_millis(3),
+            security: None,
+        };
+        let asked = Instant::now().checked_sub(Duration::from_secs(90)).unwrap();
+        let (once, last) = lost(Some((&answered, asked)));
+        let ago = Timestamp::now().duration_since(last.unwrap());
+        assert!((90..100).contains(&ago.as_secs()), "{ago}");
+        let (_, still) = lost(Some((&once, Instant::now())));
+        assert_eq!(still, last);
+        assert_eq!(lost(None).1, None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Removes a role, in steps that can be repeated after a crash at any point.
+
+use stanchion_api::user::OwnedObjects;
+use stanchion_kernel::Problem;
+use stanchion_postgres::handover::{self, Disarmed, Keeper};
+use stanchion_postgres::lock::ROLES;
+use stanchion_postgres::{Batch, Begin, Error, Pooled, Query, Row, RowError, Session, Statement};
+
+use super::Applied;
+use crate::setup::{Setup, TURN};
+use crate::user::catalog::{Unexpected, Viewer};
+use crate::user::observe::{self, CleanupRole, CleanupState, invalid, terminate};
+use crate::user::plan::cleanup::{self, CleanupPlan, Disposition, NewOwner};
+use crate::user::plan::grants;
+use crate::user::target::CleanupTarget;
+
+/// Applies the plan.
+pub async fn remove(
+    setup: &Setup,
+    cleanup: &CleanupTarget,
+    state: &CleanupState,
+    plan: &CleanupPlan,
+    applied: &mut Applied,
+) -> Result<(), Problem> {
+    for name in &plan.databases {
+        let (_turn, mut session) = setup.pools.exclusive(&state.server.target, TURN).await?;
+        let statement = Statement::new("DROP DATABASE IF EXISTS ")
+            .ident(name)
+            .sql(" WITH (FORCE)");
+        session.execute(&statement).await?;
+    }
+    for (name, disposition) in &plan.roles {
+        let mut removal = Removal {
+            setup,
+            cleanup,
+            state,
+            name,
+            applied,
+        };
+        match disposition {
+            Disposition::Drop => removal.drop().await?,
+            Disposition::Revoke => removal.revoke().await?,
+            Disposition::Retain => removal.release(false).await?,
+            Disposition::Disable => removal.release(true).await?,
+        }
+    }
+    Ok(())
+}
+
+struct Removal<'a> {
+    setup: &'a Setup,
+    cleanup: &'a CleanupTarget,
+    state: &'a CleanupState,
+    name: &'a str,
+    applied: &'a mut Applied,
+}
+
+impl Removal<'_> {
+    /// A session in the administrator's database, and the current role; `None` if it is gone, or no longer ours.
+    async fn read_role(&self) -> Result<Option<(Pooled, CleanupRole)>, Problem> {
+        let session = self.setup.pools.get(&self.state.server.target).await?;
+        let role = observe::read_role(&session, self.viewer(), self.name, self.cleanup).await?;
+        Ok(role
+            .filter(|role| cleanup::disposition(self.cleanup, role).is_some())
+            .map(|role| (session, role)))
+    }
+
+    fn viewer(&self) -> &Viewer {
+        &self.state.server.viewer
+    }
+
+    async fn drop(&mut self) -> Result<(), Problem> {
+        let Some((mut session, role)) = self.read_role().await? else {
+            return Ok(());
+        };
+        // At once: a lock that anybody can take must not keep a login open.
+        session.apply(&Batch::new(cleanup::disable_login(&role))).await?;
+        if self.cleanup.on_delete.terminate_sessions {
+            terminate(&session, self.name).await?;
+        }
+        // Its sessions could create objects until now.
+        let Some(role) = observe::read_role(&session, self.viewer(), self.name, self.cleanup).await? else {
+            return Ok(());
+        };
+        drop(session);
+        for (database, oid) in &role.databases {
+            self.give_database(&role, database, *oid).await?;
+        }
+        for (database, here) in &role.dependencies {
+            // Dependencies in a database that refuses connections show when the role is dropped.
+            if database.is_empty() || !here.open {
+                continue;
+            }
+            let address = self
+                .state
+                .server
+                .target
+                .with_database(database)
+                .map_err(invalid)?;
+            match self.setup.pools.exclusive(&address, TURN).await {
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(error.into()),
+                Ok((_turn, mut session)) => {
+                    let new_owner = (here.owned > 0).then_some(here.oid);
+                    self.drop_owned(&mut session, &role, new_owner, Vec::new())
+                        .await?;
+                }
+            }
+        }
+        // Shared objects (an owned database, a privilege on one) belong to no database: any database will do.
+        let (_turn, mut session) = self
+            .setup
+            .pools
+            .exclusive(&self.state.server.target, TURN)
+            .await?;
+        let Some(role) = observe::read_role(&session, self.viewer(), self.name, self.cleanup).await? else {
+            return Ok(());
+        };
+        let dropped = cleanup::drop_role(self.name);
+        let ended = if let Some(shared) = role.dependencies.get("") {
+            let new_owner = (shared.owned > 0).then_some(shared.oid);
+            self.drop_owned(&mut session, &role, new_owner, vec![dropped])
+                .await
+        } else {
+            let batch = Batch::new(vec![dropped]).locked(ROLES);
+            session.apply(&batch).await.map(|_| ()).map_err(Failed::Sql)
+        };
+        match ended {
+            Err(Failed::Sql(error)) if error.sqlstate() == Some("2BP01") => Err(blocked(self.name, &error)),
+            other => Ok(other?),
+        }
+    }
+
+    /// Reassigns a database that the role owns.
+    async fn give_database(&self, role: &CleanupRole, database: &str, oid: u32) -> Result<(), Problem> {
+        let keeper = self.keeper(oid);
+        let (_turn, mut session) = self
+            .setup
+            .pools
+            .exclusive(&self.state.server.target, TURN)
+            .await?;
+        let begin = Begin {
+            lock: Some(ROLES),
+            ..Begin::default()
+        };
+        let (transaction, rows) = session.begin(&begin, &[keeper.query()]).await?;
+        let found = first(&rows, 0)
+            .map(Keeper::facts)
+            .transpose()
+            .map_err(unexpected)?
+            .unwrap_or_default();
+        let new_owner = NewOwner::of(self.cleanup, role, &keeper, &found)?;
+        let statements = cleanup::reassign_database(role, database, new_owner);
+        transaction.commit(&statements).await?;
+        Ok(())
+    }
+
+    /// Reassigns or drops what the role owns in the session's database, to the new owner for the database with this
+    /// oid, and revokes its privileges: in one transaction, which also disarms what would run with its owner's
+    /// privileges.
+    async fn drop_owned(
+        &mut self,
+        session: &mut Session,
+        role: &CleanupRole,
+        database: Option<u32>,
+        last: Vec<Statement>,
+    ) -> Result<(), Failed> {
+        let reassigns = self.cleanup.on_delete.owned_objects == OwnedObjects::Reassign;
+        let keeper = database.filter(|_| reassigns).map(|oid| self.keeper(oid));
+        let begin = Begin {
+            lock: Some(ROLES),
+            ..Begin::default()
+        };
+        let queries: Vec<Query> = keeper
+            .iter()
+            .flat_map(|keeper| [handover::armed(self.name), keeper.query()])
+            .collect();
+        let (transaction, rows) = session.begin(&begin, &queries).await.map_err(Failed::Sql)?;
+        let mut armed = Disarmed::default();
+        let new_owner = match &keeper {
+            None => None,
+            Some(keeper) => {
+                armed = first(&rows, 0)
+                    .map(Disarmed::of_rows)
+                    .transpose()
+                    .map_err(unexpected)?
+                    .unwrap_or_default();
+                let found = first(&rows, 1)
+                    .map(Keeper::facts)
+                    .transpose()
+                    .map_err(unexpected)?
+                    .unwrap_or_default();
+                Some(NewOwner::of(self.cleanup, role, keeper, &found)?)
+            }
+        };
+        let mut statements = cleanup::drop_owned(role, new_owner);
+        statements.extend(last);
+        let place = transaction.session().target().database().to_owned();
+        transaction.commit(&statements).await.map_err(Failed::Sql)?;
+        self.applied.disarm(&place, &armed);
+        Ok(())
+    }
+
+    /// The keeper of a database for the object's namespace.
+    fn keeper(&self, oid: u32) -> Keeper {
+        Keeper::of(oid, &self.cleanup.identity.namespace)
+    }
+
+    /// A role that existed before keeps everything except what the operator granted.
+    async fn revoke(&mut self) -> Result<(), Problem> {
+        for database in grants::databases(&self.cleanup.before.grants) {
+            let address = self
+                .state
+                .server
+                .target
+                .with_database(&database)
+                .map_err(invalid)?;
+            let (_turn, mut session) = match self.setup.pools.exclusive(&address, TURN).await {
+                Err(error) if is_gone(&error) => continue,
+                other => other?,
+            };
+            let statements = observe::left_over(
+                &session,
+                self.viewer(),
+                self.name,
+                &database,
+                &self.cleanup.before.grants,
+            )
+            .await?;
+            session.apply(&Batch::new(statements).locked(ROLES)).await?;
+        }
+        if let Some((mut session, role)) = self.read_role().await? {
+            let statements = cleanup::revoke_grants(&role, &self.cleanup.before.grants)?;
+            session.apply(&Batch::new(statements).locked(ROLES)).await?;
+        }
+        self.release(false).await
+    }
+
+    /// The role stays, and another object may adopt it.
+    async fn release(&mut self, disable: bool) -> Result<(), Problem> {
+        let Some((mut session, role)) = self.read_role().await? else {
+            return Ok(());
+        };
+        if disable {
+            let disable = Statement::new("ALTER ROLE ")
+                .ident(self.name)
+                .sql(" NOLOGIN PASSWORD NULL");
+            session.apply(&Batch::new(vec![disable])).await?;
+        }
+        let statements: Vec<Statement> = cleanup::unmark(&role).into_iter().collect();
+        session.apply(&Batch::new(statements).locked(ROLES)).await?;
+        Ok(())
+    }
+}
+
+/// Why a step failed: the server's error, or our own.
+enum Failed {
+    Sql(Error),
+    Ours(Problem),
+}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Self {
+        Self::Ours(problem)
+    }
+}
+
+impl From<Failed> for Problem {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Sql(error) => error.into(),
+            Failed::Ours(problem) => problem,
+        }
+    }
+}
+
+fn first(rows: &[Vec<Row>], index: usize) -> Option<&[Row]> {
+    rows.get(index).map(Vec::as_slice)
+}
+
+fn unexpected(_: RowError) -> Problem {
+    Unexpected.into()
+}
+
+/// Whether the database does not exist, or refuses connections.
+fn is_gone(error: &Error) -> bool {
+    matches!(error.sqlstate(), Some("3D000" | "55000"))
+}
+
+/// Names the role, the SQLSTATE and the obstacle, with the server's message.
+fn blocked(role: &str, error: &Error) -> Problem {
+    let detail = error
+        .message()
+        .and_then(|message| message.detail.clone())
+        .unwrap_or_default();
+    let message = format!(
+        "role {role} cannot be dropped (2BP01): {}",
+        detail.replace('\n', "; ")
+    );
+    cleanup::blocked(message).caused_by(error.clone())
+}

@@ -1,0 +1,319 @@
+//! Plans the cleanup of a role, in order.
+//!
+//! Only a role with our mark is dropped, and only if the operator created it. Before that it can no longer log in, its
+//! sessions are terminated, and in every database its objects are reassigned and its privileges revoked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use stanchion_api::user::{AppliedGrant, DeletionPolicy, MembershipPolicy, OwnedObjects};
+use stanchion_kernel::Problem;
+use stanchion_kernel::marks::{Bearer, Found, Mark, Origin, Owner, Seal};
+use stanchion_kernel::problem::Retry;
+use stanchion_postgres::Statement;
+use stanchion_postgres::handover::{self, Keeper, KeeperFacts};
+
+use super::{Plan, memberships, ownership, parameters};
+use crate::user::catalog::Reach;
+use crate::user::observe::{CleanupRole, CleanupState};
+use crate::user::target::CleanupTarget;
+
+/// How often a blocked deletion is retried.
+const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The plan of a deletion.
+#[derive(Debug, Default)]
+pub struct CleanupPlan {
+    /// Databases to drop, on explicit request.
+    pub databases: Vec<String>,
+    /// The roles, and what happens to each.
+    pub roles: Vec<(String, Disposition)>,
+}
+
+/// What happens to a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// It is dropped.
+    Drop,
+    /// It stays, without our mark.
+    Retain,
+    /// It stays without our mark, and cannot log in.
+    Disable,
+    /// It existed before: what the operator granted is revoked, and the mark removed.
+    Revoke,
+}
+
+/// Decides what to do.
+pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Plan, Problem> {
+    let mut plan = CleanupPlan::default();
+    for role in &state.roles {
+        let Some(disposition) = disposition(cleanup, role) else {
+            continue;
+        };
+        if disposition == Disposition::Drop {
+            check_owned(cleanup, role, &state.databases)?;
+            check_new_owner(cleanup, role)?;
+        }
+        plan.roles.push((role.name.clone(), disposition));
+    }
+    if cleanup.drop_databases && cleanup.policy == DeletionPolicy::Delete {
+        plan.databases.clone_from(&state.databases);
+    }
+    Ok(if plan.roles.is_empty() && plan.databases.is_empty() {
+        Plan::Nothing
+    } else {
+        Plan::Cleanup(plan)
+    })
+}
+
+/// What happens to this role; `None` for a role that is not ours.
+pub fn disposition(cleanup: &CleanupTarget, role: &CleanupRole) -> Option<Disposition> {
+    let facts = role.catalog.role.as_ref()?;
+    let found = facts.mark.as_ref()?;
+    let mark = &found.mark;
+    let before = &cleanup.before;
+    let announced = [&before.username, &before.active_login]
+        .into_iter()
+        .flatten()
+        .chain(&before.retiring_logins)
+        .any(|known| *known == role.name);
+    // A mark of an earlier version counts if the status names the role, too.
+    let is_main = before.username.as_ref() == Some(&role.name);
+    let known = announced && (!is_main || before.oid.is_none_or(|oid| oid == facts.oid));
+    let ours = found.seal == Seal::Valid || (found.is_unproven() && known);
+    if !ours || !ownership::is_own(mark, &cleanup.identity) {
+        return None;
+    }
+    Some(match (mark.origin, cleanup.policy) {
+        (Origin::Created, DeletionPolicy::Delete) => Disposition::Drop,
+        (Origin::Adopted, DeletionPolicy::Delete) => Disposition::Revoke,
+        (_, DeletionPolicy::Retain) => Disposition::Retain,
+        (_, DeletionPolicy::Disable) => Disposition::Disable,
+    })
+}
+
+/// `ownedObjects: Block` keeps the role while it owns anything; databases that are dropped anyway do not count.
+fn check_owned(cleanup: &CleanupTarget, role: &CleanupRole, made: &[String]) -> Result<(), Problem> {
+    if cleanup.on_delete.owned_objects != OwnedObjects::Block {
+        return Ok(());
+    }
+    let goes = |database: &&String| cleanup.drop_databases && made.contains(database);
+    let going =
+        i64::try_from(role.databases.iter().filter(|(name, _)| goes(&name)).count()).unwrap_or_default();
+    let owning: Vec<String> = role
+        .dependencies
+        .iter()
+        .filter(|(database, _)| !goes(database))
+        .filter_map(|(database, facts)| match database.as_str() {
+            "" => (facts.owned > going).then(|| format!("{} on the server itself", facts.owned - going)),
+            name => (facts.owned > 0).then(|| format!("{} in database {name}", facts.owned)),
+        })
+        .collect();
+    if owning.is_empty() {
+        return Ok(());
+    }
+    Err(blocked(format!(
+        "role {} owns objects ({}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them",
+        role.name,
+        owning.join(", ")
+    )))
+}
+
+/// Changes nothing while the new owner does not exist, or may not get anything: objects of the role would act with the
+/// privileges of their new owner.
+fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole) -> Result<(), Problem> {
+    let Some(name) = &cleanup.on_delete.reassign_to else {
+        return Ok(());
+    };
+    let refuse = |why: String| {
+        let role = &role.name;
+        Err(blocked(format!("role {role} cannot be dropped: {why}")))
+    };
+    let Some(new_owner) = role.catalog.existing.get(name) else {
+        return refuse(format!(
+            "onDelete.reassignTo names role {name:?}, which does not exist"
+        ));
+    };
+    if new_owner.reach != Reach::default() {
+        return refuse(format!(
+            "onDelete.reassignTo names role {name:?}, which is too powerful to be given what another role made; choose another"
+        ));
+    }
+    let rules = &role.catalog.viewer.rules;
+    match rules.check_role("onDelete.reassignTo", name, new_owner) {
+        Ok(()) => Ok(()),
+        Err(problem) => refuse(problem.message),
+    }
+}
+
+/// Something blocks the deletion. It is retried sooner than other problems that need a person, who waits for the object
+/// to go.
+pub fn blocked(message: String) -> Problem {
+    Problem::human("CleanupBlocked", message).with_retry(Retry::After(BLOCKED_INTERVAL))
+}
+
+/// First of all the role can no longer log in; and the administrator may act for it, which needs a membership without
+/// superuser.
+pub fn disable_login(role: &CleanupRole) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
+        statements.push(Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
+    }
+    statements.extend(ownership::act_as(&role.name, &role.catalog));
+    statements
+}
+
+/// The kind in a keeper's mark.
+const KEEPER: &str = "Keeper";
+
+/// The new owner of the role's objects: the role that the spec names, otherwise a keeper.
+pub enum NewOwner<'a> {
+    /// The role that the spec names.
+    Named(&'a str),
+    /// A role that nobody can be, and what is to be done before it can be given anything.
+    Keeper(Keeper, Vec<Statement>),
+}
+
+impl<'a> NewOwner<'a> {
+    /// The heir in a database, given the roles that have its keeper's names. A role whose seal cannot be checked gets
+    /// nothing, and another keeper takes its place: a lost key must not keep objects from being deleted.
+    pub fn of(
+        cleanup: &'a CleanupTarget,
+        role: &CleanupRole,
+        keeper: &Keeper,
+        found: &[KeeperFacts],
+    ) -> Result<Self, Problem> {
+        if let Some(named) = &cleanup.on_delete.reassign_to {
+            return Ok(Self::Named(named));
+        }
+        let marks = &role.catalog.viewer.marks;
+        let is_ours = |facts: &KeeperFacts| {
+            let mark = marks.read(&facts.comment, Bearer::Role(&facts.name)).1;
+            facts.powerless && is_keeper(cleanup, mark)
+        };
+        let Some((keeper, is_there)) = keeper.choose(found, is_ours) else {
+            return Err(blocked(format!(
+                "role {} cannot be dropped: role {:?}, which would keep what it owns, and those that could take its place \
+                 are not as this operator makes them; rename or drop one of them",
+                role.name,
+                keeper.name()
+            )));
+        };
+        let mut ready = Vec::new();
+        if !is_there {
+            let bearer = Bearer::Role(keeper.name());
+            let comment = marks.join("keeps what deleted users owned", &keeper_mark(cleanup), bearer);
+            ready.extend(keeper.make(&comment));
+        }
+        ready.extend(handover::join(keeper.name(), &role.catalog.server));
+        Ok(Self::Keeper(keeper, ready))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Keeper(keeper, _) => keeper.name(),
+        }
+    }
+}
+
+fn keeper_mark(cleanup: &CleanupTarget) -> Mark {
+    Mark {
+        owner: Owner {
+            kind: KEEPER.into(),
+            namespace: cleanup.identity.namespace.clone(),
+            name: "-".into(),
+            uid: "-".into(),
+        },
+        origin: Origin::Created,
+    }
+}
+
+fn is_keeper(cleanup: &CleanupTarget, found: Option<Found>) -> bool {
+    found.is_some_and(|found| found.seal == Seal::Valid && found.mark == keeper_mark(cleanup))
+}
+
+/// Reassigns a database that the role owns to its new owner: REASSIGN OWNED, run in any database, would give it to that
+/// database's keeper, and DROP OWNED leaves it in place. It needs CREATEDB; without it REASSIGN is the only way.
+pub fn reassign_database(role: &CleanupRole, database: &str, new_owner: NewOwner<'_>) -> Vec<Statement> {
+    let attributes = role.catalog.server.attributes;
+    if !(attributes.superuser || attributes.create_db) {
+        return Vec::new();
+    }
+    let give = Statement::new("ALTER DATABASE ")
+        .ident(database)
+        .sql(" OWNER TO ")
+        .ident(new_owner.name());
+    let mut statements = match new_owner {
+        NewOwner::Named(_) => Vec::new(),
+        NewOwner::Keeper(_, ready) => ready,
+    };
+    statements.push(give);
+    statements
+}
+
+/// The statements for one database: reassign or drop what the role owns, revoke its privileges. No reassigned object
+/// runs with its new owner's privileges.
+pub fn drop_owned(role: &CleanupRole, new_owner: Option<NewOwner<'_>>) -> Vec<Statement> {
+    let name = &role.name;
+    let mut statements = Vec::new();
+    match new_owner {
+        None => {}
+        Some(NewOwner::Named(new_owner)) => {
+            statements.extend(handover::disarm(name));
+            statements.push(handover::reassign(name, new_owner));
+        }
+        Some(NewOwner::Keeper(keeper, ready)) => {
+            statements.extend(ready);
+            statements.extend(handover::disarm(name));
+            statements.extend(handover::keep(name, &keeper, &role.catalog.server));
+            statements.extend(handover::disarm(keeper.name()));
+        }
+    }
+    statements.push(Statement::new("DROP OWNED BY ").ident(name));
+    statements
+}
+
+/// The last statement.
+pub fn drop_role(name: &str) -> Statement {
+    Statement::new("DROP ROLE IF EXISTS ").ident(name)
+}
+
+/// The statements that revoke what earlier reconciles granted and belongs to no database.
+pub fn revoke_grants(role: &CleanupRole, given: &[AppliedGrant]) -> Result<Vec<Statement>, Problem> {
+    let none = memberships::Asked {
+        role: &role.name,
+        member_of: &[],
+        policy: MembershipPolicy::Additive,
+        before: given,
+        inherits: true,
+    };
+    let nothing = BTreeMap::new();
+    let stored = role
+        .catalog
+        .role
+        .as_ref()
+        .map_or(&nothing, |facts| &facts.parameters);
+    let mut changes = memberships::diff(&none, &role.catalog)?;
+    changes.extend(parameters::diff(&role.name, &nothing, stored, given));
+    Ok(changes.into_iter().map(|change| change.statement).collect())
+}
+
+/// Removes the mark, so that another object can adopt the role.
+pub fn unmark(role: &CleanupRole) -> Option<Statement> {
+    let facts = role.catalog.role.as_ref()?;
+    let marks = &role.catalog.viewer.marks;
+    facts.mark.as_ref().map(|_| {
+        // An earlier version let people write their own mark into the text.
+        let mut text = facts.text.as_str();
+        while let (rest, Some(_)) = marks.read(text, Bearer::Role(&role.name)) {
+            text = rest;
+        }
+        let start = Statement::new("COMMENT ON ROLE ").ident(&role.name).sql(" IS ");
+        if text.is_empty() {
+            start.sql("NULL")
+        } else {
+            start.literal(text)
+        }
+    })
+}

@@ -1,0 +1,534 @@
+//! F3, F15, F22, F23, F26: objects of others, of the server, and of nobody.
+
+use kube::api::PostParams;
+use serde_json::json;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
+use stanchion_testkit::wait;
+use stanchion_user::Openings;
+
+use super::tenants::{InstanceAccess, Tenants, accesses};
+use crate::test_env::{How, TestEnv, WAIT_TIMEOUT, any, condition, message, role_name};
+
+/// F3: nothing on a role or a database of another namespace, by any field of a spec, on the default server and on an
+/// instance that allows the namespace.
+#[tokio::test]
+async fn gets_nothing_on_what_belongs_to_another_namespace() {
+    for (version, access) in accesses() {
+        let tenants = Tenants::new(version, access, Openings::default()).await;
+        let (account, vault, den) = (&tenants.account, &tenants.vault, &tenants.den);
+        for (request, reason) in [
+            (json!({ "database": vault }), "DatabaseNotAllowed"),
+            (
+                json!({ "databases": [{ "name": vault, "privileges": ["READ"] }] }),
+                "DatabaseNotAllowed",
+            ),
+            (
+                json!({ "databases": [{ "name": vault, "owner": true }] }),
+                "DatabaseNotAllowed",
+            ),
+            (
+                json!({ "database": vault, "createDatabase": { "enabled": true } }),
+                "DatabaseNotAllowed",
+            ),
+            (json!({ "memberOf": [{ "role": account }] }), "RoleNotAllowed"),
+            (
+                json!({ "database": format!("{vault}_copy"), "createDatabase": { "enabled": true, "template": vault } }),
+                "DatabaseNotAllowed",
+            ),
+            (
+                json!({ "databases": [{ "name": den, "schemas": [{
+                    "name": "public", "privileges": ["SELECT"], "defaultPrivilegesForRoles": [account] }] }] }),
+                "RoleNotAllowed",
+            ),
+            (
+                json!({ "role": { "parameters": { "role": account } } }),
+                "AttributeNotAllowed",
+            ),
+        ] {
+            tenants.refuses(request, reason).await;
+        }
+        let held = format!(
+            "SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid WHERE r.rolname = '{account}' \
+             AND m.member <> current_user::regrole"
+        );
+        assert_eq!(tenants.bank.server_one(&held).await, "0", "{access:?}");
+    }
+}
+
+/// F3: the server's own databases and roles, and those of its provider. F22: extensions that are not trusted.
+#[tokio::test]
+async fn cannot_use_roles_and_databases_of_the_server() {
+    for (version, access) in accesses() {
+        let tenants = Tenants::new(version, access, Openings::default()).await;
+        let den = &tenants.den;
+        let rds = tenants.bank.group("").await;
+        let rds = {
+            let named = format!("rds_{rds}");
+            tenants
+                .bank
+                .database
+                .execute(&format!("CREATE ROLE {named}"))
+                .await;
+            named
+        };
+        for database in ["postgres", "template1", "template0"] {
+            for request in [
+                json!({ "database": database }),
+                json!({ "databases": [{ "name": database, "owner": true }] }),
+                json!({ "databases": [{ "name": database, "privileges": ["READ"] }] }),
+            ] {
+                tenants.refuses(request, "DatabaseNotAllowed").await;
+            }
+        }
+        for role in [
+            "pg_read_all_data",
+            "pg_write_all_data",
+            "pg_monitor",
+            "pg_signal_backend",
+            &rds,
+        ] {
+            tenants
+                .refuses(json!({ "memberOf": [{ "role": role }] }), "RoleNotAllowed")
+                .await;
+        }
+        let said = tenants
+            .refuses(
+                json!({ "databases": [{ "name": den, "extensions": ["file_fdw"] }] }),
+                "ExtensionNotAllowed",
+            )
+            .await;
+        assert!(said.contains("file_fdw"), "{said}");
+    }
+}
+
+/// F26: an object that names a template leaves no session in it.
+#[tokio::test]
+async fn leaves_no_session_in_a_database_that_it_may_not_use() {
+    let tenants = Tenants::new(any(), InstanceAccess::Default, Openings::default()).await;
+    for database in ["template1", &tenants.vault] {
+        tenants
+            .refuses(json!({ "database": database }), "DatabaseNotAllowed")
+            .await;
+        let sessions = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}' AND application_name = '{}' \
+             AND usename <> 'nobody' AND datname <> '{}'",
+            tenants.bank.application, tenants.vault
+        );
+        assert_eq!(tenants.bank.server_one(&sessions).await, "0", "{database}");
+    }
+}
+
+/// F3: of what no object created, an instance's own namespace may use everything, another one what the instance opens,
+/// up to its privileges, and never as owner of the database.
+#[tokio::test]
+async fn uses_what_nobody_made_only_as_far_as_it_is_opened() {
+    let tenants = Tenants::new(any(), InstanceAccess::Guest, Openings::default()).await;
+    let (bank, evil) = (&tenants.bank, &tenants.evil);
+    let (shared, group) = (evil.database.name(), bank.group("").await);
+    tenants
+        .refuses(json!({ "database": shared }), "DatabaseNotAllowed")
+        .await;
+    tenants
+        .refuses(json!({ "memberOf": [{ "role": group }] }), "RoleNotAllowed")
+        .await;
+    bank.instance(
+        "main",
+        json!({
+            "allowedNamespaces": { "names": [evil.namespace] },
+            "databases": [
+                { "names": [shared], "namespaces": [evil.namespace], "privileges": ["READ"] },
+                { "names": ["*"], "namespaces": ["somebody-else"], "privileges": ["OWNER"] },
+            ],
+            "roles": [{ "names": [group, "pg_monitor"] }],
+        }),
+    )
+    .await;
+    let role = role_name();
+    let request = json!({
+        "database": shared, "privileges": ["CONNECT", "READ"],
+        "memberOf": [{ "role": group }, { "role": "pg_monitor" }],
+    });
+    tenants.tries("reader", &role, request).await;
+    evil.ready("reader").await;
+    for request in [
+        json!({ "database": shared, "privileges": ["WRITE"] }),
+        json!({ "database": shared, "privileges": ["TEMPORARY"] }),
+        json!({ "database": shared, "databases": [{ "name": shared, "owner": true }] }),
+        json!({ "database": shared, "databases": [{ "name": shared, "schemas": [{ "name": "x", "create": true }] }] }),
+    ] {
+        tenants.refuses(request, "DatabaseNotAllowed").await;
+    }
+    // In the instance's own namespace everything without a mark can be used, and owned.
+    let (own, home) = (role_name(), bank.database.name());
+    bank.password("owner", "p").await;
+    let request = json!({
+        "instanceRef": { "name": "main" }, "memberOf": [{ "role": group }],
+        "databases": [{ "name": home, "owner": true }],
+    });
+    bank.user("owner", &own, request).await;
+    bank.ready("owner").await;
+}
+
+/// F3: on the default server a database that a person created can be used, as in the guide, unless the operator's flags
+/// restrict it; a role never becomes its owner.
+#[tokio::test]
+async fn uses_the_default_server_as_the_guide_has_it() {
+    let tenants = Tenants::new(any(), InstanceAccess::Default, Openings::default()).await;
+    let shared = tenants.evil.database.name();
+    let role = role_name();
+    tenants
+        .tries(
+            "reader",
+            &role,
+            json!({ "database": shared, "privileges": ["CONNECT", "READ"] }),
+        )
+        .await;
+    tenants.evil.ready("reader").await;
+    let own = json!({ "database": shared, "databases": [{ "name": shared, "owner": true }] });
+    tenants.refuses(own, "DatabaseNotAllowed").await;
+    let group = tenants.bank.group("").await;
+    tenants
+        .refuses(json!({ "memberOf": [{ "role": group }] }), "RoleNotAllowed")
+        .await;
+
+    let closed = Openings {
+        databases: vec!["other_*".into()],
+        ..Openings::default()
+    };
+    let tenants = Tenants::new(any(), InstanceAccess::Default, closed).await;
+    tenants
+        .refuses(
+            json!({ "database": tenants.evil.database.name() }),
+            "DatabaseNotAllowed",
+        )
+        .await;
+}
+
+/// F23: a database of the requested name that somebody else created is not adopted: neither one of a person, nor one of
+/// another tenant's login.
+#[tokio::test]
+async fn takes_no_database_that_somebody_else_made() {
+    let tenants = Tenants::new(any(), InstanceAccess::Default, Openings::default()).await;
+    let create = |name: &str| json!({ "database": name, "createDatabase": { "enabled": true } });
+    tenants
+        .refuses(create(tenants.evil.database.name()), "DatabaseConflict")
+        .await;
+    let maker = role_name();
+    tenants.bank.password("maker", "p").await;
+    let request = json!({ "database": tenants.vault, "role": { "createDatabase": true } });
+    tenants.bank.user("maker", &maker, request).await;
+    tenants.bank.ready("maker").await;
+    let theirs = format!("{maker}_db");
+    let server = tenants.bank.database.server();
+    let session = server.connect(&maker, "p", &tenants.vault).await.unwrap();
+    session
+        .batch_execute(&format!("CREATE DATABASE {theirs}"))
+        .await
+        .unwrap();
+    tenants.refuses(create(&theirs), "DatabaseNotAllowed").await;
+}
+
+/// F3: a role that a person created is adopted only if that is allowed; never by default, and never a powerful one.
+#[tokio::test]
+async fn adopts_no_role_that_is_not_opened() {
+    let env = TestEnv::new(any()).await;
+    let mut how = env.how().await;
+    how.openings = Openings {
+        adoption: vec!["legacy_*".into()],
+        ..Openings::default()
+    };
+    let _operator = env.start(how);
+    let dba = env.group("LOGIN PASSWORD 'before'").await;
+    let owner = env.group("LOGIN PASSWORD 'before'").await;
+    env.database
+        .execute(&format!(
+            "ALTER DATABASE {} OWNER TO {owner}",
+            env.database.name()
+        ))
+        .await;
+    for role in [&dba, &owner] {
+        for policy in [json!({}), json!({ "existingRolePolicy": "Adopt" })] {
+            let name = role.replace('_', "-");
+            env.password(&name, "after").await;
+            env.user(&name, role, policy).await;
+            env.condition(&name, "Ready", "False", "RoleConflict").await;
+            env.delete(&name).await;
+            env.gone(&name).await;
+            assert!(env.logs_in(role, "before").await && !env.logs_in(role, "after").await);
+        }
+    }
+    let legacy = format!("legacy_{dba}");
+    env.database.execute(&format!("CREATE ROLE {legacy} LOGIN")).await;
+    env.password("legacy", "after").await;
+    env.user("legacy", &legacy, json!({ "existingRolePolicy": "Adopt" }))
+        .await;
+    env.ready("legacy").await;
+    assert!(env.logs_in(&legacy, "after").await);
+}
+
+/// F15: no parameter that hides what a role does from monitoring.
+#[tokio::test]
+async fn sets_no_parameter_that_hides_what_it_does() {
+    for (version, access) in accesses() {
+        let tenants = Tenants::new(version, access, Openings::default()).await;
+        for (name, value) in [
+            ("log_statement", "none"),
+            ("log_min_messages", "panic"),
+            ("Log_Duration", "off"),
+            ("pgaudit.log", "none"),
+            ("track_activities", "off"),
+            ("temp_file_limit", "-1"),
+            ("session_preload_libraries", "evil"),
+            ("local_preload_libraries", "evil"),
+            ("session_replication_role", "replica"),
+            ("role", "postgres"),
+            ("app.anything", "x"),
+        ] {
+            let request = json!({ "role": { "parameters": { name: value } } });
+            tenants.refuses(request, "AttributeNotAllowed").await;
+        }
+        let role = role_name();
+        let request = json!({ "role": { "parameters": { "work_mem": "4MB", "search_path": "a, b" } } });
+        tenants.tries("modest", &role, request).await;
+        tenants.evil.ready("modest").await;
+    }
+}
+
+/// No powers by any name, attribute or membership.
+#[tokio::test]
+async fn gets_no_power_over_the_server() {
+    for (version, access) in accesses() {
+        let tenants = Tenants::new(version, access, Openings::default()).await;
+        let iam = |role: &str| json!({ "passwordSecretRef": null, "auth": { "iam": { "provider": "aws", "roleName": role } } });
+        for request in [
+            json!({ "role": { "superuser": true } }),
+            json!({ "role": { "createRole": true } }),
+            json!({ "role": { "replication": true } }),
+            json!({ "role": { "bypassRLS": true } }),
+            json!({ "role": { "parameters": { "session_preload_libraries": "auto_explain" } } }),
+            json!({ "memberOf": [{ "role": "pg_execute_server_program" }] }),
+            json!({ "memberOf": [{ "role": "pg_read_server_files" }] }),
+            json!({ "memberOf": [{ "role": "pg_write_server_files" }] }),
+            json!({ "memberOf": [{ "role": "postgres" }] }),
+            iam("pg_execute_server_program"),
+            iam("postgres"),
+        ] {
+            tenants.refuses(request, "AttributeNotAllowed").await;
+        }
+        tenants.refuses(iam("pg_monitor"), "RoleNotAllowed").await;
+    }
+}
+
+/// A username is a valid name, and nobody else's.
+#[tokio::test]
+async fn cannot_take_a_role_of_another_object() {
+    let tenants = Tenants::new(any(), InstanceAccess::Default, Openings::default()).await;
+    let conflict = async |username: &str| {
+        tenants.tries("thief", username, json!({})).await;
+        tenants
+            .evil
+            .condition("thief", "Ready", "False", "RoleConflict")
+            .await;
+        tenants.evil.delete("thief").await;
+        tenants.evil.gone("thief").await;
+    };
+    conflict(&tenants.account).await;
+    let superuser = tenants.bank.group("SUPERUSER LOGIN").await;
+    conflict(&superuser).await;
+    for username in [
+        "postgres",
+        "pg_monitor",
+        "a; DROP ROLE b",
+        "x SUPERUSER",
+        "stanchion_kept_1_00000000",
+    ] {
+        let user: stanchion_api::PostgresUser = serde_json::from_value(json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "x" },
+            "spec": { "username": username, "database": "app", "passwordSecretRef": { "name": "s" } },
+        }))
+        .unwrap();
+        assert_eq!(
+            stanchion_user::check(&user).err().unwrap().reason,
+            "InvalidSpec",
+            "{username}"
+        );
+    }
+    assert!(tenants.bank.logs_in(&tenants.account, "p").await);
+}
+
+/// The operator's own role cannot be used.
+#[tokio::test]
+async fn cannot_take_the_role_of_the_operator() {
+    let env = TestEnv::plain(any()).await;
+    let own = env.admin().user().to_owned();
+    let how = How {
+        openings: Openings::default(),
+        ..env.how().await
+    };
+    let _operator = env.start(how);
+    env.password("own", "p").await;
+    env.user("own", &own, json!({})).await;
+    env.condition("own", "Ready", "False", "RoleConflict").await;
+    env.password("member", "p").await;
+    env.user("member", &role_name(), json!({ "memberOf": [{ "role": own }] }))
+        .await;
+    env.condition("member", "Ready", "False", "AttributeNotAllowed")
+        .await;
+}
+
+/// F11: somebody holds the lock that orders the operator's writers. A password is reported as pending, and a deletion
+/// disables the login nevertheless.
+#[tokio::test]
+async fn keeps_no_login_open_with_a_lock() {
+    let env = TestEnv::new(any()).await;
+    let how = How {
+        openings: Openings::default(),
+        backoff: crate::test_env::quick(),
+        ..env.how().await
+    };
+    let _operator = env.start(how);
+    let (role, stranger) = (role_name(), env.group("LOGIN PASSWORD 's'").await);
+    env.password("alice", "first").await;
+    env.user("alice", &role, json!({})).await;
+    env.ready("alice").await;
+    let server = env.database.server();
+    let mut locked = Vec::new();
+    for database in ["postgres", env.database.name()] {
+        let session = server.connect(&stranger, "s", database).await.unwrap();
+        let lock = format!("SELECT pg_advisory_lock({})", stanchion_postgres::lock::ROLES);
+        session.batch_execute(&lock).await.unwrap();
+        locked.push(session);
+    }
+    env.password("alice", "second").await;
+    wait::eventually(WAIT_TIMEOUT, "the new password", async || {
+        env.logs_in(&role, "second").await
+    })
+    .await;
+    assert!(!env.logs_in(&role, "first").await);
+    env.delete("alice").await;
+    let login = format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}' AND rolcanlogin");
+    env.becomes(&login, "0").await;
+    drop(locked);
+    env.gone("alice").await;
+    assert!(!env.has_role(&role).await);
+}
+
+/// F11: while a lock keeps a new password from being set, the status does not say that it is.
+#[tokio::test]
+async fn a_password_that_waits_is_pending() {
+    let env = TestEnv::new(any()).await;
+    let role = role_name();
+    let _operator = env.operator().await;
+    env.password("alice", "first").await;
+    env.user("alice", &role, json!({})).await;
+    env.ready("alice").await;
+    let server = env.database.server();
+    let session = server.connect(ADMIN, ADMIN_PASSWORD, "postgres").await.unwrap();
+    let keep = format!("BEGIN; ALTER ROLE {role} CONNECTION LIMIT 5");
+    session.batch_execute(&keep).await.unwrap();
+    env.password("alice", "second").await;
+    let user = env.condition("alice", "PasswordSynced", "False", "Pending").await;
+    let said = message(&user, "PasswordSynced");
+    assert!(said.starts_with("the new password is not set yet"), "{said}");
+    assert!(env.logs_in(&role, "first").await && !env.logs_in(&role, "second").await);
+    session.batch_execute("ROLLBACK").await.unwrap();
+    wait::eventually(WAIT_TIMEOUT, "the new password", async || {
+        env.logs_in(&role, "second").await
+    })
+    .await;
+    wait::eventually(WAIT_TIMEOUT, "the condition", async || {
+        let user = env.users().get("alice").await.unwrap();
+        condition(&user, "PasswordSynced").is_some_and(|(status, _)| status == "True")
+    })
+    .await;
+}
+
+/// Held: names that mean harm in every field that names something, an administrator's role as a group, a template's key
+/// that leads out of a Secret, and a type of Secret that Kubernetes fills with a token. Nothing of it reaches a server.
+#[tokio::test]
+async fn cannot_probe_for_names_in_error_messages() {
+    let tenants = Tenants::new(any(), InstanceAccess::Default, Openings::default()).await;
+    let evil = r#"x"; CREATE ROLE sqli SUPERUSER; --"#;
+    let requests = [
+        json!({ "database": evil }),
+        json!({ "databases": [{ "name": tenants.den, "schemas": [{ "name": evil, "privileges": ["READ"] }] }] }),
+        json!({ "databases": [{ "name": tenants.den, "extensions": [evil] }] }),
+        json!({ "role": { "parameters": { evil: "x" } } }),
+        json!({ "memberOf": [{ "role": evil }] }),
+        json!({ "memberOf": [{ "role": r"back\slash" }] }),
+        json!({ "memberOf": [{ "role": ADMIN }] }),
+        json!({ "credentialsSecret": { "name": "out", "template": { "../../a": "x" } } }),
+        json!({ "credentialsSecret": { "name": "out", "type": "kubernetes.io/service-account-token" } }),
+    ];
+    let roles = "SELECT string_agg(rolname, ' ' ORDER BY rolname) FROM pg_roles WHERE rolname = 'sqli'";
+    for request in requests {
+        let user = json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "thief" },
+            "spec": { "username": "thief", "database": tenants.den, "passwordSecretRef": { "name": "thief" } },
+        });
+        let mut user = user;
+        for (field, value) in request.as_object().unwrap() {
+            user["spec"][field] = value.clone();
+        }
+        // A type of Secret that does not exist here is not even an object.
+        let Ok(user) = serde_json::from_value::<stanchion_api::PostgresUser>(user) else {
+            continue;
+        };
+        tenants.evil.password("thief", "p").await;
+        // Some are refused when they are applied, and the others by the operator.
+        if tenants
+            .evil
+            .users()
+            .create(&PostParams::default(), &user)
+            .await
+            .is_ok()
+        {
+            wait::until(
+                &tenants.evil.users(),
+                "thief",
+                WAIT_TIMEOUT,
+                |user: &stanchion_api::PostgresUser| {
+                    let ready = condition(user, "Ready");
+                    ready.is_some_and(|(status, _)| status == "False")
+                },
+            )
+            .await;
+            tenants.evil.delete("thief").await;
+            tenants.evil.gone("thief").await;
+        }
+        assert_eq!(tenants.evil.server_one(roles).await, "", "{request}");
+    }
+}
+
+/// Held: a role that leaves owns things whose names mean harm, and the owner of a database has set another role for all
+/// who connect to it.
+#[tokio::test]
+async fn a_deleted_user_leaves_no_executable_objects() {
+    let env = TestEnv::new(any()).await;
+    let role = role_name();
+    let _operator = env.operator().await;
+    env.password("mole", "p").await;
+    env.user("mole", &role, json!({ "privileges": ["CONNECT", "CREATE"] }))
+        .await;
+    env.ready("mole").await;
+    let evil = r#""x""; CREATE ROLE sqli_left SUPERUSER; --""#;
+    let server = env.database.server();
+    let database = env.database.name();
+    for statement in [
+        format!("CREATE SCHEMA {evil} AUTHORIZATION {role}"),
+        format!("CREATE TABLE {evil}.{evil} ({evil} int)"),
+        format!("ALTER TABLE {evil}.{evil} OWNER TO {role}"),
+        format!("ALTER DATABASE \"{database}\" SET search_path = public"),
+        format!("ALTER DATABASE \"{database}\" SET role = '{role}'"),
+    ] {
+        env.database.execute(&statement).await;
+    }
+    env.delete("mole").await;
+    env.gone("mole").await;
+    assert!(!env.has_role(&role).await);
+    let made = "SELECT count(*) FROM pg_roles WHERE rolname = 'sqli_left'";
+    assert_eq!(env.server_one(made).await, "0");
+    server
+        .execute("postgres", &format!("ALTER DATABASE \"{database}\" RESET ALL"))
+        .await;
+}

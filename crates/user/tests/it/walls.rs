@@ -1,9 +1,0 @@
-//! Attacks of a tenant who may write objects in one namespace, against objects of others on a shared server.
-//! `docs/security/users.md` lists them.
-
-mod boundary;
-mod handover;
-mod marks;
-mod town;
-mod upgrade;
-mod withdrawal;
