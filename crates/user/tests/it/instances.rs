@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use stanchion_api::PostgresInstance;
+use stanchion_api::{PostgresInstance, PostgresUser};
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls};
-use stanchion_testkit::wait;
+use stanchion_testkit::{unique, wait};
 
-use super::test_env::{TestEnv, WAIT_TIMEOUT, any, message, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, condition, message, role_name};
 
 fn connected(instance: &PostgresInstance) -> Option<(String, String)> {
     let conditions = &instance.status.as_ref()?.conditions;
@@ -190,4 +190,76 @@ async fn an_instance_chooses_its_namespaces() {
         .await
         .unwrap();
     guest.ready("alice").await;
+}
+
+/// F13: the conditions say whether the server was verified, and that a server which asks for the password itself is
+/// refused until it is.
+#[tokio::test]
+async fn the_conditions_say_whether_the_server_was_verified() {
+    let hba = std::env::temp_dir().join(format!("{}.conf", unique::name("hba")));
+    let lines = "host all clear 127.0.0.1/32 password\nhost all all 127.0.0.1/32 scram-sha-256\n";
+    std::fs::write(&hba, lines).unwrap();
+    let server = Postgres::builder(any())
+        .tls(Tls {
+            required: false,
+            ..Tls::default()
+        })
+        .setting("hba_file", &hba.display().to_string())
+        .start()
+        .await;
+    for statement in [
+        "CREATE ROLE clear LOGIN SUPERUSER PASSWORD 'c'",
+        "CREATE DATABASE app",
+    ] {
+        server.execute("postgres", statement).await;
+    }
+    let env = TestEnv::new(any()).await;
+    let _operator = env.operator().await;
+    env.keys("ca", &[("ca.crt", server.authority().unwrap().pem())])
+        .await;
+    env.keys("clear", &[("username", "clear"), ("password", "c")])
+        .await;
+    env.password("alice", "p").await;
+    let verify = json!({ "mode": "verify-full", "caSecretRef": { "name": "ca" } });
+    let cases = [
+        (
+            json!({ "mode": "disable" }),
+            "main-admin",
+            "the connection is not encrypted, and the server was not verified",
+        ),
+        (
+            json!({ "mode": "require" }),
+            "main-admin",
+            "the connection is encrypted, but the server was not verified",
+        ),
+        (verify.clone(), "main-admin", "; the server was verified"),
+        (json!({ "mode": "require" }), "clear", ""),
+        (verify, "clear", "; the server was verified"),
+    ];
+    for (tls, secret, said) in cases {
+        let (host, port) = ("localhost", server.port());
+        let more = json!({ "host": host, "port": port, "tls": tls, "adminSecretRef": { "name": secret } });
+        env.instance("main", more).await;
+        let reference = json!({ "instanceRef": { "name": "main" }, "database": "app" });
+        env.user("alice", &format!("alice_{port}"), reference).await;
+        let (status, reason) = if said.is_empty() {
+            ("False", "ServerNotVerified")
+        } else {
+            ("True", "Connected")
+        };
+        env.wait()
+            .until(&env.instances(), "main", |instance: &PostgresInstance| {
+                let status_now = instance.status.clone().unwrap_or_default();
+                connected(instance) == Some((status.into(), reason.into()))
+                    && status_now.message.unwrap_or_default().contains(said)
+            })
+            .await;
+        env.wait()
+            .until(&env.users(), "alice", |user: &PostgresUser| {
+                condition(user, "DatabaseConnected") == Some((status.into(), reason.into()))
+                    && message(user, "DatabaseConnected").contains(said)
+            })
+            .await;
+    }
+    std::fs::remove_file(&hba).unwrap();
 }

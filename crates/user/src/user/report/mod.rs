@@ -117,9 +117,7 @@ fn connected(conditions: &mut Conditions, outcome: &UserOutcome<'_>) {
         _ => None,
     };
     match (outcome.problem, server) {
-        (Some(problem), _)
-            if [CONNECTION_FAILED, AUTHENTICATION_FAILED, "TlsFailed"].contains(&problem.reason) =>
-        {
+        (Some(problem), server) if is_disconnected(problem, server.is_some()) => {
             conditions.set(
                 condition::DATABASE_CONNECTED,
                 Truth::False,
@@ -132,6 +130,19 @@ fn connected(conditions: &mut Conditions, outcome: &UserOutcome<'_>) {
             conditions.set(condition::DATABASE_CONNECTED, Truth::True, "Connected", &message);
         }
         _ => {}
+    }
+}
+
+/// Whether this problem means that no query succeeded. A server that sends too much was reached if it answered before.
+fn is_disconnected(problem: &Problem, answered: bool) -> bool {
+    match problem.reason {
+        CONNECTION_FAILED
+        | AUTHENTICATION_FAILED
+        | "TlsFailed"
+        | "ServerNotVerified"
+        | "AddressNotAllowed" => true,
+        "AnswerTooLarge" => !answered,
+        _ => false,
     }
 }
 
@@ -217,6 +228,26 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// F13, F16: a server that is refused is not connected, whatever an earlier pass said.
+    #[test]
+    fn a_refused_server_is_not_connected() {
+        let disconnected =
+            |reason, answered| is_disconnected(&Problem::human(reason, String::new()), answered);
+        for reason in [
+            "ConnectionFailed",
+            "TlsFailed",
+            "ServerNotVerified",
+            "AddressNotAllowed",
+        ] {
+            assert!(
+                disconnected(reason, false) && disconnected(reason, true),
+                "{reason}"
+            );
+        }
+        assert!(disconnected("AnswerTooLarge", false) && !disconnected("AnswerTooLarge", true));
+        assert!(!disconnected("RoleConflict", false));
+    }
 
     /// F19.
     #[test]

@@ -80,6 +80,12 @@ async fn an_upgrade_breaks_no_login() {
                 .await;
         }
     }
+    let secret = env.values("dual-credentials").await;
+    let logins = format!("'{plain}', '{dual}', '{dual}_a', '{maker}', '{adopted}'");
+    let stored = format!(
+        "SELECT string_agg(coalesce(rolpassword, '-'), ' ' ORDER BY rolname) FROM pg_authid WHERE rolname IN ({logins})"
+    );
+    let verifiers = env.one(&stored).await;
     // With the default rules, not the open ones of the test environment.
     let mut how = env.how().await;
     how.openings = stanchion_user::Openings::default();
@@ -88,11 +94,18 @@ async fn an_upgrade_breaks_no_login() {
         env.look_again(&operator, name).await;
         env.ready(name).await;
     }
-    assert!(env.logs_in(&plain, "p").await && env.logs_in(&adopted, "p").await);
-    let secret = env.values("dual-credentials").await;
+    for login in [&plain, &adopted, &maker] {
+        assert!(env.logs_in(login, "p").await, "{login}");
+    }
+    assert_eq!(
+        env.values("dual-credentials").await,
+        secret,
+        "the Secret stays as it is"
+    );
     assert!(env.logs_in(&secret["username"], &secret["password"]).await);
+    assert_eq!(env.one(&stored).await, verifiers, "no password was set again");
     let sealed = "SELECT count(*) FROM pg_roles WHERE shobj_description(oid, 'pg_authid') LIKE '%ed v1.%' AND rolname IN";
-    let sealed = format!("{sealed} ('{plain}', '{dual}', '{dual}_a', '{maker}', '{adopted}')");
+    let sealed = format!("{sealed} ({logins})");
     assert_eq!(env.one(&sealed).await, "5");
     let marked = format!(
         "SELECT shobj_description(oid, 'pg_database') LIKE '%created v1.%' FROM pg_database WHERE datname = '{made}'"
