@@ -345,6 +345,6 @@ mod tests {
             row(&kind, &object, Timestamp::UNIX_EPOCH, false).unwrap().state
         };
         assert_eq!(state("True"), State::Ready);
-        assert_eq!(state("False"), State::Reconciling);
+        assert_eq!(state("False"), State::NotReady);
     }
 }
