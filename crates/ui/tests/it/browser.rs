@@ -4,7 +4,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use stanchion_testkit::browser::{Browser, Scheme};
 
-use crate::bed::{Bed, user};
+use crate::test_env::{TestEnv, user};
 
 const LIVE: &str = "return document.querySelector('.live').dataset.state === 'on'";
 const NAMES: &str = "return [...document.querySelectorAll('.row .title')].map((row) => row.textContent)";
@@ -14,11 +14,11 @@ async fn the_page_is_used_by_keyboard_and_stays_current() {
     let Some(browser) = Browser::start().await else {
         return;
     };
-    let bed = Bed::new("ui-browser").await;
+    let env = TestEnv::new("ui-browser").await;
     for name in ["alice", "bob"] {
-        bed.apply(&user(name)).await;
+        env.apply(&user(name)).await;
     }
-    let page = bed.open().await;
+    let page = env.open().await;
     browser.open(&page.address()).await;
     browser.until("the stream", LIVE).await;
     let address = browser.run("return location.href").await;
@@ -44,7 +44,7 @@ async fn the_page_is_used_by_keyboard_and_stays_current() {
             .await,
         "alice"
     );
-    bed.apply(&user("aaron")).await;
+    env.apply(&user("aaron")).await;
     browser
         .until(
             "a new object",
@@ -112,7 +112,7 @@ async fn a_plan_is_approved_with_a_click() {
         return;
     };
     let plan = crate::decide::Plan::new("ui-click").await;
-    let page = plan.bed.open().await;
+    let page = plan.env.open().await;
     browser.open(&page.address()).await;
     browser.until("the stream", LIVE).await;
     browser.open(&format!("{}{}", page.origin, plan.path)).await;
@@ -137,12 +137,12 @@ async fn every_page_is_accessible_in_both_colours_and_fits_a_phone() {
         return;
     };
     let plan = crate::decide::Plan::new("ui-axe").await;
-    plan.bed.apply(&user("alice")).await;
-    plan.bed.apply(&crate::fleet::policy()).await;
-    let page = plan.bed.open().await;
+    plan.env.apply(&user("alice")).await;
+    plan.env.apply(&crate::fleet::policy()).await;
+    let page = plan.env.open().await;
     browser.open(&page.address()).await;
     browser.until("the stream", LIVE).await;
-    let namespace = &plan.bed.namespace;
+    let namespace = &plan.env.namespace;
     let paths = [
         "/".to_owned(),
         "/?kind=postgresusers&q=alice".to_owned(),
@@ -183,13 +183,13 @@ async fn a_thousand_objects_are_shown_and_searched() {
     let Some(browser) = Browser::start().await else {
         return;
     };
-    let bed = Bed::new("ui-thousand").await;
+    let env = TestEnv::new("ui-thousand").await;
     futures::stream::iter(0..1000)
         .for_each_concurrent(16, async |number| {
-            bed.apply(&user(&format!("user-{number:04}"))).await
+            env.apply(&user(&format!("user-{number:04}"))).await
         })
         .await;
-    let page = bed.open().await;
+    let page = env.open().await;
     browser.open(&page.address()).await;
     browser
         .until(
@@ -207,7 +207,7 @@ async fn a_thousand_objects_are_shown_and_searched() {
         .await;
     assert_eq!(browser.run(NAMES).await, json!(["user-0731"]));
     // A new object that matches appears while the search is active.
-    bed.apply(&user("new-0731")).await;
+    env.apply(&user("new-0731")).await;
     browser
         .until(
             "the new object",
@@ -221,15 +221,15 @@ async fn a_graph_is_zoomed_and_stays_so() {
     let Some(browser) = Browser::start().await else {
         return;
     };
-    let bed = Bed::new("ui-zoom").await;
-    bed.apply(&crate::fleet::policy()).await;
-    let page = bed.open().await;
+    let env = TestEnv::new("ui-zoom").await;
+    env.apply(&crate::fleet::policy()).await;
+    let page = env.open().await;
     browser.open(&page.address()).await;
     browser.until("the stream", LIVE).await;
     browser
         .open(&format!(
             "{}/o/postgrespolicies/{}/stock/access",
-            page.origin, bed.namespace
+            page.origin, env.namespace
         ))
         .await;
     browser.until("the stream", LIVE).await;
@@ -241,7 +241,7 @@ async fn a_graph_is_zoomed_and_stays_so() {
     // A change of the policy does not reset the zoom.
     let mut changed = crate::fleet::policy();
     changed["spec"]["roles"] = json!([{ "name": "alice", "login": true }, { "name": "zoe" }]);
-    bed.apply(&changed).await;
+    env.apply(&changed).await;
     browser
         .until(
             "the new role",

@@ -5,32 +5,32 @@ use kube::api::DynamicObject;
 use serde_json::json;
 use stanchion_testkit::cluster::{Grant, rule};
 
-use crate::bed::{Bed, Browser};
+use crate::test_env::{Browser, TestEnv};
 
 const READ: &[&str] = &["get", "list", "watch"];
 
 pub(crate) struct Plan {
-    pub(crate) bed: Bed,
+    pub(crate) env: TestEnv,
     api: Api<DynamicObject>,
     pub(crate) path: String,
 }
 
 impl Plan {
     pub(crate) async fn new(name: &str) -> Self {
-        let bed = Bed::new(name).await;
+        let env = TestEnv::new(name).await;
         let plan = json!({
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan", "metadata": { "name": "stock-1" },
             "spec": { "policyRef": { "name": "stock" }, "policyGeneration": 1, "reconciliationMode": "authoritative",
                       "managedDatabaseIdentity": "1/1" },
         });
-        bed.apply(&plan).await;
-        let client = bed.cluster.client().await;
-        let api = bed.api(client, "pgroles.io", "PostgresPolicyPlan", "postgrespolicyplans");
+        env.apply(&plan).await;
+        let client = env.cluster.client().await;
+        let api = env.api(client, "pgroles.io", "PostgresPolicyPlan", "postgrespolicyplans");
         let status = json!({ "phase": "Pending", "changeDigest": "abc",
                              "sqlInline": "GRANT SELECT ON TABLE \"stock\".\"items\" TO \"reader\";" });
-        bed.report(&api, "stock-1", &status).await;
-        let path = format!("/o/postgrespolicyplans/{}/stock-1", bed.namespace);
-        Self { bed, api, path }
+        env.report(&api, "stock-1", &status).await;
+        let path = format!("/o/postgrespolicyplans/{}/stock-1", env.namespace);
+        Self { env, api, path }
     }
 
     pub(crate) async fn annotation(&self, name: &str) -> Option<String> {
@@ -58,7 +58,7 @@ impl Plan {
 #[tokio::test]
 async fn a_plan_is_approved_or_rejected() {
     let plan = Plan::new("ui-approve").await;
-    let browser = plan.bed.open().await;
+    let browser = plan.env.open().await;
     let page = browser.get(&plan.path, &[]).await.text;
     assert!(page.contains("<span class=\"k\">GRANT</span>"), "{page}");
     let form = plan.form(&browser, "approve").await;
@@ -73,7 +73,7 @@ async fn a_plan_is_approved_or_rejected() {
     assert!(page.contains("Approved.") && !page.contains("/decide"), "{page}");
 
     let other = Plan::new("ui-reject").await;
-    let browser = other.bed.open().await;
+    let browser = other.env.open().await;
     let form = other.form(&browser, "reject").await;
     browser.post(&format!("{}/decide", other.path), &form).await;
     assert_eq!(
@@ -86,7 +86,7 @@ async fn a_plan_is_approved_or_rejected() {
 #[tokio::test]
 async fn without_the_permission_nothing_changes_and_the_page_says_why() {
     let plan = Plan::new("ui-no-approve").await;
-    let namespace = plan.bed.namespace.clone();
+    let namespace = plan.env.namespace.clone();
     let grant = Grant::In(
         namespace.clone(),
         vec![rule(
@@ -95,8 +95,8 @@ async fn without_the_permission_nothing_changes_and_the_page_says_why() {
             READ,
         )],
     );
-    let reader = plan.bed.cluster.user(&namespace, "reader", &[grant]).await;
-    let browser = plan.bed.open_as(reader.client().await).await;
+    let reader = plan.env.cluster.user(&namespace, "reader", &[grant]).await;
+    let browser = plan.env.open_as(reader.client().await).await;
     let form = plan.form(&browser, "approve").await;
     let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
     assert_eq!(answer.status, 403, "{}", answer.text);
@@ -118,8 +118,8 @@ async fn without_the_permission_nothing_changes_and_the_page_says_why() {
             &["get", "list", "watch", "patch"],
         )],
     );
-    let approver = plan.bed.cluster.user(&namespace, "approver", &[grant]).await;
-    let browser = plan.bed.open_as(approver.client().await).await;
+    let approver = plan.env.cluster.user(&namespace, "approver", &[grant]).await;
+    let browser = plan.env.open_as(approver.client().await).await;
     let form = plan.form(&browser, "approve").await;
     let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
     assert_eq!(answer.status, 303, "{}", answer.text);
@@ -133,7 +133,7 @@ async fn without_the_permission_nothing_changes_and_the_page_says_why() {
 #[tokio::test]
 async fn another_site_cannot_decide() {
     let plan = Plan::new("ui-csrf").await;
-    let browser = plan.bed.open().await;
+    let browser = plan.env.open().await;
     let decide = format!("{}/decide", plan.path);
     let form = plan.form(&browser, "approve").await;
     let evil: &[(&str, &str)] = &[("origin", "http://evil.example")];
@@ -156,7 +156,7 @@ async fn another_site_cannot_decide() {
 #[tokio::test]
 async fn only_the_plan_that_was_read_is_approved() {
     let plan = Plan::new("ui-replaced").await;
-    let browser = plan.bed.open().await;
+    let browser = plan.env.open().await;
     let form = plan.form(&browser, "approve").await;
     let uid = form
         .split("uid=")

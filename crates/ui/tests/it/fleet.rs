@@ -5,7 +5,7 @@ use stanchion_testkit::cluster::{Grant, rule};
 use stanchion_testkit::wait;
 
 use crate::DEADLINE;
-use crate::bed::{Bed, Browser, user};
+use crate::test_env::{Browser, TestEnv, user};
 
 /// Waits until the page contains the text: a watch is a moment behind.
 pub(crate) async fn shows(browser: &Browser, path: &str, text: &str) -> String {
@@ -23,12 +23,12 @@ pub(crate) async fn shows(browser: &Browser, path: &str, text: &str) -> String {
 
 #[tokio::test]
 async fn objects_are_listed_filtered_and_shown() {
-    let bed = Bed::new("ui-fleet").await;
+    let env = TestEnv::new("ui-fleet").await;
     for name in ["alice", "bob"] {
-        bed.apply(&user(name)).await;
+        env.apply(&user(name)).await;
     }
-    let browser = bed.open().await;
-    let here = format!("postgresusers/{}", bed.namespace);
+    let browser = env.open().await;
+    let here = format!("postgresusers/{}", env.namespace);
     let page = shows(&browser, "/", &format!("{here}/alice")).await;
     assert!(page.contains(&format!("{here}/bob")), "{page}");
     let page = browser.get("/?q=ali", &[]).await.text;
@@ -41,7 +41,7 @@ async fn objects_are_listed_filtered_and_shown() {
     assert_eq!(browser.get(&format!("/o/{here}/nobody"), &[]).await.status, 404);
     assert_eq!(
         browser
-            .get(&format!("/o/secrets/{}/x", bed.namespace), &[])
+            .get(&format!("/o/secrets/{}/x", env.namespace), &[])
             .await
             .status,
         404
@@ -50,10 +50,10 @@ async fn objects_are_listed_filtered_and_shown() {
 
 #[tokio::test]
 async fn hostile_text_stays_text_and_secrets_stay_secret() {
-    let bed = Bed::new("ui-hostile").await;
-    bed.apply(&user("alice")).await;
-    let client = bed.cluster.client().await;
-    let users = bed.api(client, "db.example.com", "PostgresUser", "postgresusers");
+    let env = TestEnv::new("ui-hostile").await;
+    env.apply(&user("alice")).await;
+    let client = env.cluster.client().await;
+    let users = env.api(client, "db.example.com", "PostgresUser", "postgresusers");
     let message = "<script>alert(1)</script><img src=x onerror=alert(2)> postgres://root:hunter2@db/x";
     let condition = |kind: &str, status: &str| {
         json!({ "type": kind, "status": status, "reason": "Bad", "message": message,
@@ -61,11 +61,11 @@ async fn hostile_text_stays_text_and_secrets_stay_secret() {
     };
     let status = json!({ "phase": "Failed", "observedGeneration": 1,
                          "conditions": [condition("Ready", "False"), condition("Stalled", "True")] });
-    bed.report(&users, "alice", &status).await;
-    let browser = bed.open().await;
+    env.report(&users, "alice", &status).await;
+    let browser = env.open().await;
     for path in [
         "/".to_owned(),
-        format!("/o/postgresusers/{}/alice", bed.namespace),
+        format!("/o/postgresusers/{}/alice", env.namespace),
     ] {
         let page = shows(&browser, &path, "&lt;script&gt;alert(1)").await;
         assert!(
@@ -100,10 +100,10 @@ pub(crate) fn policy() -> Value {
 /// The page never reads the data of a Secret, and shows its name and age only.
 #[tokio::test]
 async fn a_secret_is_a_name_and_an_age() {
-    let bed = Bed::new("ui-secret").await;
-    bed.apply(&user("alice")).await;
-    let client = bed.cluster.client().await;
-    let users = bed.api(client, "db.example.com", "PostgresUser", "postgresusers");
+    let env = TestEnv::new("ui-secret").await;
+    env.apply(&user("alice")).await;
+    let client = env.cluster.client().await;
+    let users = env.api(client, "db.example.com", "PostgresUser", "postgresusers");
     let uid = users.get("alice").await.unwrap().metadata.uid.unwrap();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "stringData": { "password": "hunter2-in-a-secret" },
@@ -111,9 +111,9 @@ async fn a_secret_is_a_name_and_an_age() {
             { "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "name": "alice", "uid": uid },
         ] },
     });
-    bed.apply(&secret).await;
-    let browser = bed.open().await;
-    let path = format!("/o/postgresusers/{}/alice", bed.namespace);
+    env.apply(&secret).await;
+    let browser = env.open().await;
+    let path = format!("/o/postgresusers/{}/alice", env.namespace);
     let page = shows(&browser, &path, "alice-login").await;
     assert!(!page.contains("hunter2"), "{page}");
     let encoded = "aHVudGVyMi1pbi1hLXNlY3JldA"; // the password in base64
@@ -122,25 +122,25 @@ async fn a_secret_is_a_name_and_an_age() {
 
 #[tokio::test]
 async fn few_permissions_show_little_and_say_so() {
-    let bed = Bed::new("ui-rights").await;
-    bed.apply(&user("alice")).await;
+    let env = TestEnv::new("ui-rights").await;
+    env.apply(&user("alice")).await;
     let grant = Grant::In(
-        bed.namespace.clone(),
+        env.namespace.clone(),
         vec![rule(
             "db.example.com",
             &["postgresusers"],
             &["get", "list", "watch"],
         )],
     );
-    let somebody = bed.cluster.user(&bed.namespace, "somebody", &[grant]).await;
-    let browser = bed.open_as(somebody.client().await).await;
+    let somebody = env.cluster.user(&env.namespace, "somebody", &[grant]).await;
+    let browser = env.open_as(somebody.client().await).await;
     let page = shows(&browser, "/", "alice").await;
     assert!(
         page.contains("supabaseprojects") && page.contains("you have no right to list them"),
         "{page}"
     );
     let page = browser
-        .get(&format!("/o/postgresusers/{}/alice", bed.namespace), &[])
+        .get(&format!("/o/postgresusers/{}/alice", env.namespace), &[])
         .await
         .text;
     assert!(
@@ -151,10 +151,10 @@ async fn few_permissions_show_little_and_say_so() {
 
 #[tokio::test]
 async fn the_access_of_a_policy_is_shown() {
-    let bed = Bed::new("ui-access").await;
-    bed.apply(&policy()).await;
-    let browser = bed.open().await;
-    let path = format!("/o/postgrespolicies/{}/stock", bed.namespace);
+    let env = TestEnv::new("ui-access").await;
+    env.apply(&policy()).await;
+    let browser = env.open().await;
+    let path = format!("/o/postgrespolicies/{}/stock", env.namespace);
     let page = browser.get(&path, &[]).await.text;
     assert!(page.contains(&format!("{path}/access")), "{page}");
     let page = browser
@@ -169,7 +169,7 @@ async fn the_access_of_a_policy_is_shown() {
     assert!(page.text.contains("2 roles read"), "{}", page.text);
     assert_eq!(
         browser
-            .get(&format!("/o/postgresusers/{}/stock/access", bed.namespace), &[])
+            .get(&format!("/o/postgresusers/{}/stock/access", env.namespace), &[])
             .await
             .status,
         404

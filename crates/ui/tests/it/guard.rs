@@ -1,17 +1,17 @@
 //! Who may use the page.
 
-use crate::bed::Bed;
+use crate::test_env::TestEnv;
 
 #[tokio::test]
 async fn only_the_token_opens_the_page() {
-    let bed = Bed::new("ui-token").await;
-    let browser = bed.open().await;
-    let mut stranger = bed.open().await;
+    let env = TestEnv::new("ui-token").await;
+    let browser = env.open().await;
+    let mut stranger = env.open().await;
     stranger.cookie.clear();
     let refused = stranger.get("/", &[]).await;
     assert_eq!(refused.status, 401);
     assert!(refused.text.contains("The token is missing"), "{}", refused.text);
-    assert!(!refused.text.contains(&bed.namespace), "{}", refused.text);
+    assert!(!refused.text.contains(&env.namespace), "{}", refused.text);
     // The token of another page is of no use.
     assert_eq!(stranger.get(&browser.entrance(), &[]).await.status, 401);
     assert_eq!(stranger.get("/live", &[]).await.status, 401);
@@ -30,12 +30,12 @@ async fn only_the_token_opens_the_page() {
 
 #[tokio::test]
 async fn another_name_for_loopback_is_refused() {
-    let bed = Bed::new("ui-host").await;
-    let browser = bed.open().await;
+    let env = TestEnv::new("ui-host").await;
+    let browser = env.open().await;
     for host in ["evil.example", "evil.example:80", "127.0.0.1:1"] {
         let page = browser.get("/", &[("host", host)]).await;
         assert_eq!(page.status, 421, "{host}");
-        assert!(!page.text.contains(&bed.namespace), "{}", page.text);
+        assert!(!page.text.contains(&env.namespace), "{}", page.text);
     }
     let port = browser.origin.rsplit_once(':').unwrap().1;
     let named = format!("localhost:{port}");
@@ -44,8 +44,8 @@ async fn another_name_for_loopback_is_refused() {
 
 #[tokio::test]
 async fn every_answer_has_the_headers() {
-    let bed = Bed::new("ui-headers").await;
-    let browser = bed.open().await;
+    let env = TestEnv::new("ui-headers").await;
+    let browser = env.open().await;
     for path in [
         "/",
         "/nothing",

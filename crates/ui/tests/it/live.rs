@@ -4,8 +4,8 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use crate::DEADLINE;
-use crate::bed::{Bed, user};
 use crate::fleet::shows;
+use crate::test_env::{TestEnv, user};
 
 /// Waits for the next event of a stream.
 async fn change(body: &mut Incoming) {
@@ -25,8 +25,8 @@ async fn change(body: &mut Incoming) {
 
 #[tokio::test]
 async fn a_change_is_announced_and_shown() {
-    let bed = Bed::new("ui-live").await;
-    let browser = bed.open().await;
+    let env = TestEnv::new("ui-live").await;
+    let browser = env.open().await;
     shows(&browser, "/", "No objects").await;
     let answer = browser
         .send(browser.request("GET", "/live?at=%2F", &[], ""))
@@ -35,15 +35,15 @@ async fn a_change_is_announced_and_shown() {
     let mut stream = answer.into_body();
     // The first one is for what was missed.
     change(&mut stream).await;
-    bed.apply(&user("alice")).await;
+    env.apply(&user("alice")).await;
     change(&mut stream).await;
     shows(&browser, "/", "alice").await;
 }
 
 #[tokio::test]
 async fn too_many_streams_are_refused_and_a_closed_one_makes_room() {
-    let bed = Bed::new("ui-seats").await;
-    let browser = bed.open().await;
+    let env = TestEnv::new("ui-seats").await;
+    let browser = env.open().await;
     let mut open = Vec::new();
     for _ in 0..32 {
         let answer = browser.send(browser.request("GET", "/live", &[], "")).await;

@@ -8,12 +8,12 @@
     reason = "tests"
 )]
 
-mod bed;
 mod browser;
 mod decide;
 mod fleet;
 mod guard;
 mod live;
+mod test_env;
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ use crate::operator::Operator;
 use crate::users::UrlFile;
 
 /// Seven Supabases with ten Deployments each, on a real control plane on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(6);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(6);
 
 /// The values of the release: what the examples say about the operator's default server.
 const VALUES: [&str; 2] = [
@@ -258,7 +258,7 @@ impl Stage {
 
     /// Waits until every object is ready.
     async fn ready(&self, log: &OperatorLog) {
-        wait::within(PATIENCE)
+        wait::within(WAIT_TIMEOUT)
             .showing(log)
             .eventually("every example to be ready", async || {
                 let mut missing = Vec::new();
@@ -420,7 +420,7 @@ async fn every_example_is_ready_and_survives_an_upgrade_a_rollback_and_an_uninst
     let requests = audit.requests().await.of_user(user.name());
     let forbidden = requests.clone().forbidden();
     assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
-    rights::are_used(&helm, requests.list());
+    rbac::are_used(&helm, requests.list());
 
     // Neither CRDs, nor objects, nor what was made for them goes with the release.
     on(&stage.cluster, &helm, &["uninstall", "stanchion"]);

@@ -14,7 +14,7 @@ use stanchion_fleet::cluster::Cluster as Read;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_ui::Server;
 
-pub(crate) struct Bed {
+pub(crate) struct TestEnv {
     pub(crate) cluster: &'static Cluster,
     pub(crate) namespace: String,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-impl Bed {
+impl TestEnv {
     pub(crate) async fn new(name: &str) -> Self {
         let cluster = Cluster::shared().await;
         cluster.install_crds(stanchion_api::crds()).await;
