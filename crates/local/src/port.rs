@@ -9,15 +9,15 @@ use std::{
     hash::{BuildHasher, RandomState},
     net::TcpListener,
     ops::Range,
-    sync::{Mutex, PoisonError},
 };
 
 use crate::error::{Attempt, Error};
+use parking_lot::Mutex;
 
 /// A free port that was not returned in this process before.
 pub fn free() -> Result<u16, Error> {
     static HANDED_OUT: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
-    let mut handed_out = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut handed_out = HANDED_OUT.lock();
     let handed_out = handed_out.get_or_insert_default();
     let quiet = quiet();
     let somewhere = (0..quiet.len()).map(|attempt| {

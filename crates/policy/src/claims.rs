@@ -11,9 +11,10 @@
 //! | in another namespace, and may not or does not change anything | no conflict: it does not count |
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_postgres::Identity;
 use stanchion_roles::expand::Desired;
@@ -214,7 +215,7 @@ impl Claims {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,9 +5,10 @@
 //! digest is the same, the next reconcile would decide the same. Nothing here is needed after a restart.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use parking_lot::Mutex;
 use stanchion_api::PostgresPolicyPlan;
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Problem, Reader};
@@ -100,8 +101,8 @@ impl ConvergedCache {
         problems::of_postgres(error, problems::CONNECTION)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<ConvergedInputs>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<Key, Arc<ConvergedInputs>>> {
+        self.0.lock()
     }
 }
 

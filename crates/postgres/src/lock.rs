@@ -11,9 +11,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
@@ -100,10 +101,10 @@ impl Locks {
         let begun = Instant::now();
         let mut turn = std::pin::pin!(Arc::clone(&queue.turn).lock_owned());
         loop {
-            let taken = || *queue.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = || *queue.taken.lock();
             let until = (taken() + HURRY).min(begun + wait);
             if let Ok(guard) = timeout_at(until, &mut turn).await {
-                *queue.taken.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                *queue.taken.lock() = Instant::now();
                 return Ok(Turn {
                     _guard: guard,
                     _queue: queue,
@@ -119,7 +120,7 @@ impl Locks {
     }
 
     fn queue(&self, place: &Place) -> Arc<Queue> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock();
         if let Some(queue) = queues.get(place).and_then(Weak::upgrade) {
             return queue;
         }
@@ -287,6 +288,6 @@ mod tests {
                     .unwrap(),
             );
         }
-        assert!(locks.queues.lock().unwrap().len() <= 1);
+        assert!(locks.queues.lock().len() <= 1);
     }
 }

@@ -18,7 +18,7 @@ mod losses;
 mod pooled;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use losses::Listener;
@@ -35,6 +35,7 @@ use crate::session::{Budget, Limits, Terms, Timeouts};
 use breaker::Breaker;
 use host::Host;
 use losses::Losses;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Settings of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,6 +252,6 @@ impl Pools {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.known.lock()
     }
 }

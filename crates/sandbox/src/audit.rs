@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::Request;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::auth::User;
@@ -72,7 +72,7 @@ impl Audit {
         line["responseStatus"] = json!({"metadata": {}, "code": code});
         line["stageTimestamp"] = json!(clock.now().to_string());
         let line = line.to_string();
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if let Some(file) = &mut lines.1 {
             let _ = writeln!(file, "{line}");
         }
@@ -85,7 +85,6 @@ impl Audit {
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.lines
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .0
             .iter()
             .filter_map(|line| serde_json::from_str(line).ok())

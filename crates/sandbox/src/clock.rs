@@ -1,9 +1,8 @@
 //! The server's clock and random numbers. Tests control both: the time follows tokio's clock, which a test may pause,
 //! and names and uids come from a seed.
 
-use std::sync::{Mutex, PoisonError};
-
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::Instant;
 
@@ -37,11 +36,7 @@ impl Clock {
     }
 
     pub(crate) fn uid(&self) -> String {
-        let mut bytes: u128 = self
-            .random
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .random();
+        let mut bytes: u128 = self.random.lock().random();
         bytes = (bytes & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bytes:032x}");
         let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
@@ -57,7 +52,7 @@ impl Clock {
 
     /// A suffix for `generateName` and for pods.
     pub(crate) fn suffix(&self, length: usize) -> String {
-        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = self.random.lock();
         (0..length)
             .filter_map(|_| NAME_LETTERS.get(random.random_range(0..NAME_LETTERS.len())))
             .map(|letter| char::from(*letter))

@@ -1,9 +1,10 @@
 //! Fault injection for tests: responses that fail before or after the commit, come late or never, watches that end or
 //! lag, and a client that dies after its nth write.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::answer::Answer;
@@ -152,8 +153,8 @@ pub(crate) struct Decided {
 }
 
 impl Faults {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.0.lock()
     }
 
     /// Skips `skip` matching requests and applies to the next `times`.

@@ -1,8 +1,9 @@
 //! The served resources: built-in ones from the embedded discovery documents, custom ones from CRDs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::data;
@@ -223,7 +224,7 @@ impl Registry {
 
     /// Serves exactly these versions of the CRD `name`.
     pub(crate) fn set_custom(&self, name: &str, mut versions: Vec<Resource>, revision: u64) {
-        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        let mut custom = self.custom.write();
         for resource in &mut versions {
             let before = custom
                 .get(&resource.address())
@@ -239,7 +240,7 @@ impl Registry {
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<Address, Arc<Resource>>> {
-        self.custom.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> parking_lot::RwLockReadGuard<'_, BTreeMap<Address, Arc<Resource>>> {
+        self.custom.read()
     }
 }

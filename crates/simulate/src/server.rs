@@ -3,9 +3,10 @@
 //! It has a thread with a clock of its own: in a run, time stands still.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use stanchion_testkit::postgres::{Postgres, Rows, Version};
 
 thread_local! {
@@ -134,7 +135,7 @@ impl Server {
     }
 
     fn ask(&self, order: Order) -> Reply {
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = self.line.lock();
         let (orders, replies) = line.as_ref().expect("the server runs");
         orders.send(order).expect("the server's thread runs");
         replies.recv().expect("the server's thread answers")
@@ -143,7 +144,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.line.lock() = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

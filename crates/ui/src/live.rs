@@ -3,7 +3,7 @@
 //! The objects are redacted before they are kept. What the user may not read is kept as the reason, and tried again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::runtime::{WatchStreamExt as _, watcher};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::Value;
 use stanchion_fleet::assess::{self, Row};
 use stanchion_fleet::cluster::{Cluster, Unreadable};
@@ -200,11 +201,11 @@ impl Live {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<Shelf>> {
-        self.shelves.read().unwrap_or_else(PoisonError::into_inner)
+        self.shelves.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Vec<Shelf>> {
-        self.shelves.write().unwrap_or_else(PoisonError::into_inner)
+        self.shelves.write()
     }
 }
 

@@ -26,24 +26,21 @@ pub struct Setup {
 
 /// The server of objects without `instanceRef`. It may change while the operator runs.
 #[derive(Clone, Default)]
-pub struct DefaultInstance(Arc<std::sync::RwLock<Option<ConnectionConfig>>>);
+pub struct DefaultInstance(Arc<parking_lot::RwLock<Option<ConnectionConfig>>>);
 
 impl DefaultInstance {
     /// This server, or none.
     pub fn new(target: Option<ConnectionConfig>) -> Self {
-        Self(Arc::new(std::sync::RwLock::new(target)))
+        Self(Arc::new(parking_lot::RwLock::new(target)))
     }
 
     /// The current server.
     pub fn get(&self) -> Option<ConnectionConfig> {
-        self.0
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.0.read().clone()
     }
 
     /// Replaces it; running reconciles keep the one that they have.
     pub fn set(&self, target: Option<ConnectionConfig>) {
-        *self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner) = target;
+        *self.0.write() = target;
     }
 }

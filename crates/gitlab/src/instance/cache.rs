@@ -4,11 +4,12 @@
 //! A reconcile that needs more reads the Secret again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
+use parking_lot::{Mutex, MutexGuard};
 use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
 
 use super::apply::Applied;
@@ -115,7 +116,7 @@ impl InstanceCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Cached>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The API server keeps a few connections; more than this come from other clients.
@@ -60,7 +61,7 @@ impl Budget {
 
     /// The slot of a connection from this address; `None` if it has too many.
     pub(super) fn of_address(&self, address: IpAddr) -> Option<OfAddress> {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         let open = addresses.entry(address).or_default();
         if *open >= OF_ONE_ADDRESS {
             return None;
@@ -128,7 +129,7 @@ pub(super) struct OfAddress {
 
 impl Drop for OfAddress {
     fn drop(&mut self) {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         if let Some(open) = addresses.get_mut(&self.address) {
             *open = open.saturating_sub(1);
             if *open == 0 {
@@ -186,6 +187,6 @@ mod tests {
         assert!(budget.of_address(IpAddr::from([10, 0, 0, 1])).is_some());
         drop(open);
         assert!(budget.of_address(address).is_some());
-        assert!(budget.addresses.lock().unwrap().is_empty());
+        assert!(budget.addresses.lock().is_empty());
     }
 }

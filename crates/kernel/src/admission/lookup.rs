@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::UserInfo;
@@ -16,6 +16,7 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessRevie
 use kube::api::{ListParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use stanchion_api::names;
 use tokio::sync::Semaphore;
@@ -196,14 +197,14 @@ impl<K, V> Default for Remembered<K, V> {
 
 impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     fn get(&self, key: &K, believed: Duration) -> Option<V> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let (since, value) = known.get(key)?;
         (since.elapsed() <= believed).then(|| value.clone())
     }
 
     /// Caches a value with its time.
     fn put(&self, key: K, value: (Instant, V), believed: Duration) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|_, (since, _)| since.elapsed() < believed);
         if known.len() < REMEMBERED {
             known.insert(key, value);

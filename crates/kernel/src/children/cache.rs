@@ -2,9 +2,10 @@
 
 use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use kube::core::{DynamicObject, ObjectMeta};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
 use super::ChildKind;
@@ -253,15 +254,11 @@ impl<K: ChildKind> ChildCache<K> {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Children<K>> {
-        self.children
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.children.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Children<K>> {
-        self.children
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.children.write()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
-use std::sync::{Mutex, PoisonError};
 
 use kube::api::ListParams;
 use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, ObjectMeta};
 use kube::{Api, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use super::{Parent, ReconcileContext, named};
@@ -190,7 +190,7 @@ impl Reader {
 
     /// Ends the pass: objects that it has not read do not wake the object any more.
     pub fn finish(self) {
-        let read = self.read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.into_inner();
         self.context.dependencies.keep(&self.context.parent.key, &read);
     }
 
@@ -209,7 +209,7 @@ impl Reader {
     }
 
     pub(super) fn note(&self, what: Reference) {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         read.insert(what);
     }
 }

@@ -1,9 +1,10 @@
 //! State of an object between two passes. Nothing here is needed after a restart.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::core::ObjectMeta;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::problem::Class;
 use crate::reconciler::Object;
@@ -137,7 +138,7 @@ impl<O: Object> Memory<O> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Slot<O>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,6 @@
 //! Writes events without delaying or failing a reconcile.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
@@ -13,6 +10,7 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use tokio::time::Instant;
@@ -127,8 +125,8 @@ impl Recorder {
     }
 
     /// The guarded value is valid after every statement, so a panic elsewhere does not break it.
-    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recent(&self) -> parking_lot::MutexGuard<'_, Recent> {
+        self.recent.lock()
     }
 }
 

@@ -8,10 +8,11 @@ mod discovery;
 pub(crate) mod watch;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ApiResource, GroupVersionKind};
+use parking_lot::Mutex;
 
 pub(crate) use self::discovery::discover;
 use crate::watch::dependencies::Reference;
@@ -64,13 +65,13 @@ pub struct DiscoveryCache(Arc<Mutex<HashMap<&'static ExternalKind, ServedKind>>>
 impl DiscoveryCache {
     /// The last result.
     pub(crate) fn last(&self, kind: &'static ExternalKind) -> Option<ServedKind> {
-        let served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.0.lock();
         served.get(kind).cloned()
     }
 
     /// Records a result.
     pub(crate) fn note(&self, kind: &'static ExternalKind, found: Option<&ServedKind>) {
-        let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = self.0.lock();
         match found {
             Some(found) => served.insert(kind, found.clone()),
             None => served.remove(kind),

@@ -5,7 +5,7 @@
 //! would keep sending requests.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -20,6 +20,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tracing::warn;
 
@@ -101,12 +102,12 @@ impl Guard {
     }
 
     fn is_known(&self, digest: &[u8; 32]) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.get(digest).is_some_and(|since| since.elapsed() < BELIEVED)
     }
 
     fn remember(&self, digest: [u8; 32]) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.retain(|_, since| since.elapsed() < BELIEVED);
         if known.len() < REMEMBERED {
             known.insert(digest, Instant::now());

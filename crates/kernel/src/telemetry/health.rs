@@ -4,14 +4,7 @@
 //! lists those that have not passed. An address is bound before anything else starts, so that an address in use ends
 //! the process with one line instead of a pod that never becomes ready.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Write as _, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -20,6 +13,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
+use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +50,7 @@ impl Checks {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<String>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// In the format of the API server's `/readyz?verbose`.

@@ -6,9 +6,9 @@
 //! wakes nothing.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::core::{ApiResource, ObjectMeta};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The name of an object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -232,7 +232,7 @@ impl Dependencies {
 
     fn lock(&self) -> MutexGuard<'_, Index> {
         // The index is consistent after every statement above: a panic elsewhere cannot have broken it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

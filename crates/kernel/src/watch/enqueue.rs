@@ -4,10 +4,11 @@
 //! second appears. The index of reads does not cover that, so the second one enqueues the first.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::ApiResource;
+use parking_lot::Mutex;
 
 use super::dependencies::{Key, kind_key};
 
@@ -21,7 +22,7 @@ impl Enqueuers {
     /// Adds a controller's queue. A kind has one for each scope.
     pub(crate) fn register<K: Resource<DynamicType = ()>>(&self, wake: Wake) {
         let kind = kind_key(&ApiResource::erase::<K>(&()));
-        let mut enqueuers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut enqueuers = self.0.lock();
         enqueuers.entry(kind).or_default().push(wake);
     }
 
@@ -29,7 +30,7 @@ impl Enqueuers {
     pub(crate) fn enqueue<K: Resource<DynamicType = ()>>(&self, key: &Key) {
         let kind = kind_key(&ApiResource::erase::<K>(&()));
         let enqueuers = {
-            let enqueuers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let enqueuers = self.0.lock();
             enqueuers.get(&kind).cloned().unwrap_or_default()
         };
         for wake in enqueuers {
@@ -50,7 +51,7 @@ mod tests {
         for scope in ["one", "two"] {
             let enqueued = Arc::clone(&enqueued);
             enqueuers.register::<Secret>(Arc::new(move |key: Key| {
-                enqueued.lock().unwrap().push((scope, key.name));
+                enqueued.lock().push((scope, key.name));
             }));
         }
         let key = Key {
@@ -58,10 +59,10 @@ mod tests {
             name: "it".into(),
         };
         enqueuers.enqueue::<ConfigMap>(&key);
-        assert!(enqueued.lock().unwrap().is_empty());
+        assert!(enqueued.lock().is_empty());
         enqueuers.enqueue::<Secret>(&key);
         assert_eq!(
-            *enqueued.lock().unwrap(),
+            *enqueued.lock(),
             [("one", "it".to_owned()), ("two", "it".to_owned())]
         );
     }

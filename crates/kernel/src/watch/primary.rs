@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::dependencies::{Key, version};
 use crate::reconciler::Reconciler;
@@ -96,7 +97,7 @@ impl Fingerprints {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Recorded>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

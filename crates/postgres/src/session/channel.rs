@@ -10,10 +10,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::AcquireError;
@@ -207,7 +208,7 @@ impl Meter {
 
     /// The part of the budget that the last answer has taken, to be kept for as long as what was made of it.
     pub(super) fn take(&self) -> Option<Portion> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.held.lock().take()
     }
 
     /// Why nothing more is read.
@@ -216,12 +217,12 @@ impl Meter {
     }
 
     fn steps(&self) -> usize {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.lock();
         held.as_ref().map_or(0, Portion::steps)
     }
 
     fn hold(&self, more: Portion) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         match held.as_mut() {
             Some(held) => held.merge(more),
             None => *held = Some(more),

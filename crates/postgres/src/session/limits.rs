@@ -6,8 +6,9 @@
 //! a hundred.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 const KIB: usize = 1024;
@@ -80,7 +81,7 @@ impl Budget {
             namespaces,
         } = &*self.0;
         let own = namespace.map(|namespace| {
-            let mut known = namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = namespaces.lock();
             if let Some(own) = known.get(namespace).and_then(Weak::upgrade) {
                 return own;
             }
@@ -186,6 +187,6 @@ mod tests {
         for number in 0..100 {
             drop(budget.share(Some(&format!("n{number}"))));
         }
-        assert_eq!(budget.0.namespaces.lock().unwrap().len(), 1);
+        assert_eq!(budget.0.namespaces.lock().len(), 1);
     }
 }

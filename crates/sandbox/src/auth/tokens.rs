@@ -1,9 +1,9 @@
 //! Bearer tokens: those from the builder, and those that the sandbox issues for `ServiceAccounts`.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::User;
@@ -55,10 +55,7 @@ pub(crate) struct Tokens(RwLock<HashMap<String, Holder>>);
 
 impl Tokens {
     pub(crate) fn add(&self, token: &str, user: User) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(token.to_owned(), Holder::User(user));
+        self.0.write().insert(token.to_owned(), Holder::User(user));
     }
 
     /// The holder of a token for this server.
@@ -77,7 +74,7 @@ impl Tokens {
         server: &Server,
     ) -> Result<(User, Vec<String>), String> {
         const UNKNOWN: &str = "invalid bearer token";
-        let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let held = self.0.read();
         let holder = held.get(token).cloned();
         drop(held);
         match holder.ok_or(UNKNOWN)? {
@@ -119,7 +116,6 @@ impl Tokens {
         );
         self.0
             .write()
-            .unwrap_or_else(PoisonError::into_inner)
             .insert(token.clone(), Holder::Account(Box::new(account)));
         (token, jiff::Timestamp::from_second(expires).unwrap_or(now))
     }

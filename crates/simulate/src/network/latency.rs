@@ -3,9 +3,9 @@
 //! It follows from the seed, from what the message is about, and from how many like it there were. It does not follow
 //! from how many *others* there were: when a schedule is shortened, what is left of it takes as long as before.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 pub(super) struct Latency {
@@ -24,7 +24,7 @@ impl Latency {
     /// The next delay of messages like this one: mostly a few milliseconds, at times a second or two.
     pub(super) fn next(&self, like: &str) -> Duration {
         let number = {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen.lock();
             let number = seen.entry(like.to_owned()).or_default();
             *number += 1;
             *number

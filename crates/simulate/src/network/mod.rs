@@ -12,8 +12,9 @@ mod wire;
 
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use stanchion_sandbox::{Sandbox, User};
 use tokio::sync::Notify;
 
@@ -148,10 +149,10 @@ impl Network {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     fn armed(&self) -> MutexGuard<'_, Vec<Armed>> {
-        self.0.armed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.armed.lock()
     }
 }

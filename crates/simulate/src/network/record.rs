@@ -1,8 +1,9 @@
 //! What was seen on the network: a line for everything, and what must never be.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// Is told of what a controller does outside Kubernetes, right before it does it.
@@ -107,6 +108,6 @@ impl Record {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

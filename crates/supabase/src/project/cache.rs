@@ -2,9 +2,10 @@
 //! becomes ready. Nothing here is needed after a restart.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use stanchion_kernel::watch::dependencies::Key;
 
 use super::dependency_check::{CheckResult, Initialised};
@@ -203,7 +204,7 @@ impl ProjectCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,10 +1,8 @@
 //! The certificate that is presented in TLS handshakes, replaceable while connections are open.
 
-use std::{
-    fmt,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::RwLock;
 use rustls::{
     ServerConfig,
     crypto::aws_lc_rs::default_provider,
@@ -23,7 +21,7 @@ impl Serving {
 
     /// Used from the next handshake on.
     pub(in crate::admission) fn install(&self, key: Arc<CertifiedKey>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
+        *self.0.write() = key;
     }
 
     /// A TLS server that presents the installed certificate.
@@ -39,7 +37,7 @@ impl Serving {
 
 impl ResolvesServerCert for Serving {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+        Some(self.0.read().clone())
     }
 }
 

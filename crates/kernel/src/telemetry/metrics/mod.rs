@@ -14,8 +14,9 @@ mod postgres;
 mod process;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -109,13 +110,13 @@ impl Metrics {
 
     /// Sets the names for an OpenTelemetry collector of families with other names in [`Metrics::encode`].
     pub fn rename_for_otlp(&self, names: impl IntoIterator<Item = (&'static str, &'static str)>) {
-        let mut all = self.otlp_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.otlp_names.lock();
         all.extend(names);
     }
 
     /// The name for a collector, if it differs from the one at `/metrics`.
     pub fn otlp_name(&self, shown: &str) -> Option<&'static str> {
-        let all = self.otlp_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.otlp_names.lock();
         all.get(shown).copied()
     }
 
@@ -129,7 +130,7 @@ impl Metrics {
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock()
     }
 }
 

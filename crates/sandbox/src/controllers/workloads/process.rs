@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
@@ -48,18 +49,18 @@ pub(crate) struct Logs(Arc<Mutex<HashMap<Speaker, Vec<String>>>>);
 impl Logs {
     /// The output of a container's process; `None` if it has none.
     pub(crate) fn of(&self, pod: &str, container: &str) -> Option<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.get(&(pod.to_owned(), container.to_owned()))
             .map(|lines| lines.concat())
     }
 
     fn begin(&self, speaker: &Speaker) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.entry(speaker.clone()).or_default();
     }
 
     fn add(&self, speaker: &Speaker, line: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let lines = all.entry(speaker.clone()).or_default();
         if lines.len() == KEPT {
             lines.remove(0);

@@ -1,8 +1,9 @@
 //! Rules for one value: range, length, pattern, format.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
+use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ pub(super) fn string(schema: Schema<'_>, text: &str, path: &str, errors: &mut Ve
 /// Patterns are compiled once: this takes longer than all other checks of an object together.
 fn compiled(pattern: &str) -> Option<Regex> {
     static KNOWN: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     match known.get(pattern) {
         Some(regex) => regex.clone(),
         None => known

@@ -7,9 +7,10 @@ mod link;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use stanchion_postgres::{Dial, Dialer, Wire};
 use tokio::time::sleep;
 
@@ -53,11 +54,11 @@ impl Hub {
 
     /// From now on, it is reached like this.
     pub fn set(&self, health: Health) {
-        *self.health.lock().unwrap_or_else(PoisonError::into_inner) = health;
+        *self.health.lock() = health;
     }
 
     fn health(&self) -> Health {
-        *self.health.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.health.lock()
     }
 }
 
