@@ -1,27 +1,25 @@
 //! The controller of `PostgresInstance`: checks the server's connection and reports its properties.
 //!
-//! It fits into one file: it only reads, so there is nothing to plan and nothing to apply.
+//! It only reads, so there is nothing to plan and nothing to apply. Each step of a reconcile is one file, as for the other kinds.
 
-use std::time::Duration;
+pub mod apply;
+pub mod observe;
+pub mod plan;
+pub mod report;
+pub mod validate;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::instance::CONNECTED;
-use stanchion_api::status::Status;
 use stanchion_api::{PostgresInstance, PostgresInstanceStatus};
-use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
-use stanchion_postgres::session::Security;
 
-use crate::contact;
-use crate::server;
+use self::observe::Current;
+use self::plan::Plan;
 use crate::setup::Setup;
-
-/// How often a reachable server is checked.
-const INTERVAL: Duration = Duration::from_mins(10);
 
 /// Reports whether the servers of `PostgresInstance` objects are reachable.
 pub struct InstanceController {
@@ -35,22 +33,11 @@ impl InstanceController {
     }
 }
 
-/// The server's properties.
-pub struct Current {
-    address: String,
-    version: String,
-    system: String,
-    replica: bool,
-    /// How far the server was verified.
-    security: Security,
-    log: String,
-}
-
 impl Reconciler for InstanceController {
     type Object = PostgresInstance;
     type Target = PostgresInstance;
     type Observed = Current;
-    type Plan = ();
+    type Plan = Plan;
     type Applied = ();
 
     const NAME: &'static str = "instance";
@@ -80,29 +67,19 @@ impl Reconciler for InstanceController {
     }
 
     fn validate(instance: &PostgresInstance) -> Result<PostgresInstance, Problem> {
-        Ok(instance.clone())
+        validate::validate(instance)
     }
 
     fn cleanup_target(instance: &PostgresInstance) -> PostgresInstance {
-        instance.clone()
+        validate::cleanup_target(instance)
     }
 
     async fn observe(&self, read: &Reader, instance: &PostgresInstance) -> Result<Current, Problem> {
-        let server = server::of_instance(read, &self.setup, instance).await?;
-        let session = self.setup.pools.get(&server.target).await?;
-        let inspected = session.inspect(&[]).await?;
-        Ok(Current {
-            address: server.target.to_string(),
-            version: version(session.version()),
-            system: session.identity().system().to_owned(),
-            replica: inspected.0.in_recovery,
-            security: session.security(),
-            log: contact::log(&inspected.0),
-        })
+        observe::observe(&self.setup, read, instance).await
     }
 
-    fn plan(_: &PostgresInstance, _: &Current) -> Result<(), Problem> {
-        Ok(())
+    fn plan(instance: &PostgresInstance, current: &Current) -> Result<Plan, Problem> {
+        Ok(plan::plan(instance, current))
     }
 
     async fn apply(
@@ -110,10 +87,10 @@ impl Reconciler for InstanceController {
         _: &Writer,
         _: &PostgresInstance,
         _: &Current,
-        (): (),
+        plan: Plan,
         (): &mut (),
     ) -> Result<(), Problem> {
-        Ok(())
+        apply::apply(&plan)
     }
 
     fn report(
@@ -121,40 +98,6 @@ impl Reconciler for InstanceController {
         outcome: &Outcome<'_, Self>,
         now: Timestamp,
     ) -> Report<PostgresInstanceStatus> {
-        let mut status = instance.status.clone().unwrap_or_default();
-        let mut conditions = Conditions::new(status.conditions(), instance.metadata.generation, now);
-        match (outcome.observed, outcome.problem) {
-            (_, Some(problem)) => {
-                status.message = Some(problem.message.clone());
-                conditions.set(CONNECTED, Truth::False, problem.reason, &problem.message);
-            }
-            (Some(current), None) => {
-                let role = if current.replica {
-                    "a replica, which cannot be written to"
-                } else {
-                    "PostgreSQL"
-                };
-                let (reach, log) = (contact::reach(current.security), &current.log);
-                let message = format!(
-                    "connected to {}: {role} {}{reach}{log}",
-                    current.address, current.version
-                );
-                conditions.set(CONNECTED, Truth::True, "Connected", &message);
-                status.message = Some(message);
-                status.version = Some(current.version.clone());
-                status.system_identifier = Some(current.system.clone());
-            }
-            (None, None) => {}
-        }
-        status.conditions = conditions.finish();
-        Report {
-            requeue_after: Some(INTERVAL),
-            ..Report::new(status)
-        }
+        report::report(instance, outcome, now)
     }
-}
-
-/// `150018` is 15.18.
-fn version(number: u32) -> String {
-    format!("{}.{}", number / 10_000, number % 10_000)
 }

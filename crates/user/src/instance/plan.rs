@@ -1,0 +1,17 @@
+//! An instance is only observed: there is never anything to change.
+
+use stanchion_api::PostgresInstance;
+
+use super::observe::Current;
+
+/// The changes.
+#[derive(Debug)]
+pub enum Plan {
+    /// Do nothing.
+    Nothing,
+}
+
+/// Plans no change, whatever was observed.
+pub fn plan(_: &PostgresInstance, _: &Current) -> Plan {
+    Plan::Nothing
+}
