@@ -10,7 +10,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::lenient::Lenient;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::reconciler::Object;
 
 /// Number of attempts of a removal within one pass.
@@ -66,8 +66,8 @@ pub async fn remove<O: Object>(
         ];
         match patch(api, object, removal, field_manager).await {
             Ok(_) => return Ok(()),
-            Err(problem) if problem.reason == "NotFound" => return Ok(()),
-            Err(problem) if problem.reason == "Conflict" && attempt < ATTEMPTS => {
+            Err(problem) if problem.is(Cause::NotFound) => return Ok(()),
+            Err(problem) if problem.is(Cause::Conflict) && attempt < ATTEMPTS => {
                 match api.get_opt(&object.name_any()).await? {
                     Some(newer) if newer.uid() == object.uid() => current = newer.finalizers().to_vec(),
                     // The object is gone, or another one has its name: it is not ours.

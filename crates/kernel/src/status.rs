@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub use stanchion_api::status::Status;
 
 use crate::lenient::Lenient;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::reconciler::Object;
 
 /// Number of attempts of a write that conflicts with others.
@@ -82,12 +82,15 @@ async fn apply<O: Object>(
             .await
             .map_err(Problem::from)
         {
-            Err(problem) if problem.reason == "Conflict" && !last => {}
+            Err(problem) if problem.is(Cause::Conflict) && !last => {}
             ended => return ended,
         }
         let found = api.get_metadata_opt(&name).await?;
         let found = found.filter(|found| found.metadata.uid == object.uid());
-        let gone = || Problem::dependency("NotFound", format!("{} {name} is gone", O::kind(&())));
+        let gone = || {
+            let message = format!("{} {name} is gone", O::kind(&()));
+            Problem::dependency("NotFound", message).with_cause(Cause::NotFound)
+        };
         version = found.ok_or_else(gone)?.metadata.resource_version;
     }
 }

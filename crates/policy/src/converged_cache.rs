@@ -98,7 +98,7 @@ impl ConvergedCache {
 
     fn lost(&self, wanted: &Wanted, error: stanchion_postgres::Error) -> Problem {
         self.forget(&wanted.who.key);
-        problems::of_postgres(error, problems::CONNECTION)
+        problems::of_postgres(error, problems::During::Connect)
     }
 
     fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<Key, Arc<ConvergedInputs>>> {

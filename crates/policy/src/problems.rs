@@ -1,7 +1,7 @@
 //! Failures under the original's reasons.
 
 use stanchion_kernel::Problem;
-use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
+use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Error as PostgresError;
 use stanchion_roles::apply;
 use stanchion_roles::inspect;
@@ -18,36 +18,49 @@ pub const PRIVILEGES: &str = "InsufficientPrivileges";
 /// No query succeeded.
 pub const CONNECTION: &str = "DatabaseConnectionFailed";
 
-/// A PostgreSQL error; `otherwise` is the reason of the current step.
-pub fn of_postgres(error: PostgresError, otherwise: &'static str) -> Problem {
+/// What the operator did when PostgreSQL returned an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum During {
+    /// It connected.
+    Connect,
+    /// It read the catalog.
+    Inspect,
+    /// It changed the database.
+    Apply,
+}
+
+/// A PostgreSQL error.
+pub fn of_postgres(error: PostgresError, during: During) -> Problem {
     let state = error.sqlstate().map(str::to_owned);
     let problem = Problem::from(error);
-    let reason = match (problem.reason, state.as_deref()) {
-        ("DatabaseBusy", _) => LOCK_CONTENTION,
-        (reason @ ("AnswerTooLarge" | "ServerNotVerified" | "AddressNotAllowed"), _) => reason,
-        (CONNECTION_FAILED | AUTHENTICATION_FAILED | "TlsFailed" | "DatabaseNotFound", _) => CONNECTION,
+    let reason = match (problem.cause, state.as_deref()) {
+        (Cause::DatabaseBusy, _) => LOCK_CONTENTION,
+        (Cause::ServerRefused, _) => problem.reason,
+        (Cause::Unreachable, _) | (_, Some("3D000")) => return disconnected(problem),
         (_, Some("42501")) => PRIVILEGES,
         (_, Some("3F000" | "42P01" | "42883" | "42704")) => "MissingDatabaseObject",
-        _ => otherwise,
+        _ => match during {
+            During::Connect => return disconnected(problem),
+            During::Inspect => "DatabaseInspectionFailed",
+            During::Apply => "ApplyFailed",
+        },
     };
     problem.with_reason(reason)
 }
 
+fn disconnected(problem: Problem) -> Problem {
+    problem.with_reason(CONNECTION).with_cause(Cause::Unreachable)
+}
+
 /// Whether this problem means that no query succeeded, unless the reconcile knows better.
 pub fn is_disconnected(problem: &Problem) -> bool {
-    [
-        CONNECTION,
-        "ServerNotVerified",
-        "AddressNotAllowed",
-        "AnswerTooLarge",
-    ]
-    .contains(&problem.reason)
+    matches!(problem.cause, Cause::Unreachable | Cause::ServerRefused)
 }
 
 /// An inspection error.
 pub fn of_inspection(error: inspect::Error) -> Problem {
     match error {
-        inspect::Error::Postgres(error) => of_postgres(error, "DatabaseInspectionFailed"),
+        inspect::Error::Postgres(error) => of_postgres(error, During::Inspect),
         inspect::Error::Unreadable(error) => {
             Problem::human("DatabaseInspectionFailed", error.to_string()).caused_by(error)
         }
@@ -57,10 +70,12 @@ pub fn of_inspection(error: inspect::Error) -> Problem {
 /// An apply error.
 pub fn of_apply(error: apply::Error) -> Problem {
     match error {
-        apply::Error::Postgres(error) => of_postgres(error, "ApplyFailed"),
+        apply::Error::Postgres(error) => of_postgres(error, During::Apply),
         apply::Error::Blocked(plan) => blocked(&plan),
         apply::Error::WrongDatabase(error) => Problem::permanent("InvalidDatabaseTarget", error.to_string()),
-        moved @ apply::Error::Moved(_) => Problem::transient("PlanSuperseded", moved.to_string()),
+        moved @ apply::Error::Moved(_) => {
+            Problem::transient("PlanSuperseded", moved.to_string()).with_cause(Cause::Superseded)
+        }
         other => Problem::human("ApplyFailed", other.to_string()).caused_by(other),
     }
 }
@@ -74,5 +89,9 @@ pub fn blocked(plan: &Plan) -> Problem {
         Some(Check::ServerCompatibility) | None => "UnsupportedByServer",
     };
     let lines: Vec<_> = plan.blockers.iter().map(ToString::to_string).collect();
-    Problem::human(reason, lines.join("; "))
+    let problem = Problem::human(reason, lines.join("; "));
+    match plan.blockers.iter().map(|blocker| blocker.check).min() {
+        Some(Check::RoleDropSafety) => problem.with_cause(Cause::UnsafeDrop),
+        _ => problem,
+    }
 }

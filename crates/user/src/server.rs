@@ -11,6 +11,7 @@ use stanchion_api::PostgresInstance;
 use stanchion_api::instance::{AllowedNamespaces, Endpoints, PostgresInstanceSpec, TlsMode};
 use stanchion_api::user::InstanceRef;
 use stanchion_kernel::marks::Marks;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::redact::{SecretString, SecretValues};
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
@@ -57,6 +58,7 @@ pub async fn resolve(
                 "InstanceNotFound",
                 "the operator has no default instance; set spec.instanceRef, or start it with --postgres-url-file",
             )
+            .with_cause(Cause::InstanceMissing)
         })?;
         let tls = target.tls();
         return Ok(Access::Open(Server {
@@ -82,7 +84,8 @@ pub async fn resolve(
                 "PostgresInstance {home}/{} does not exist, or its spec.allowedNamespaces does not name {namespace}",
                 reference.name
             ),
-        )),
+        )
+        .with_cause(Cause::InstanceMissing)),
     }
 }
 

@@ -21,7 +21,7 @@ use stanchion_kernel::{Problem, Reader};
 
 use super::cache::{Cached, InstanceCache, Shapes};
 use super::database::{self, Answer};
-use super::prerequisites::{ASKING, Prerequisites};
+use super::prerequisites::Prerequisites;
 use super::secret_values;
 use super::secrets as made;
 use super::target::{CleanupTarget, Target, Wanted};
@@ -455,7 +455,7 @@ async fn ask(
         return Ok(None);
     };
     let is_first = current.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
-    let is_next = upgrade.held.as_ref().is_some_and(|held| held.reason == ASKING);
+    let is_next = upgrade.held.as_ref().is_some_and(|held| held.needs_answer);
     if !is_first && !is_next {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use super::{Parent, ReconcileContext, named};
 use crate::apply::{self, Intent, Takeover, adopt_fields};
 use crate::children::{Child, ChildChange, ChildKind};
 use crate::lease::Fence;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::watch::dependencies::{Key, KnownVersion, Reference, kind_key};
 
 /// Writes children.
@@ -123,7 +123,7 @@ impl Writer {
             ChildChange::Verify(intent) => self.verify::<K>(intent, takeover).await,
             ChildChange::Create(intent) => match self.write_child::<K>(&intent).await {
                 // The name is in use, by another owner or by a child that the watch has not reported yet.
-                Err(problem) if problem.reason == "Conflict" => self.verify::<K>(intent, takeover).await,
+                Err(problem) if problem.is(Cause::Conflict) => self.verify::<K>(intent, takeover).await,
                 written => written,
             },
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::core::Status;
 use kube::core::response::StatusSummary;
 
-use super::{Class, Problem, Retry};
+use super::{Cause, Class, Problem, Retry};
 
 impl From<kube::Error> for Problem {
     fn from(error: kube::Error) -> Self {
@@ -27,7 +27,10 @@ impl From<kube::Error> for Problem {
             ),
         };
         let retry = retry_after(&error);
-        let mut problem = Self::new(class, reason, message).caused_by(error);
+        let cause = cause(&error);
+        let mut problem = Self::new(class, reason, message)
+            .with_cause(cause)
+            .caused_by(error);
         problem.retry = retry;
         problem
     }
@@ -80,18 +83,11 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
             "Forbidden",
             format!("the operator lacks a permission; `stanchion rbac` prints what it needs: {said}"),
         ),
-        // A 404 without details means that the path is not served: the CRD is not installed.
-        404 if status
-            .details
-            .as_ref()
-            .is_none_or(|details| details.name.is_empty()) =>
-        {
-            (
-                Class::Dependency,
-                "KindMissing",
-                format!("the kind is not installed in this cluster: {said}"),
-            )
-        }
+        404 if is_unserved(status) => (
+            Class::Dependency,
+            "KindMissing",
+            format!("the kind is not installed in this cluster: {said}"),
+        ),
         404 => (Class::Dependency, "NotFound", said),
         429 => (
             Class::Transient,
@@ -109,6 +105,29 @@ fn from_status(status: &Status) -> (Class, &'static str, String) {
             format!("Kubernetes answered {}: {said}", status.code),
         ),
     }
+}
+
+/// What the operator itself decides by.
+fn cause(error: &kube::Error) -> Cause {
+    let kube::Error::Api(status) = error else {
+        return Cause::Other;
+    };
+    match status.code {
+        409 => Cause::Conflict,
+        422 if is_lost_race(status) => Cause::Conflict,
+        403 if !is_terminating(status) && !said(status).contains("exceeded quota") => Cause::Forbidden,
+        404 if is_unserved(status) => Cause::KindMissing,
+        404 => Cause::NotFound,
+        _ => Cause::Other,
+    }
+}
+
+/// A 404 without details means that the path is not served: the CRD is not installed.
+fn is_unserved(status: &Status) -> bool {
+    status
+        .details
+        .as_ref()
+        .is_none_or(|details| details.name.is_empty())
 }
 
 /// The server's message, or its code if there is none.

@@ -90,6 +90,47 @@ impl Class {
     }
 }
 
+/// What failed, where code decides by it. The reason is for people and their tools, and a controller may choose another
+/// one; the cause stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// No code decides by it.
+    #[default]
+    Other,
+    /// The object changed since it was read, or exists already.
+    Conflict,
+    /// The object does not exist.
+    NotFound,
+    /// The cluster does not serve the kind.
+    KindMissing,
+    /// The operator lacks a permission.
+    Forbidden,
+    /// A bug in the operator.
+    Panic,
+    /// Other changes of the database were first; nothing failed.
+    DatabaseBusy,
+    /// The server does not answer, or does not let the operator in.
+    Unreachable,
+    /// The server is refused: it is not verified, not allowed, or its answer is too large.
+    ServerRefused,
+    /// The spec refers to an instance that does not exist, or that the namespace may not use.
+    InstanceMissing,
+    /// The Secret with the password is missing or invalid.
+    PasswordSecret,
+    /// The login lacks a privilege, or a role or a database does not exist.
+    Privileges,
+    /// The spec is invalid.
+    InvalidSpec,
+    /// Another object declares the same.
+    Overlap,
+    /// Roles cannot be dropped in their current state.
+    UnsafeDrop,
+    /// The database needs other changes by now.
+    Superseded,
+    /// A dependency of the object is not usable yet; the observed state says which.
+    Blocked,
+}
+
 /// A failure of one object: its class, a CamelCase reason, and a message for a person.
 ///
 /// The message says what happened, to which object, and what to do next. It appears in the status, events and logs, so
@@ -101,6 +142,8 @@ pub struct Problem {
     pub reason: &'static str,
     /// The message for a person.
     pub message: String,
+    /// What code decides by.
+    pub cause: Cause,
     /// Overrides the class's retry, if the cause is known to pass sooner or later than usual.
     pub retry: Option<Retry>,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -113,6 +156,7 @@ impl Problem {
             class,
             reason,
             message: message.into(),
+            cause: Cause::Other,
             retry: None,
             source: None,
         }
@@ -157,6 +201,18 @@ impl Problem {
     pub fn with_reason(mut self, reason: &'static str) -> Self {
         self.reason = reason;
         self
+    }
+
+    /// The same problem with its cause, if code decides by it.
+    #[must_use]
+    pub fn with_cause(mut self, cause: Cause) -> Self {
+        self.cause = cause;
+        self
+    }
+
+    /// Whether this is the cause.
+    pub fn is(&self, cause: Cause) -> bool {
+        self.cause == cause
     }
 
     /// Retries at another time than the class defines.

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use stanchion_api::policy::{DeletionPolicy, POLICY_LABEL, PostgresPolicyStatus, condition};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
-use stanchion_kernel::problem::Retry;
+use stanchion_kernel::problem::{Cause, Retry};
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::server::LOG_GRANTS;
 use stanchion_postgres::{Answered, ConnectionConfig, Identity, Level, Security, Server, Session, quote};
@@ -115,7 +115,7 @@ pub async fn observe(
 pub fn retry_at_interval(problem: Problem, wanted: &Wanted) -> Problem {
     match problem.reaction().retry {
         Retry::Backoff => problem,
-        _ if problem.reason == problems::LOCK_CONTENTION => problem,
+        _ if problem.is(Cause::DatabaseBusy) => problem,
         _ => problem.with_retry(Retry::After(wanted.interval)),
     }
 }
@@ -130,7 +130,7 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     let database = connection::resolve(&wanted.connection, &mut secrets).await?;
     let content = profiles::complete(read, wanted).await?;
     let connected = setup.pools.get(&database).await;
-    let mut session = connected.map_err(|error| problems::of_postgres(error, problems::CONNECTION))?;
+    let mut session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
     let identity = session.identity().clone();
     connection::check_identity(&wanted.connection, &database, &identity)?;
     let server = server(&session).await?;
@@ -196,7 +196,7 @@ struct ClaimWeight<'a> {
 /// The server's properties, and the login's privileges there.
 async fn server(session: &Session) -> Result<Server, Problem> {
     let inspected = session.inspect(&[]).await;
-    let (server, _) = inspected.map_err(|error| problems::of_postgres(error, "DatabaseInspectionFailed"))?;
+    let (server, _) = inspected.map_err(|error| problems::of_postgres(error, problems::During::Inspect))?;
     Ok(server)
 }
 
@@ -274,7 +274,7 @@ async fn absent(
         .map_err(stuck)?;
     let content = profiles::complete(read, wanted).await.map_err(stuck)?;
     let found = controller.setup.pools.place(&database).await;
-    let found = found.map_err(|error| stuck(problems::of_postgres(error, problems::CONNECTION)))?;
+    let found = found.map_err(|error| stuck(problems::of_postgres(error, problems::During::Connect)))?;
     let others =
         controller
             .setup
@@ -332,7 +332,9 @@ mod tests {
         };
         let interval = Retry::After(Duration::from_mins(7));
         let soon = Retry::After(Duration::from_secs(1));
-        let busy = Problem::transient(problems::LOCK_CONTENTION, "").with_retry(soon);
+        let busy = Problem::transient(problems::LOCK_CONTENTION, "")
+            .with_cause(Cause::DatabaseBusy)
+            .with_retry(soon);
         for (problem, expected) in [
             (Problem::permanent("InvalidSpec", ""), interval),
             (Problem::human(problems::CONFLICT, ""), interval),

@@ -1,6 +1,7 @@
 //! Decides what to do. Pure: the engine compares, and the existing plans determine the rest.
 
 use stanchion_kernel::Problem;
+use stanchion_kernel::problem::Cause;
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::plan::Plan as Changes;
 
@@ -76,6 +77,7 @@ fn conflict(conflicting: &Conflicting) -> Problem {
         problems::CONFLICT,
         format!("policy {}; {consequence}", rivals.join("; policy ")),
     )
+    .with_cause(Cause::Overlap)
 }
 
 fn decide(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {

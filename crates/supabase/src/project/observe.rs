@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Parent;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
@@ -333,13 +334,13 @@ async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Pr
         return Ok(None);
     }
     match reader.get(&wanted.name).await {
-        Err(problem) if problem.reason == "KindMissing" && wanted.spec.gateway.is_some() => {
+        Err(problem) if problem.is(Cause::KindMissing) && wanted.spec.gateway.is_some() => {
             Err(Problem::dependency(
                 "GatewayAPIMissing",
                 "spec.gateway needs the Gateway API, which this cluster does not serve; install its CRDs",
             ))
         }
-        Err(problem) if problem.reason == "KindMissing" => Ok(None),
+        Err(problem) if problem.is(Cause::KindMissing) => Ok(None),
         found => found,
     }
 }

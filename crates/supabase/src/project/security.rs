@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::supabase::Options;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Reader};
 
 use super::target::Wanted;
@@ -87,7 +88,7 @@ pub async fn pods(reader: &Reader, wanted: &Wanted) -> Result<(), Problem> {
             Level::of(&namespace.metadata.labels.unwrap_or_default())
         }),
         // An operator with access to few namespaces may not read it: the API server still refuses the pods.
-        Err(problem) if problem.reason == "Forbidden" => return Ok(()),
+        Err(problem) if problem.is(Cause::Forbidden) => return Ok(()),
         Err(problem) => return Err(problem),
     };
     check(&wanted.spec, level)

@@ -8,6 +8,7 @@ use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretRefere
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
 use stanchion_kernel::condition::find;
+use stanchion_kernel::problem::Cause;
 
 use super::report::ROUTED;
 use super::target::{Before, CleanupTarget, References, Target, Wanted, name};
@@ -218,7 +219,7 @@ fn span(text: &str, field: &str) -> Result<SignedDuration, Problem> {
 }
 
 fn invalid(message: impl Into<String>) -> Problem {
-    Problem::permanent("InvalidSpec", message)
+    Problem::permanent("InvalidSpec", message).with_cause(Cause::InvalidSpec)
 }
 
 #[cfg(test)]

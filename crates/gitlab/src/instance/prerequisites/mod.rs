@@ -14,11 +14,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::gitlab::{ChartRepository, ElasticsearchAddress, GitlabProfileSpec, Phase};
 use stanchion_kernel::external::ExternalKind;
-use stanchion_kernel::problem::Retry;
+use stanchion_kernel::problem::{Cause, Retry};
 use stanchion_kernel::{Class, Problem};
 
 pub use release::Account;
-pub use upgrade::{ASKING, UpgradePlan};
+pub use upgrade::UpgradePlan;
 
 use super::observe::Current;
 use super::target::Wanted;
@@ -45,6 +45,8 @@ pub struct Blocker {
     pub message: String,
     /// When to retry, if nothing reports the end.
     pub requeue_after: Option<Duration>,
+    /// Whether it waits for an answer of the database that nobody has asked for yet.
+    pub needs_answer: bool,
 }
 
 impl Blocker {
@@ -85,12 +87,13 @@ impl Blocker {
             reason,
             message: message.into(),
             requeue_after: None,
+            needs_answer: false,
         }
     }
 
     /// The obstacle as the error of a reconcile step.
     pub fn problem(&self) -> Problem {
-        let problem = Problem::new(self.class, self.reason, self.message.clone());
+        let problem = Problem::new(self.class, self.reason, self.message.clone()).with_cause(Cause::Blocked);
         match self.requeue_after {
             Some(requeue_after) => problem.with_retry(Retry::After(requeue_after)),
             None => problem,

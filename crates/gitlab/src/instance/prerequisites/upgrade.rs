@@ -17,7 +17,7 @@ use crate::values::ChartVersion;
 use crate::versions::{self, Step, Version, by_chart, path, resolve};
 
 /// The reason while the next step waits for the database's answer.
-pub const ASKING: &str = "AskingForMigrations";
+const ASKING: &str = "AskingForMigrations";
 
 /// How often the database is queried during an upgrade: nothing reports the end of its migrations.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
@@ -176,10 +176,13 @@ fn may_go_on(
         return Ok(());
     }
     match &current.database {
-        None => Err(held(
-            ASKING,
-            format!("{} waits for the database's answer", next.version),
-        )),
+        None => Err(Blocker {
+            needs_answer: true,
+            ..held(
+                ASKING,
+                format!("{} waits for the database's answer", next.version),
+            )
+        }),
         Some(Ok(answer)) if answer.unfinished == 0 => Ok(()),
         Some(Ok(answer)) => Err(held(
             "MigrationsUnfinished",

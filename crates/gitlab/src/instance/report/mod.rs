@@ -10,6 +10,7 @@ use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::{EventRecord, Severity, TransitionEvent};
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Class, Outcome, Problem, Report};
 
@@ -155,7 +156,7 @@ fn present(
         .ok()
         .and_then(|upgrade| upgrade.held.as_ref());
     let (phase, ready) = match (outcome.problem, &release) {
-        (Some(problem), _) if held.is_none_or(|held| held.reason != problem.reason) => {
+        (Some(problem), _) if held.is_none() || held != blocker(&prerequisites, problem) => {
             let phase = blocked(&prerequisites, problem, is_up);
             (
                 phase,
@@ -180,12 +181,16 @@ fn present(
     report
 }
 
+/// The blocker that ended the reconcile, if it was one.
+fn blocker<'a>(prerequisites: &'a Prerequisites, problem: &Problem) -> Option<&'a Blocker> {
+    prerequisites
+        .before_ready()
+        .filter(|_| problem.is(Cause::Blocked))
+}
+
 /// The phase of a blocked instance. A running GitLab keeps running without a backend's operator.
 fn blocked(prerequisites: &Prerequisites, problem: &Problem, is_up: bool) -> Phase {
-    let blocker = prerequisites
-        .before_ready()
-        .filter(|blocker| blocker.reason == problem.reason);
-    match blocker.map(|blocker| blocker.phase) {
+    match blocker(prerequisites, problem).map(|blocker| blocker.phase) {
         Some(Phase::Provisioning) if is_up => Phase::Degraded,
         Some(phase) => phase,
         None if problem.reaction().failed => Phase::Failed,

@@ -15,7 +15,7 @@ use crate::ambient;
 use crate::condition::Conditions;
 use crate::driver::controller::{Read, Shared};
 use crate::events::transitions;
-use crate::problem::{Class, Problem, Retry};
+use crate::problem::{Cause, Class, Problem, Retry};
 use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
 use crate::status::{self, Status};
 use crate::telemetry::metrics::Finish;
@@ -29,7 +29,7 @@ impl<R: Reconciler> Pass<'_, R> {
         match self.publish(report).await {
             Ok(()) => {}
             // The object is gone.
-            Err(unwritten) if unwritten.reason == "NotFound" => {
+            Err(unwritten) if unwritten.is(Cause::NotFound) => {
                 debug!("the object is gone");
                 self.clean_up().await;
             }

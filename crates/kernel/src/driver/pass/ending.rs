@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
-use super::PANICKED;
 use crate::driver::backoff::jitter;
 use crate::driver::controller::Shared;
 use crate::driver::memory::LastProblem;
-use crate::problem::{Class, Problem};
+use crate::problem::{Cause, Class, Problem};
 use crate::reconciler::Reconciler;
 use crate::telemetry::metrics::Finish;
 
@@ -61,7 +60,7 @@ impl<R: Reconciler> Shared<R> {
 
 fn finish(problem: &Problem) -> Finish {
     match problem.class {
-        _ if problem.reason == PANICKED => Finish::Panic,
+        _ if problem.is(Cause::Panic) => Finish::Panic,
         Class::Transient => Finish::Error,
         Class::Dependency | Class::Human => Finish::RequeueAfter,
         Class::Permanent => Finish::Terminal,

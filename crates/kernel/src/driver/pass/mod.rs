@@ -18,7 +18,7 @@ use super::controller::{Newest, Read, Shared};
 use crate::context::{Reader, Writer};
 use crate::finalizer;
 use crate::lenient::Flaw;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::reconciler::Reconciler;
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
@@ -233,4 +233,5 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
         PANICKED,
         format!("the operator failed in {step}; its log says more"),
     )
+    .with_cause(Cause::Panic)
 }

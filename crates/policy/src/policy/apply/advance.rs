@@ -9,6 +9,7 @@ use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
 use stanchion_kernel::apply::Intent;
 use stanchion_kernel::context::Parent;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Writer, ambient};
 use stanchion_roles::inspect::InspectionDigest;
 use stanchion_roles::plan::Plan as Changes;
@@ -212,7 +213,7 @@ impl Pass<'_> {
             // The plan owns it, not the policy.
             let intent = Intent::new(sql, &parent(&plan, self.write.parent()))?;
             match self.write.apply::<ConfigMap>(&intent).await {
-                Err(problem) if problem.reason == "Conflict" => {}
+                Err(problem) if problem.is(Cause::Conflict) => {}
                 stored => drop(stored.map_err(|problem| problem.with_reason("PlanSqlStorageFailed"))?),
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Class, Problem, ambient};
 use stanchion_roles::apply::{Options, apply as engine};
 use stanchion_roles::diff::{self, diff};
@@ -49,10 +50,10 @@ impl Pass<'_> {
             }
             Err(problem) => {
                 metrics.applied(None);
-                status.phase = match (problem.reason, problem.class) {
+                status.phase = match (problem.cause, problem.class) {
                     // Nothing was tried, or the database now needs other changes: the next reconcile decides.
-                    (problems::LOCK_CONTENTION, _) => PlanPhase::Approved,
-                    ("PlanSuperseded", _) => PlanPhase::Superseded,
+                    (Cause::DatabaseBusy, _) => PlanPhase::Approved,
+                    (Cause::Superseded, _) => PlanPhase::Superseded,
                     // The transaction may have committed: the next reconcile sees that, and ends the plan or continues
                     // it.
                     (_, Class::Transient) => return Err(problem),
@@ -78,7 +79,8 @@ impl Pass<'_> {
         self.write.may_write()?;
         let setup = &self.controller.setup;
         let exclusive = setup.pools.exclusive(&self.current.database, setup.turn).await;
-        let (_turn, mut session) = exclusive.map_err(|error| problems::of_postgres(error, "ApplyFailed"))?;
+        let (_turn, mut session) =
+            exclusive.map_err(|error| problems::of_postgres(error, problems::During::Apply))?;
         let desired = &self.current.content.desired;
         let how = Options {
             diff: options.clone(),

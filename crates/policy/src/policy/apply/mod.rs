@@ -114,7 +114,8 @@ async fn revoke(controller: &PolicyController, write: &Writer, state: &CleanupSt
     write.may_write()?;
     let setup = &controller.setup;
     let exclusive = setup.pools.exclusive(&state.database, setup.turn).await;
-    let (_turn, mut session) = exclusive.map_err(|error| problems::of_postgres(error, "ApplyFailed"))?;
+    let (_turn, mut session) =
+        exclusive.map_err(|error| problems::of_postgres(error, problems::During::Apply))?;
     let options = Options {
         lock_wait: setup.turn,
         ..Options::default()

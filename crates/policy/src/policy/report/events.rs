@@ -4,11 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use stanchion_api::policy::{PostgresPolicyStatus, condition};
 use stanchion_kernel::condition::find;
 use stanchion_kernel::events::EventRecord;
+use stanchion_kernel::problem::Cause;
 
 use super::Passed;
 use crate::policy::apply::PlanEvent;
 use crate::policy::target::Target;
-use crate::problems;
 
 const ACTION: &str = "Reconcile";
 
@@ -64,14 +64,14 @@ pub(super) fn of(
         ));
     }
     match passed.problem {
-        Some(problem) if problem.reason == problems::CONFLICT => {}
+        Some(problem) if problem.is(Cause::Overlap) => {}
         Some(problem) => {
             let is_news = |was: &Condition| was.status != "False" || was.reason != problem.reason;
             let shown = now(condition::READY).is_some_and(|it| it.reason == problem.reason);
             if shown && was(condition::READY).is_none_or(is_news) {
-                let reason = match problem.reason {
-                    problems::UNSAFE_DROPS => "UnsafeRoleDropsBlocked",
-                    reason => reason,
+                let reason = match problem.cause {
+                    Cause::UnsafeDrop => "UnsafeRoleDropsBlocked",
+                    _ => problem.reason,
                 };
                 tell(EventRecord::warning(reason, ACTION, &problem.message));
             }

@@ -9,7 +9,7 @@ use stanchion_api::PostgresPolicy;
 use stanchion_api::policy::{PlanRef, PostgresPolicyStatus, annotation, condition};
 use stanchion_api::status::Status;
 use stanchion_kernel::condition::{Conditions, Truth, find};
-use stanchion_kernel::problem::Class;
+use stanchion_kernel::problem::{Cause, Class};
 use stanchion_kernel::{Outcome, Problem, Report};
 use stanchion_postgres::Security;
 
@@ -109,7 +109,7 @@ fn failed(
     passed: &Passed<'_>,
     problem: &Problem,
 ) -> Report<PostgresPolicyStatus> {
-    if problem.reason == problems::LOCK_CONTENTION {
+    if problem.is(Cause::DatabaseBusy) {
         // Nothing failed: another writer was first, and the retry is soon.
         return Report::new(status);
     }

@@ -4,6 +4,7 @@ use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{Phase, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::events::EventRecord;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Class, Problem, Report};
 
 use super::super::apply::Stage;
@@ -49,7 +50,7 @@ pub(super) fn report(
     outcome: &ProjectOutcome<'_>,
     problem: &Problem,
 ) -> Report<SupabaseProjectStatus> {
-    let (meanwhile, prefix, reason, event) = if problem.reason == "InvalidSpec" {
+    let (meanwhile, prefix, reason, event) = if problem.is(Cause::InvalidSpec) {
         (Phase::Failed, "Invalid spec", "InvalidSpec", "ValidationFailed")
     } else {
         words(outcome.applied.stage)

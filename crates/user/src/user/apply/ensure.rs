@@ -3,6 +3,7 @@
 
 use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::Problem;
+use stanchion_kernel::problem::Cause;
 use stanchion_postgres::lock::ROLES;
 use stanchion_postgres::{Begin, ConnectionConfig, Pooled, Statement};
 
@@ -14,9 +15,6 @@ use crate::user::passwords::Passwords;
 use crate::user::plan::{self, About, Change, database, grants, guards, ownership};
 use crate::user::snapshot::{Snapshot, SnapshotQuery, databases_of};
 use crate::user::target::Wanted;
-
-/// The reason if somebody else has the turn.
-const BUSY: &str = "DatabaseBusy";
 
 /// How often the differences are computed in one transaction: what a new schema needs is known only after its creation.
 const ROUNDS: usize = 2;
@@ -46,7 +44,7 @@ pub async fn make(
     match pass.in_database(&home, true).await {
         // Another task of this process has the turn. A new password does not wait for it, because the old one may be
         // compromised.
-        Err(problem) if problem.reason == BUSY && current.passwords.is_changing() => {
+        Err(problem) if problem.is(Cause::DatabaseBusy) && current.passwords.is_changing() => {
             pass.passwords_only(&home).await?;
             return Err(problem);
         }
@@ -237,6 +235,7 @@ fn ineffective(left: &Change, catalog: &Catalog, address: &ConnectionConfig) -> 
             left.what,
         ),
     )
+    .with_cause(Cause::Privileges)
 }
 
 /// A stolen session outlives a password: if requested, it ends with the password or the login that opened it.

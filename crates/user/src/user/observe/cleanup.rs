@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{Query, Row, Session};
 
@@ -70,7 +71,7 @@ pub async fn observe(setup: &Setup, read: &Reader, cleanup: &CleanupTarget) -> R
     let server = match server::resolve(read, setup, cleanup.instance.as_ref(), provisioned).await {
         Ok(Access::Open(server) | Access::Withdrawn(server)) => server,
         // There is no server on which anything could have been created.
-        Err(problem) if !provisioned && problem.reason == "InstanceNotFound" => return Ok(Observed::Nothing),
+        Err(problem) if !provisioned && problem.is(Cause::InstanceMissing) => return Ok(Observed::Nothing),
         Err(problem) => return Err(problem),
     };
     // The administrator's database: the object's own one may be gone, or refuse connections.

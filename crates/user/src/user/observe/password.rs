@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_api::user::{Encoding, SecretKeyRef};
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::redact::SecretValues;
 use stanchion_kernel::{Problem, Reader, ambient, apply};
 use stanchion_postgres::scram;
@@ -59,8 +60,7 @@ pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Re
                 Ok(given) => Ok(Source::Given(Box::new(given))),
                 // A working role keeps working; only the condition of its password reports what is missing.
                 Err(problem)
-                    if wanted.before.password_fingerprint.is_some()
-                        && problem.reason.starts_with("Secret") =>
+                    if wanted.before.password_fingerprint.is_some() && problem.is(Cause::PasswordSecret) =>
                 {
                     Ok(Source::Lost(problem.reason, problem.message))
                 }
@@ -94,7 +94,9 @@ pub async fn source(read: &Reader, wanted: &Wanted, live: Option<&Secret>) -> Re
 async fn from_secret(read: &Reader, reference: &SecretKeyRef, encoding: Encoding) -> Result<Given, Problem> {
     let SecretKeyRef { name, key } = reference;
     let problem = |reason, message: String| {
-        Problem::dependency(reason, message).while_doing("cannot read password secret")
+        Problem::dependency(reason, message)
+            .with_cause(Cause::PasswordSecret)
+            .while_doing("cannot read password secret")
     };
     let secret: Secret = read
         .get(name)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Mark, Origin, Seal};
+use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 
 use super::{Change, grants};
@@ -26,7 +27,8 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
             return Err(Problem::dependency(
                 "DatabaseNotFound",
                 format!("database {name:?} does not exist; create it, or set createDatabase.enabled"),
-            ));
+            )
+            .with_cause(Cause::Privileges));
         };
         let oid = database_oid::oid(&catalog.viewer.marks, &wanted.identity.uid, name);
         let statement = Statement::new("CREATE DATABASE ")

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use stanchion_api::user::{AppliedGrant, GrantKind, Membership, MembershipPolicy};
 use stanchion_kernel::Problem;
+use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 use stanchion_postgres::server::BOUND_CREATEROLE;
 
@@ -58,7 +59,8 @@ pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem
             return Err(Problem::dependency(
                 "RoleNotFound",
                 format!("memberOf: role {role:?} does not exist"),
-            ));
+            )
+            .with_cause(Cause::Privileges));
         }
         if !options {
             check_old_server(membership, asked.inherits)?;

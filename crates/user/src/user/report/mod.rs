@@ -13,6 +13,7 @@ use stanchion_api::status::Status;
 use stanchion_api::user::{Phase, PostgresUserStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::events::EventRecord;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
 use stanchion_kernel::{Outcome, Problem, Report};
 
@@ -166,9 +167,9 @@ fn failed(
     });
     status.message = Some(problem.message.clone());
     conditions.set(condition::READY, Truth::False, problem.reason, &problem.message);
-    let synced = match problem.reason {
-        "SecretNotFound" | "SecretKeyMissing" | "SecretInvalid" => Some(condition::PASSWORD_SYNCED),
-        "InsufficientPrivilege" | "RoleNotFound" | "DatabaseNotFound" => Some(condition::PRIVILEGES_SYNCED),
+    let synced = match problem.cause {
+        Cause::PasswordSecret => Some(condition::PASSWORD_SYNCED),
+        Cause::Privileges => Some(condition::PRIVILEGES_SYNCED),
         _ => None,
     };
     if let Some(synced) = synced {

@@ -65,7 +65,7 @@ fn a_failure_is_counted_and_reported_once() {
 fn a_refused_drop_has_the_originals_event() {
     let report = problem(
         &policy(&json!({}), None),
-        &Problem::human(problems::UNSAFE_DROPS, "app owns a table"),
+        &Problem::human(problems::UNSAFE_DROPS, "app owns a table").with_cause(Cause::UnsafeDrop),
     );
     assert_eq!(condition(&report, "Ready"), Some(("False", "UnsafeRoleDrops")));
     assert_eq!(events(&report), ["UnsafeRoleDropsBlocked"]);
@@ -83,7 +83,8 @@ fn a_conflict_and_its_end_are_reported() {
         },
         over: vec!["role \"app\"".into()],
     };
-    let conflict = Problem::human(problems::CONFLICT, "policy ns/other also declares role \"app\"");
+    let conflict = Problem::human(problems::CONFLICT, "policy ns/other also declares role \"app\"")
+        .with_cause(Cause::Overlap);
     let first = passed(
         &policy(&json!({}), None),
         &Applied::default(),

@@ -67,7 +67,10 @@ fn a_plan_that_waits_or_was_refused_is_named() {
 fn lock_contention_is_not_reported() {
     let first = pass(&policy(&json!({}), None), found(PlanOutcome::Applied, 1), 0);
     let again = policy(&json!({}), Some(first.status.clone()));
-    let report = problem(&again, &Problem::transient(problems::LOCK_CONTENTION, "busy"));
+    let report = problem(
+        &again,
+        &Problem::transient(problems::LOCK_CONTENTION, "busy").with_cause(Cause::DatabaseBusy),
+    );
     assert_eq!(report.status, first.status);
     assert!(report.events.is_empty());
 }
