@@ -95,6 +95,8 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 	$(TOOLS)/bin/cargo-deny --log-level warn check bans licenses sources
 	$(TOOLS)/bin/cargo-machete
 	tools/check-docs
+	tools/check-house --self-test
+	tools/check-house
 	tools/check-pins
 	@git ls-files '*.rs' | xargs wc -l | awk '$$1 > 400 && $$2 != "total" { print "warning: " $$2 " has " $$1 " lines: is it about one thing?" }'
 
