@@ -379,6 +379,8 @@ async fn every_example_is_ready_and_survives_an_upgrade_a_rollback_and_an_uninst
     stage.apply().await;
     stage.approve(&operator).await;
     stage.ready(&operator.output()).await;
+    running::scaled(&stage.cluster).await;
+    stage.ready(&operator.output()).await;
     stage.looked_at(&operator).await;
     operator.stop().await;
     let before = running::objects(&stage.cluster, &stage.namespaces).await;
