@@ -35,7 +35,7 @@ pub fn of_postgres(error: PostgresError, during: During) -> Problem {
     let problem = Problem::from(error);
     let reason = match (problem.cause, state.as_deref()) {
         (Cause::DatabaseBusy, _) => LOCK_CONTENTION,
-        (Cause::ServerRefused, _) => problem.reason,
+        (Cause::ServerRefused | Cause::AnswerTooLarge, _) => problem.reason,
         (Cause::Unreachable, _) | (_, Some("3D000")) => return disconnected(problem),
         (_, Some("42501")) => PRIVILEGES,
         (_, Some("3F000" | "42P01" | "42883" | "42704")) => "MissingDatabaseObject",
@@ -54,7 +54,10 @@ fn disconnected(problem: Problem) -> Problem {
 
 /// Whether this problem means that no query succeeded, unless the reconcile knows better.
 pub fn is_disconnected(problem: &Problem) -> bool {
-    matches!(problem.cause, Cause::Unreachable | Cause::ServerRefused)
+    matches!(
+        problem.cause,
+        Cause::Unreachable | Cause::ServerRefused | Cause::AnswerTooLarge
+    )
 }
 
 /// An inspection error.

@@ -2,7 +2,7 @@
 //!
 //! | module | what a test gets |
 //! |---|---|
-//! | [`browser`] | a real browser without a window, driven by WebDriver, if it is installed |
+//! | [`browser`] | a real browser without a window, driven by `WebDriver`, if it is installed |
 //! | [`cluster`] | a Kubernetes cluster, a namespace of its own, users with real RBAC, the audit log |
 //! | [`faults`] | scripted API faults: conflicts, throttling, lost answers, silence, a cut |
 //! | [`crash`] | kills an operator at every write and compares the result with an undisturbed run |

@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use stanchion_api::gitlab::Phase;
+use stanchion_api::gitlab::{GitlabInstance, Phase};
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use stanchion_kernel::apply::INTENT;
 
@@ -25,6 +25,22 @@ impl TestEnv {
             (secret.name_any(), serde_json::to_value(secret.data).unwrap())
         };
         list.items.into_iter().map(pair).collect()
+    }
+
+    /// Flux installs every generation of the release until the instance is ready.
+    async fn flux_follows(&self) -> GitlabInstance {
+        self.wait()
+            .eventually("the instance is ready", async || {
+                let release = self.release("shop").await;
+                let observed = release.data.pointer("/status/observedGeneration").cloned();
+                if observed != release.metadata.generation.map(Value::from) {
+                    self.installed("shop", "17.11.7").await;
+                }
+                let shop = self.instances().get("shop").await.unwrap();
+                let phase = shop.status.as_ref().and_then(|status| status.phase);
+                (phase == Some(Phase::Ready)).then_some(shop)
+            })
+            .await
     }
 
     /// Turns the objects of the release into those that version 89a1792 wrote: Flux installed with its own permissions,
@@ -53,10 +69,7 @@ async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
     let managed = json!({ "redis": { "managed": true, "credentialsSecret": null } });
     env.instance("shop", managed).await;
     stateful_set(&env, "shop-redis", 1, "redis:7").await;
-    env.phase("shop", Phase::Deploying).await;
-    operator.idle().await;
-    env.installed("shop", "17.11.7").await;
-    env.phase("shop", Phase::Ready).await;
+    env.flux_follows().await;
     operator.kill().await;
     env.former_release().await;
     let release = env.release("shop").await;
@@ -65,7 +78,7 @@ async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
     assert!(secrets.contains_key("shop-redis-auth"), "{:?}", secrets.keys());
     let repository = env.external(&HELM_REPOSITORY).get("shop-gitlab").await.unwrap();
 
-    let operator = env.operator().await;
+    let _operator = env.operator().await;
     let confined = env
         .release_where("shop", |release| {
             release.data.pointer("/spec/serviceAccountName") == Some(&json!(ACCOUNT))
@@ -75,10 +88,8 @@ async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
     let mut spec = confined.data["spec"].clone();
     spec.as_object_mut().unwrap().remove("serviceAccountName");
     assert_eq!(spec, release.data["spec"], "nothing else changes");
-    operator.idle().await;
-    // Flux has seen the account; for Helm it is the same release in the same version.
-    env.installed("shop", "17.11.7").await;
-    let ready = env.phase("shop", Phase::Ready).await;
+    // Flux sees the account; for Helm it is the same release in the same version.
+    let ready = env.flux_follows().await;
     assert_eq!(
         ready.status.unwrap().installed_version.as_deref(),
         Some("17.11.7")

@@ -111,8 +111,10 @@ pub enum Cause {
     DatabaseBusy,
     /// The server does not answer, or does not let the operator in.
     Unreachable,
-    /// The server is refused: it is not verified, not allowed, or its answer is too large.
+    /// The server is refused: it is not verified, or its address is not allowed.
     ServerRefused,
+    /// The server's answer is too large.
+    AnswerTooLarge,
     /// The spec refers to an instance that does not exist, or that the namespace may not use.
     InstanceMissing,
     /// The Secret with the password is missing or invalid.

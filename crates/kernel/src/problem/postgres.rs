@@ -45,7 +45,8 @@ impl From<Error> for Problem {
 fn cause(error: &Error) -> Cause {
     match error.kind() {
         Kind::Contended | Kind::Exhausted => return Cause::DatabaseBusy,
-        Kind::TooMuch | Kind::Unverified | Kind::Forbidden => return Cause::ServerRefused,
+        Kind::TooMuch => return Cause::AnswerTooLarge,
+        Kind::Unverified | Kind::Forbidden => return Cause::ServerRefused,
         Kind::NotLeading => return Cause::Other,
         Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
             return Cause::Unreachable;

@@ -268,7 +268,7 @@ fn ready(wanted: &Wanted, result: &PassResult) -> (&'static str, String) {
 fn drifted(conditions: &mut Conditions, result: &PassResult) {
     match result.outcome {
         PlanOutcome::InSync | PlanOutcome::Applied => {
-            conditions.set(condition::DRIFTED, Truth::False, "InSync", "")
+            conditions.set(condition::DRIFTED, Truth::False, "InSync", "");
         }
         _ => {
             let message = format!("{} change(s) are needed", result.summary.total);

@@ -14,7 +14,6 @@ use stanchion_api::user::{Phase, PostgresUserStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::problem::Cause;
-use stanchion_kernel::problem::postgres::{AUTHENTICATION_FAILED, CONNECTION_FAILED};
 use stanchion_kernel::{Outcome, Problem, Report};
 
 use super::UserController;
@@ -136,13 +135,9 @@ fn connected(conditions: &mut Conditions, outcome: &UserOutcome<'_>) {
 
 /// Whether this problem means that no query succeeded. A server that sends too much was reached if it answered before.
 fn is_disconnected(problem: &Problem, answered: bool) -> bool {
-    match problem.reason {
-        CONNECTION_FAILED
-        | AUTHENTICATION_FAILED
-        | "TlsFailed"
-        | "ServerNotVerified"
-        | "AddressNotAllowed" => true,
-        "AnswerTooLarge" => !answered,
+    match problem.cause {
+        Cause::Unreachable | Cause::ServerRefused => true,
+        Cause::AnswerTooLarge => !answered,
         _ => false,
     }
 }
@@ -233,21 +228,17 @@ mod tests {
     /// F13, F16: a server that is refused is not connected, whatever an earlier pass said.
     #[test]
     fn a_refused_server_is_not_connected() {
-        let disconnected =
-            |reason, answered| is_disconnected(&Problem::human(reason, String::new()), answered);
-        for reason in [
-            "ConnectionFailed",
-            "TlsFailed",
-            "ServerNotVerified",
-            "AddressNotAllowed",
-        ] {
+        let disconnected = |cause, answered| {
+            is_disconnected(&Problem::human("Any", String::new()).with_cause(cause), answered)
+        };
+        for cause in [Cause::Unreachable, Cause::ServerRefused] {
             assert!(
-                disconnected(reason, false) && disconnected(reason, true),
-                "{reason}"
+                disconnected(cause, false) && disconnected(cause, true),
+                "{cause:?}"
             );
         }
-        assert!(disconnected("AnswerTooLarge", false) && !disconnected("AnswerTooLarge", true));
-        assert!(!disconnected("RoleConflict", false));
+        assert!(disconnected(Cause::AnswerTooLarge, false) && !disconnected(Cause::AnswerTooLarge, true));
+        assert!(!disconnected(Cause::Other, false));
     }
 
     /// F19.

@@ -1,5 +1,7 @@
 //! The contents of a status.
 
+use stanchion_kernel::problem::Cause;
+
 use super::*;
 
 #[test]
@@ -130,14 +132,14 @@ fn password_fingerprints_follow_the_spec() {
 /// F13, F16: a server that is refused is not connected, whatever an earlier reconcile said; one that answered is.
 #[test]
 fn a_refused_server_is_not_connected() {
-    for reason in [
-        "DatabaseConnectionFailed",
-        "ServerNotVerified",
-        "AddressNotAllowed",
-        "AnswerTooLarge",
+    for (reason, cause) in [
+        ("DatabaseConnectionFailed", Cause::Unreachable),
+        ("ServerNotVerified", Cause::ServerRefused),
+        ("AddressNotAllowed", Cause::ServerRefused),
+        ("AnswerTooLarge", Cause::AnswerTooLarge),
     ] {
         let policy = policy(&json!({}), None);
-        let refused = Problem::human(reason, "no".to_owned());
+        let refused = Problem::human(reason, "no".to_owned()).with_cause(cause);
         let target = validate(&policy).unwrap();
         let passed = Passed {
             target: Some(&target),
