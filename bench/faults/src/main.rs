@@ -4,8 +4,8 @@
 //!
 //! Three replicas share the work under load: users are changed all the time. The bench kills the leader, ends it, or
 //! freezes it and lets it go on, and measures the time until a change is followed by another replica. PostgreSQL's log
-//! and the audit log of the API server show which replica did what: statements and writes of the old leader after the
-//! first one of the new leader fail the bench.
+//! and the audit log of the API server show which replica did what: changes and writes of the old leader after the first
+//! work of the new leader fail the bench. A replica that wakes may still read for a moment.
 //!
 //! Then one server refuses connections, one has a lock that every change of a role waits for, and one accepts
 //! connections and never answers. The bench measures changes of users on a fourth, healthy server. Times are figures,

@@ -26,8 +26,23 @@ pub(crate) struct Checkpoint<'a> {
 /// The work of an old leader after the first work of the next one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlap {
-    pub(crate) statements: Vec<String>,
+    /// Statements that change something.
+    pub(crate) changes: Vec<String>,
+    /// Other statements.
+    pub(crate) reads: usize,
+    /// Writes to the API server.
     pub(crate) writes: Vec<String>,
+}
+
+/// How a statement begins that changes nothing.
+const READING: [&str; 7] = ["SELECT", "BEGIN", "START", "SET", "COMMIT", "ROLLBACK", "WITH"];
+
+fn reads(statement: &str) -> bool {
+    let mut parts = statement
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts.all(|part| READING.iter().any(|word| part.starts_with(word)))
 }
 
 fn login(index: usize) -> String {
@@ -120,6 +135,8 @@ impl<'a> Replicas<'a> {
         let done = entries.filter_map(|entry| Some((entry.user.as_str(), entry.statement()?.to_owned())));
         let names: Vec<String> = (0..REPLICAS).map(login).collect();
         let statements = after_the_next(done, &names, old);
+        let (read, changes): (Vec<String>, _) =
+            statements.into_iter().partition(|statement| reads(statement));
         // The Lease is what replicas compete for.
         let requests = checkpoint.audit.requests().await.writes();
         let requests = requests.filter(|request| request.resource != "leases");
@@ -128,7 +145,11 @@ impl<'a> Replicas<'a> {
         let accounts = self.accounts.iter();
         let names: Vec<String> = accounts.map(|account| account.name().to_owned()).collect();
         let writes = after_the_next(done, &names, old);
-        Overlap { statements, writes }
+        Overlap {
+            changes,
+            reads: read.len(),
+            writes,
+        }
     }
 }
 
@@ -148,6 +169,12 @@ fn after_the_next<'u>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_statement_in_a_batch_counts() {
+        assert!(reads("BEGIN READ ONLY;\nSELECT 1;"));
+        assert!(!reads("BEGIN;\nALTER ROLE a;"));
+    }
 
     #[test]
     fn only_work_after_the_next_leaders_counts() {
