@@ -2,7 +2,7 @@
 //!
 //! - Does the object come to rest, with a status about this spec?
 //! - When the change is undone, is everything as it was before?
-//! - Is everything as it would be if the object had been made like this?
+//! - Is everything as it would be if the object had been made like this? Only an object that becomes ready is compared.
 //!
 //! Time is paused, nothing is disturbed, and what the API server refuses does not count.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
     let mut random = StdRng::seed_from_u64(seed);
     let mut report = Report::default();
     let base = S::base(NAMES[0]);
-    bench.apply(&base).await.expect("the base is accepted");
+    bench.put(&base).await.expect("the base is accepted");
     let mut found = Vec::new();
     let before = bench.settled(NAMES[0], &mut found).await;
     assert!(found.is_empty(), "the base itself: {found:?}");
@@ -118,7 +118,7 @@ async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
         if wanted == base || S::leads_elsewhere(&field) {
             continue;
         }
-        if bench.apply(&wanted).await.is_err() {
+        if bench.put(&wanted).await.is_err() {
             report.refused += 1;
             continue;
         }
@@ -167,21 +167,25 @@ impl<S: Changeable> Bench<S> {
         }
     }
 
-    async fn apply(&self, object: &Value) -> Result<(), kube::Error> {
+    /// Makes an object, or replaces it as a whole.
+    async fn put(&self, object: &Value) -> Result<(), kube::Error> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let params = PatchParams::apply("users").force();
         let objects = user::api(&self.client, &S::KIND);
-        objects
-            .patch(name, &params, &Patch::Apply(object))
-            .await
-            .map(|_| ())
+        let mut wanted: DynamicObject =
+            serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        let Some(found) = objects.get_opt(name).await? else {
+            return objects.create(&PostParams::default(), &wanted).await.map(|_| ());
+        };
+        wanted.metadata = found.metadata;
+        let replaced = objects.replace(name, &PostParams::default(), &wanted).await;
+        replaced.map(|_| ())
     }
 
     /// The change is in: what does not hold of it, of its undoing, and of an object that was made like this?
     async fn follow(&self, base: &Value, changed: &Value, before: &Value) -> Vec<String> {
         let mut what = Vec::new();
         let after = self.settled(NAMES[0], &mut what).await;
-        if let Err(error) = self.apply(base).await {
+        if let Err(error) = self.put(base).await {
             what.push(format!("the change cannot be undone: {error}"));
         }
         let undone = self.settled(NAMES[0], &mut what).await;
@@ -190,9 +194,14 @@ impl<S: Changeable> Bench<S> {
         let [parent, other] = NAMES;
         let fresh = changed.to_string().replace(parent, other);
         let fresh: Value = serde_json::from_str(&fresh).unwrap_or_default();
-        if self.apply(&fresh).await.is_ok() {
+        if self.put(&fresh).await.is_ok() {
             let made = self.settled(other, &mut what).await;
-            let differences = properties::differences(&made, &after);
+            // An object that cannot be made as it is asked for keeps what it had, and a new one has nothing.
+            let differences = if is_ready(&made, S::KIND.kind) {
+                properties::differences(&made, &after)
+            } else {
+                Vec::new()
+            };
             what.extend(
                 differences
                     .into_iter()
@@ -255,4 +264,10 @@ impl<S: Changeable> Bench<S> {
     fn nothing(&self) -> Value {
         self.env.scenario.outside_of("nobody")
     }
+}
+
+fn is_ready(state: &Value, kind: &str) -> bool {
+    let conditions = &state["objects"][kind]["<name>"]["status"]["conditions"];
+    let mut conditions = conditions.as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }

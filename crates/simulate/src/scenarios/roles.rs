@@ -88,6 +88,14 @@ pub(super) fn of_one(server: &Server, role: &str) -> Value {
     let about = |lines: &mut Value| {
         if let Some(lines) = lines.as_array_mut() {
             lines.retain(|line| line.as_str().is_some_and(|line| line.contains(role)));
+            for line in lines {
+                // Without the privileges of others on the same object.
+                let words = line.as_str().unwrap_or_default().split([' ', ',']);
+                let own: Vec<&str> = words
+                    .filter(|word| !word.contains('=') || word.contains(role))
+                    .collect();
+                *line = json!(own.join(" "));
+            }
         }
     };
     for part in ["roles", "members", "databases"] {

@@ -280,6 +280,8 @@ fn user(name: &str, random: &mut StdRng) -> Operation {
     }
     if name == "u1" {
         spec["database"] = json!("u1_db");
+        // An owner who lost a privilege that was granted is not one who never got it.
+        spec["privileges"] = json!(["CONNECT"]);
         spec["createDatabase"] =
             json!({ "enabled": true, "owner": true, "schemas": ["app"], "deletionPolicy": "Delete" });
     }
@@ -306,6 +308,10 @@ impl Changeable for User {
     const ONE_WAY: &'static [(&'static str, &'static str)] = &[
         (".createDatabase", "a database that was made is kept"),
         (".deletionPolicy", "it decides what is left"),
+        (
+            ".onDelete",
+            "a deletion waits until it may give objects to this role",
+        ),
         (".suspend", "what is suspended stays as it was"),
         (".mode", "what is only planned stays as it was"),
         (".driftPolicy", "what is only reported stays as it was"),
