@@ -344,11 +344,30 @@ fn assignments(text: &str) -> String {
         let start = text.len() - value.len();
         let length = value.find(end).unwrap_or(value.trim_end_matches('\n').len());
         shown.push_str(text.get(from..start).unwrap_or_default());
-        if length > 0 {
+        let given = value.get(..length).unwrap_or_default();
+        // "cannot read the password secret: Secret x does not exist" is a sentence about a kind.
+        if ["Secret", "ConfigMap"].contains(&given) {
+            shown.push_str(given);
+        } else if length > 0 {
             shown.push_str(BLANK);
         }
         from = start + length;
     }
     shown.push_str(text.get(from..).unwrap_or_default());
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn a_sentence_about_a_secret_stays_readable() {
+        let sentence = r#"cannot read password secret: Secret "billing" does not exist"#;
+        assert_eq!(text(sentence), sentence);
+        assert_eq!(
+            text("secret: Secret1, token=ConfigMaps"),
+            "secret: [REDACTED], token=[REDACTED]"
+        );
+    }
 }

@@ -145,7 +145,7 @@ fn reader(desired: &Desired, sources: &[(&str, String)], role: &str, schema: &st
             // A superuser's rights are not inherited.
             let is_own = path.len() == 1 || !why.starts_with("is a superuser");
             if is_own && inherited {
-                return Some(told(desired, role, &path, true, why, schema));
+                return Some(by_way(desired, role, &path, true, why, schema));
             }
             if later.is_none() {
                 later = Some((path.clone(), why));
@@ -164,13 +164,13 @@ fn reader(desired: &Desired, sources: &[(&str, String)], role: &str, schema: &st
     }
     // Everybody has what PUBLIC has, without SET ROLE.
     if let Some((_, why)) = sources.iter().find(|(source, _)| *source == PUBLIC) {
-        return Some(told(desired, role, &[role, PUBLIC], true, why, schema));
+        return Some(by_way(desired, role, &[role, PUBLIC], true, why, schema));
     }
     let (path, why) = later?;
-    Some(told(desired, role, &path, false, why, schema))
+    Some(by_way(desired, role, &path, false, why, schema))
 }
 
-fn told(desired: &Desired, role: &str, path: &[&str], inherited: bool, why: &str, schema: &str) -> Reader {
+fn by_way(desired: &Desired, role: &str, path: &[&str], inherited: bool, why: &str, schema: &str) -> Reader {
     let mut limits = Vec::new();
     if !inherited {
         limits.push(format!(

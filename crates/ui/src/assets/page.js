@@ -74,23 +74,31 @@ async function refresh() {
 }
 
 // ---- Changes from the server ----
+let source = null;
+let retry = 0;
 function listen() {
   const where = document.body.dataset.live;
-  if (!where) return;
-  const source = new EventSource(where);
+  if (!where || source) return;
+  clearTimeout(retry);
+  source = new EventSource(where);
   const light = $(".live");
   const say = (state, words) => { light.dataset.state = state; $("span", light).textContent = words; };
-  let first = true;
   source.addEventListener("open", () => say("on", "live"));
-  source.addEventListener("error", () => say("off", "disconnected"));
-  source.addEventListener("change", () => {
-    // The page itself was rendered a moment ago.
-    if (first && performance.now() < 1500) { first = false; return; }
-    first = false;
-    refresh();
+  source.addEventListener("error", () => {
+    say("off", "disconnected");
+    // The browser tries again by itself after a broken connection, but not after a refusal.
+    if (source?.readyState === EventSource.CLOSED) { silence(); retry = setTimeout(listen, 5000); }
   });
-  addEventListener("pagehide", () => source.close());
+  source.addEventListener("change", refresh);
 }
+function silence() {
+  source?.close();
+  source = null;
+}
+// A browser has few connections to one server: a hidden page gives its own back.
+document.addEventListener("visibilitychange", () => (document.hidden ? silence() : listen()));
+addEventListener("pagehide", silence);
+addEventListener("pageshow", listen);
 
 // ---- Times, as kubectl writes them ----
 function held(seconds) {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use stanchion_fleet::assess::{Row, State};
 use stanchion_fleet::cluster::Unreadable;
 
-use super::parts::{ago, bar, class, counts, many, pill, told, unreadable, word};
+use super::parts::{ago, bar, class, clean, counts, many, pill, unreadable, word};
 use super::{Frame, page as framed, path};
 use crate::live::Fleet;
 use crate::query::Query;
@@ -228,7 +228,7 @@ fn rows(rows: &[&Row], is_empty: bool) -> Markup {
                             }
                             span.how { (pill(row.state, row.phase.as_deref())) }
                             span.why {
-                                @if let Some(waits) = &row.waits_for { (told(waits)) }
+                                @if let Some(waits) = &row.waits_for { (clean(waits)) }
                                 @else if let Some(reason) = row.reason.as_deref().filter(|reason| *reason != row.state.word()) { (reason) }
                             }
                             span.when { (ago(row.since, &row.held)) }

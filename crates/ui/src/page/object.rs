@@ -9,7 +9,7 @@ use stanchion_fleet::detail::{self, Child, Condition, Detail, Part};
 use stanchion_fleet::read::Gathered;
 use stanchion_fleet::redact;
 
-use super::parts::{ago, class, command, pill, told, unreadable};
+use super::parts::{ago, class, clean, command, pill, unreadable};
 use super::{Frame, PLANS, POLICIES, page as framed, path, steps};
 
 /// A latency that fills its bar, in milliseconds.
@@ -111,7 +111,7 @@ fn waits(detail: &Detail) -> Markup {
         .next
         .as_ref()
         .filter(|next| !next.starts_with("stanchion status") || !next.ends_with(&row.name));
-    let said = row.waits_for.as_deref().map(told);
+    let said = row.waits_for.as_deref().map(clean);
     html! {
         section class={ "waits " (class(row.state)) } {
             @match (row.state, said) {
@@ -170,8 +170,8 @@ fn component(part: &Part, children: &[&Child]) -> Markup {
     html! {
         li {
             span class={ "dot " (class(state)) } {}
-            b { (part.name) } span.extra { (told(&part.state)) }
-            @if let Some(message) = &part.message { span.bad { (told(message)) } }
+            b { (part.name) } span.extra { (clean(&part.state)) }
+            @if let Some(message) = &part.message { span.bad { (clean(message)) } }
             @if !children.is_empty() { ul { @for one in children { li { (child(one)) } } } }
         }
     }
@@ -192,7 +192,7 @@ fn conditions(conditions: &[Condition]) -> Markup {
                             span class={ "dot " (class(tone(condition))) } {}
                             span.type { (condition.kind) " " small { (condition.status) " · " (condition.reason) } }
                             (ago(condition.since, &condition.held))
-                            @if !condition.message.is_empty() { p { (told(&condition.message)) } }
+                            @if !condition.message.is_empty() { p { (clean(&condition.message)) } }
                         }
                     }
                 }
@@ -231,14 +231,14 @@ fn dependencies(shown: &Shown) -> Markup {
                         @let state = if part.ok { State::Ready } else { State::Failed };
                         li class=(class(state)) {
                             span { (part.name) }
-                            span.ms { (told(&part.state)) }
+                            span.ms { (clean(&part.state)) }
                             @if let Some(milliseconds) = latency(&part.name) {
                                 @let width = (milliseconds.clamp(1, SLOW) * 100 / SLOW).max(1);
                                 svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
                                     rect width=(width) height="6" {}
                                 }
                             }
-                            @if let Some(message) = &part.message { p { (told(message)) } }
+                            @if let Some(message) = &part.message { p { (clean(message)) } }
                         }
                     }
                 }
@@ -278,7 +278,7 @@ fn facts(detail: &Detail) -> Markup {
             section.panel {
                 h2 { "Status" }
                 dl.facts {
-                    @for (name, value) in &detail.facts { div { dt { (name) } dd { (told(value)) } } }
+                    @for (name, value) in &detail.facts { div { dt { (name) } dd { (clean(value)) } } }
                 }
             }
         }
@@ -301,7 +301,7 @@ fn timeline(detail: &Detail) -> Markup {
                                 (event.reason)
                                 @if event.count > 1 { " " b { "×" (event.count) } }
                             }
-                            p { (told(&event.note)) }
+                            p { (clean(&event.note)) }
                         }
                     }
                 }

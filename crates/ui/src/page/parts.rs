@@ -90,7 +90,7 @@ pub(super) fn counts(states: impl Iterator<Item = State> + Clone) -> Vec<(State,
 }
 
 /// A text of the operator or of the cluster.
-pub(super) fn told(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     redact::text(text)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn unreadable(missing: &[Unread]) -> Markup {
                 strong { "Not everything is shown." }
                 ul {
                     @for unread in missing {
-                        li { code { (unread.kind) } " — " (told(&unread.why.words())) }
+                        li { code { (unread.kind) } " — " (clean(&unread.why.words())) }
                     }
                 }
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use stanchion_api::policy::annotation;
 
 use super::object::{Shown, head};
-use super::parts::{told, unreadable};
+use super::parts::{clean, unreadable};
 use super::{Frame, POLICIES, page as framed, path};
 use crate::act::Sql;
 use crate::sql::{Change, Effect, Token, changes, tokens};
@@ -29,9 +29,9 @@ pub(crate) fn page(
         (numbers(shown))
         (unreadable(&shown.detail.unreadable))
         @if let Some(error) = shown.text("/status/lastError") {
-            div.notice.bad { strong { "The last attempt failed. " } (told(error)) }
+            div.notice.bad { strong { "The last attempt failed. " } (clean(error)) }
         }
-        @if let Some(note) = &sql.note { div.notice { (told(note)) } }
+        @if let Some(note) = &sql.note { div.notice { (clean(note)) } }
         div.columns data-key="columns" {
             div {
                 section.panel {
@@ -174,7 +174,7 @@ fn about(shown: &Shown) -> Markup {
                 @for (pointer, title) in FACTS {
                     // What the redaction has blanked says nothing.
                     @if let Some(value) = shown.text(pointer).filter(|value| *value != "[REDACTED]") {
-                        div { dt { (title) } dd { (told(value)) } }
+                        div { dt { (title) } dd { (clean(value)) } }
                     }
                 }
             }
