@@ -70,6 +70,11 @@ browser:
 test-ui: setup browser ## Run the tests of the page, with those in a real browser (installs Chromium if it is missing)
 	$(TEST) -p stanchion-ui $(ARGS) $(ONLY)
 
+.PHONY: screenshots
+screenshots: setup browser ## Take the pictures of the page in docs/images again, from a running demo
+	cargo build --locked --all-features --bin stanchion
+	cargo run --locked --all-features --bin stanchion-bench-ui -- --screenshots docs/images --binary $(TARGET)/debug/stanchion
+
 .PHONY: simulate
 simulate: setup ## Run the kernel and its controllers in a simulation (ARGS="--kind kernel --seeds 100000", or --seed 7)
 	cargo run --locked --all-features --bin stanchion-simulate -- $(ARGS)
@@ -132,6 +137,10 @@ bench-sandbox: release assets ## Measure the sandbox, compared with a real contr
 	cargo build --release --locked --all-features --bin stanchion-bench-sandbox
 	STANCHION_TEST_CLUSTER=real $(TARGET)/release/stanchion-bench-sandbox \
 		--binary $(SHIPPED) $(ARGS)
+
+.PHONY: bench-ui
+bench-ui: setup browser ## Measure the page with 1,000 objects in a real browser (ARGS="--objects 100" for fewer; a debug build)
+	cargo run --locked --all-features --bin stanchion-bench-ui -- $(ARGS)
 
 .PHONY: bench-attacks
 bench-attacks: $(SHIPPED) setup assets ## Measure the effect of a hostile tenant, server or client on others (ARGS="--only endless-rows" for one)
