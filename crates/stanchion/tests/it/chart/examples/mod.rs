@@ -422,7 +422,7 @@ async fn every_example_is_ready_and_survives_an_upgrade_a_rollback_and_an_uninst
     let requests = audit.requests().await.of_user(user.name());
     let forbidden = requests.clone().forbidden();
     assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
-    rbac::are_used(&helm, requests.list());
+    rights::are_used(&helm, requests.list());
 
     // Neither CRDs, nor objects, nor what was made for them goes with the release.
     on(&stage.cluster, &helm, &["uninstall", "stanchion"]);
