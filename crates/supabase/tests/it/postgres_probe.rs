@@ -165,8 +165,6 @@ async fn the_condition_says_whether_the_server_was_verified() {
                     && condition.message.starts_with(said)
             })
         };
-        env.wait()
-            .until(&env.api::<SupabaseProject>(), "shop", says)
-            .await;
+        env.until("shop", says).await;
     }
 }
