@@ -128,3 +128,30 @@ fn a_misspelt_field_and_a_broken_rule_are_found() {
         std::panic::catch_unwind(|| check::<PostgresUser>("bad", &bad)).unwrap_err();
     }
 }
+
+/// F13: an example that names a server verifies it. Those of the sandbox use servers on loopback.
+#[test]
+fn every_example_verifies_its_server() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut checked = 0;
+    for (file, object) in documents(&folder) {
+        if file.contains("/sandbox/") {
+            continue;
+        }
+        let spec = &object["spec"];
+        let params = &spec["connection"]["params"];
+        let mode = match object["kind"].as_str() {
+            Some("PostgresInstance") => spec["tls"]["mode"].as_str(),
+            Some("SupabaseProject") => spec["database"]["sslMode"].as_str(),
+            Some("PostgresPolicy") if !params.is_null() => params["sslMode"].as_str(),
+            Some("Secret") if !object["stringData"]["DATABASE_URL"].is_null() => {
+                let url = object["stringData"]["DATABASE_URL"].as_str();
+                url.and_then(|url| url.split("sslmode=").nth(1))
+            }
+            _ => continue,
+        };
+        assert_eq!(mode, Some("verify-full"), "{file}");
+        checked += 1;
+    }
+    assert!(checked >= 9, "{checked} servers");
+}
