@@ -52,7 +52,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Whether the status of an object speaks of its present spec.
+/// Whether the status of an object speaks of its present spec. While a spec cannot be applied, `Ready` says so, and other
+/// conditions may still be about the one before: their generation shows it.
 pub fn conditions(kind: &Kind, name: &str, object: &Value) -> Vec<Violation> {
     let generation = &object["metadata"]["generation"];
     let mut found = Vec::new();
@@ -64,9 +65,12 @@ pub fn conditions(kind: &Kind, name: &str, object: &Value) -> Vec<Violation> {
     if observed != generation {
         stale(format!("its status is about generation {observed}"));
     }
-    for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
+    let conditions = || object["status"]["conditions"].as_array().into_iter().flatten();
+    let fails = conditions().any(|condition| condition["type"] == "Ready" && condition["status"] != "True");
+    for condition in conditions() {
         let observed = &condition["observedGeneration"];
-        if observed != generation {
+        let may_be_older = fails && condition["type"] != "Ready";
+        if observed != generation && !may_be_older {
             let (kind, status) = (&condition["type"], &condition["status"]);
             stale(format!("{kind} is {status} about generation {observed}"));
         }
