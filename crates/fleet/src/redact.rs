@@ -346,7 +346,7 @@ fn assignments(text: &str) -> String {
         shown.push_str(text.get(from..start).unwrap_or_default());
         let given = value.get(..length).unwrap_or_default();
         // "cannot read the password secret: Secret x does not exist" is a sentence about a kind.
-        if ["Secret", "ConfigMap"].contains(&given) {
+        if ["Secret", "secrets", "ConfigMap", "configmaps"].contains(&given) {
             shown.push_str(given);
         } else if length > 0 {
             shown.push_str(BLANK);
@@ -365,6 +365,8 @@ mod tests {
     fn a_sentence_about_a_secret_stays_readable() {
         let sentence = r#"cannot read password secret: Secret "billing" does not exist"#;
         assert_eq!(text(sentence), sentence);
+        let answer = r#"cannot read password secret: secrets "billing" not found"#;
+        assert_eq!(text(answer), answer);
         assert_eq!(
             text("secret: Secret1, token=ConfigMaps"),
             "secret: [REDACTED], token=[REDACTED]"
