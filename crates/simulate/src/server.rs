@@ -48,13 +48,13 @@ impl Server {
 
     fn start() -> Self {
         let (orders, ordered) = mpsc::channel();
-        let (replies, replied) = mpsc::channel();
+        let (replies, answers) = mpsc::channel();
         let (started, port) = mpsc::channel();
         let thread = thread::spawn(move || serve(&started, &ordered, &replies));
         let port = port.recv().expect("PostgreSQL starts");
         let server = Self {
             port,
-            line: Mutex::new(Some((orders, replied))),
+            line: Mutex::new(Some((orders, answers))),
             thread: Some(thread),
         };
         let (name, password) = OPERATOR;
@@ -172,9 +172,11 @@ fn serve(started: &mpsc::Sender<u16>, orders: &mpsc::Receiver<Order>, replies: &
         let reply = runtime.block_on(async {
             match order {
                 // Most of what is asked needs no database of its own, and a login takes longer than a query.
-                Order::Query(database, sql) if database == HOME => {
-                    session.simple_query(&sql).await.map(rows).map_err(words)
-                }
+                Order::Query(database, sql) if database == HOME => session
+                    .simple_query(&sql)
+                    .await
+                    .map(|answer| rows(&answer))
+                    .map_err(words),
                 Order::Query(database, sql) => server.try_query(&database, &sql).await.map_err(words),
                 Order::LogIn(role, password) => {
                     let session = server.connect(&role, &password, HOME).await;
@@ -188,7 +190,7 @@ fn serve(started: &mpsc::Sender<u16>, orders: &mpsc::Receiver<Order>, replies: &
     }
 }
 
-fn rows(answer: Vec<SimpleQueryMessage>) -> Rows {
+fn rows(answer: &[SimpleQueryMessage]) -> Rows {
     let values = |row: &SimpleQueryRow| {
         (0..row.len())
             .map(|column| row.get(column).map(str::to_owned))

@@ -149,46 +149,46 @@ impl Live {
     /// An event of a kind's watch.
     fn take(&self, plural: &str, event: Result<watcher::Event<DynamicObject>, watcher::Error>) {
         let mut shelves = self.write();
-        let Some(shelf) = shelves.iter_mut().find(|shelf| shelf.kind.plural() == plural) else {
+        let Some(cached) = shelves.iter_mut().find(|cached| cached.kind.plural() == plural) else {
             return;
         };
         let changed = match event {
             Ok(watcher::Event::Init) => {
-                shelf.coming.clear();
+                cached.coming.clear();
                 return;
             }
             Ok(watcher::Event::InitApply(object)) => {
                 let (name, object) = kept(object);
-                shelf.coming.insert(name, object);
+                cached.coming.insert(name, object);
                 return;
             }
             Ok(watcher::Event::InitDone) => {
-                shelf.objects = std::mem::take(&mut shelf.coming);
-                (shelf.listed, shelf.failed) = (true, None);
+                cached.objects = std::mem::take(&mut cached.coming);
+                (cached.listed, cached.failed) = (true, None);
                 None
             }
             Ok(watcher::Event::Apply(object)) => {
                 let (name, object) = kept(object);
-                shelf.objects.insert(name.clone(), object);
-                shelf.failed = None;
+                cached.objects.insert(name.clone(), object);
+                cached.failed = None;
                 Some(name)
             }
             Ok(watcher::Event::Delete(object)) => {
                 let (name, _) = kept(object);
-                shelf.objects.remove(&name);
+                cached.objects.remove(&name);
                 Some(name)
             }
             Err(error) => {
                 let why = reason(&error);
                 if why == Unreadable::Forbidden || why == Unreadable::NotServed {
                     // What the user may no longer see is not shown any longer.
-                    shelf.objects.clear();
-                    shelf.listed = false;
+                    cached.objects.clear();
+                    cached.listed = false;
                 }
-                if shelf.failed.as_ref() == Some(&why) {
+                if cached.failed.as_ref() == Some(&why) {
                     return;
                 }
-                shelf.failed = Some(why);
+                cached.failed = Some(why);
                 None
             }
         };

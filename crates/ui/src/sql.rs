@@ -267,6 +267,7 @@ fn role(words: &[(Token, &str)]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::Token::{Keyword, Name, Text};
     use super::*;
 
     #[test]
@@ -301,7 +302,6 @@ mod tests {
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(kind, _)| *kind)
             .collect();
-        use Token::{Keyword, Name, Text};
         assert_eq!(kinds, [Keyword, Keyword, Keyword, Name, Keyword, Text]);
         assert_eq!(changes("COMMENT ON ROLE \"a\" IS 'x; y';").len(), 1);
         assert_eq!(changes("DO $$ BEGIN DROP ROLE a; END $$;").len(), 1);

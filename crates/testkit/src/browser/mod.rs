@@ -74,7 +74,9 @@ pub struct Browser {
 
 impl fmt::Debug for Browser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Browser").field("session", &self.session).finish()
+        f.debug_struct("Browser")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
     }
 }
 
@@ -142,7 +144,7 @@ impl Browser {
         browser
     }
 
-    /// Sends a command of WebDriver and returns its value.
+    /// Sends a command of `WebDriver` and returns its value.
     async fn request(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let request = Request::builder()
             .method(method)

@@ -96,7 +96,7 @@ impl Filter {
 
 /// One sentence and one bar.
 fn summary(fleet: &Fleet) -> Markup {
-    let counts = counts(fleet.rows.iter().map(|row| row.state));
+    let counts = counts(&fleet.rows.iter().map(|row| row.state));
     let count = |state| {
         counts
             .iter()
@@ -153,7 +153,7 @@ fn kinds(fleet: &Fleet, filter: &Filter, query: &Query) -> Markup {
                     a.card href=(to) aria-current=[is_chosen.then_some("true")] data-key=(plural) {
                         span.name { (kind) }
                         span.count { (states.len()) }
-                        (bar(&counts(states.iter().copied()), &format!("States of {kind}")))
+                        (bar(&counts(&states.iter().copied()), &format!("States of {kind}")))
                         span class={ "worst " (class(worst)) } {
                             @let same = states.iter().filter(|state| **state == worst).count();
                             (same) " " (word(worst).to_lowercase())
@@ -183,13 +183,11 @@ fn search(query: &Query) -> Markup {
 /// One chip per state that occurs, and the namespace if one is chosen.
 fn states(fleet: &Fleet, filter: &Filter, query: &Query) -> Markup {
     let counts = counts(
-        fleet
+        &fleet
             .rows
             .iter()
             .filter(|row| filter.admits(row))
-            .map(|row| row.state)
-            .collect::<Vec<_>>()
-            .into_iter(),
+            .map(|row| row.state),
     );
     let chosen = query.get("state");
     html! {

@@ -82,7 +82,7 @@ pub(super) fn bar(counts: &[(State, usize)], label: &str) -> Markup {
 }
 
 /// How many objects are in each state.
-pub(super) fn counts(states: impl Iterator<Item = State> + Clone) -> Vec<(State, usize)> {
+pub(super) fn counts<I: Iterator<Item = State> + Clone>(states: &I) -> Vec<(State, usize)> {
     STATES
         .into_iter()
         .map(|state| (state, states.clone().filter(|other| *other == state).count()))

@@ -1,7 +1,7 @@
 //! The page in a real browser. Without one, these tests are skipped and listed.
 
 use futures::StreamExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use stanchion_testkit::browser::{Browser, Scheme};
 
 use crate::test_env::{TestEnv, user};
@@ -171,7 +171,7 @@ async fn every_page_is_accessible_in_both_colours_and_fits_a_phone() {
         let wide = browser
             .run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
             .await;
-        if wide != Value::from(0) {
+        if wide != 0 {
             problems.push(format!("{path} is {wide} pixels too wide for a phone"));
         }
     }
@@ -186,7 +186,7 @@ async fn a_thousand_objects_are_shown_and_searched() {
     let env = TestEnv::new("ui-thousand").await;
     futures::stream::iter(0..1000)
         .for_each_concurrent(16, async |number| {
-            env.apply(&user(&format!("user-{number:04}"))).await
+            env.apply(&user(&format!("user-{number:04}"))).await;
         })
         .await;
     let page = env.open().await;

@@ -67,7 +67,7 @@ impl TestEnv {
         let entered = browser.get(&browser.entrance(), &[]).await;
         assert_eq!(entered.status, 200, "{}", entered.text);
         let cookie = entered.headers["set-cookie"].to_str().unwrap();
-        browser.cookie = cookie.split(';').next().unwrap().to_owned();
+        cookie.split(';').next().unwrap().clone_into(&mut browser.cookie);
         browser
     }
 

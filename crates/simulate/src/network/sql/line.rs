@@ -40,33 +40,33 @@ impl Line {
 
 impl AsyncRead for Line {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let line = self.get_mut();
+        let this = self.get_mut();
         loop {
-            if !line.received.is_empty() {
-                let length = line.received.len().min(buf.remaining());
-                buf.put_slice(line.received.get(..length).unwrap_or_default());
-                line.received.drain(..length);
+            if !this.received.is_empty() {
+                let length = this.received.len().min(buf.remaining());
+                buf.put_slice(this.received.get(..length).unwrap_or_default());
+                this.received.drain(..length);
                 return Poll::Ready(Ok(()));
             }
-            if let Some(carrying) = &mut line.carrying {
+            if let Some(carrying) = &mut this.carrying {
                 let (link, carried) = ready!(carrying.as_mut().poll(cx));
-                line.carrying = None;
-                line.link = link;
-                line.received = carried?;
-                if line.received.is_empty() {
+                this.carrying = None;
+                this.link = link;
+                this.received = carried?;
+                if this.received.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
                 continue;
             }
-            let Some(link) = line.link.take_if(|link| !link.ended) else {
+            let Some(link) = this.link.take_if(|link| !link.ended) else {
                 return Poll::Ready(Ok(()));
             };
-            if let Some(request) = frames::request(&line.sent, link.logged_in) {
-                let sent = std::mem::take(&mut line.sent);
-                line.carrying = Some(Box::pin(carry(line.sql.clone(), link, sent, request)));
+            if let Some(request) = frames::request(&this.sent, link.logged_in) {
+                let sent = std::mem::take(&mut this.sent);
+                this.carrying = Some(Box::pin(carry(this.sql.clone(), link, sent, request)));
             } else {
-                line.link = Some(link);
-                line.reader = Some(cx.waker().clone());
+                this.link = Some(link);
+                this.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
         }
@@ -128,7 +128,7 @@ async fn carry(sql: Sql, mut link: Link, sent: Vec<u8>, request: Request) -> Car
         (_, Health::Silent) | (Some(Effect::Silence(Moment::Before)), _) => {
             note(" is lost");
             // The session keeps what it holds, as one does whose client has vanished.
-            pending().await
+            pending::<()>().await;
         }
         _ => {}
     }
