@@ -18,6 +18,7 @@ mod credentials;
 mod databases;
 mod deletion;
 mod drift;
+mod examples;
 mod finalizer;
 mod hostile;
 mod instances;
