@@ -158,9 +158,10 @@ impl<'a, R: Reconciler> Pass<'a, R> {
                 &self.shared.field_manager,
             )
             .await?;
-            self.shared.fingerprints.expect::<R>(object.meta());
             let object = whole::<R>(object)?;
             self.shared.memory.wrote(&object);
+            let object = as_validated(object, self.object.as_ref());
+            self.shared.fingerprints.expect::<R>(object.meta());
             self.object = Arc::new(object);
         }
         let context = self.shared.context(&self.object);
@@ -176,7 +177,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         {
             self.step = "announcing";
             if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
-                self.object = Arc::new(whole::<R>(object)?);
+                self.object = Arc::new(as_validated(whole::<R>(object)?, self.object.as_ref()));
             }
         }
         self.step = APPLY;
@@ -215,6 +216,13 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     }
 }
 
+/// The object that a write returned, with the generation that this pass validated. The spec may have changed since: the
+/// report must not claim to be about the new one, and the new one must still cause a reconcile.
+fn as_validated<O: Resource>(mut written: O, validated: &O) -> O {
+    written.meta_mut().generation = validated.meta().generation;
+    written
+}
+
 /// The object that a write returned. It is malformed only if it was changed in the meantime.
 fn whole<R: Reconciler>(written: Read<R>) -> Result<R::Object, Problem> {
     let changed = || Problem::transient("Conflict", "the object changed meanwhile");
@@ -234,4 +242,25 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
         format!("the operator failed in {step}; its log says more"),
     )
     .with_cause(Cause::Panic)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    /// A report is about the spec that its pass has read, even if a write of the pass returned a newer one.
+    #[test]
+    fn a_newer_spec_does_not_become_the_one_of_this_pass() {
+        let of = |generation: i64, version: &str| {
+            let mut object = ConfigMap::default();
+            object.metadata.generation = Some(generation);
+            object.metadata.resource_version = Some(version.to_owned());
+            object
+        };
+        let object = as_validated(of(2, "9"), &of(1, "7"));
+        assert_eq!(object.metadata.generation, Some(1));
+        assert_eq!(object.metadata.resource_version.as_deref(), Some("9"));
+    }
 }

@@ -118,6 +118,21 @@ fn the_echo_of_our_finalizer_enqueues_nothing() {
     assert_eq!(watch.apply(&changed(2, ours)), []);
 }
 
+/// Somebody changes the spec right before our write: the echo of the write contains that change, too.
+#[test]
+fn a_spec_that_changes_before_our_write_is_news() {
+    let mut watch = Watch::new();
+    watch.list(&[widget("one", 1)]);
+    let written = changed(2, |one| {
+        one.metadata.finalizers = Some(vec![FINALIZER.into()]);
+        one.metadata.generation = Some(7);
+    });
+    let mut expected = written.metadata.clone();
+    expected.generation = widget("one", 1).metadata.generation;
+    watch.fingerprints.expect::<WidgetController>(&expected);
+    assert_eq!(watch.apply(&written), [woken("one")]);
+}
+
 /// Our next write is expected with the current version, which the watch has reported.
 #[test]
 fn an_early_echo_of_our_finalizer_enqueues_nothing() {
