@@ -183,6 +183,9 @@ impl Ground {
                 secret("invoices-database", &url("invoices")),
             ],
             "supabaseproject-cloudnativepg" => vec![ca("shop-pg-ca")],
+            "supabaseproject-minimal" | "supabaseproject-minio" | "supabaseproject-preview" => {
+                vec![ca("postgres-ca")]
+            }
             "sandbox-postgresuser" => vec![
                 login("postgres-admin", "app"),
                 json!({
