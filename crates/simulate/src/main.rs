@@ -19,7 +19,7 @@ struct Arguments {
     /// The story: kernel, gitlab, user, policy, or all
     #[arg(long, default_value = "all")]
     kind: String,
-    /// How many schedules of each story. Default: 1000 of the kernel, 100 of gitlab, 12 of user and policy
+    /// How many schedules of each story. Default: 1000 of the kernel, 100 of each controller
     #[arg(long)]
     seeds: Option<u64>,
     /// The first seed

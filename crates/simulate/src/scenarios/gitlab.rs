@@ -179,6 +179,14 @@ impl Scenario for Gitlab {
     fn comparable(end: &mut Value) {
         without_marks(end);
         let objects = &mut end["objects"];
+        // The Redis of a deleted instance is as the operator left it, if it came to that before the deletion.
+        let instances = objects[INSTANCE.kind].as_object().cloned().unwrap_or_default();
+        for (kind, suffix) in [(REDIS.kind, "-redis"), (SECRET.kind, "-redis-auth")] {
+            if let Some(kept) = objects[kind].as_object_mut() {
+                let is_deleted = |name: &str| !instances.contains_key(name);
+                kept.retain(|name, _| !name.strip_suffix(suffix).is_some_and(is_deleted));
+            }
+        }
         for release in objects[RELEASE.kind]
             .as_object_mut()
             .into_iter()

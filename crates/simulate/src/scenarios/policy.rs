@@ -45,8 +45,6 @@ pub struct Policy {
 
 impl Scenario for Policy {
     const NAME: &'static str = "policy";
-    // As many as were seen to hold so far.
-    const SCHEDULES: u64 = 12;
     const SQL: bool = true;
     const PRIMARY: &'static [Kind] = &[POLICY];
     const OTHERS: &'static [Kind] = &[PLAN, CONFIG_MAP, SECRET];

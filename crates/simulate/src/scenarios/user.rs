@@ -51,8 +51,6 @@ pub struct User {
 
 impl Scenario for User {
     const NAME: &'static str = "user";
-    // As many as were seen to hold so far.
-    const SCHEDULES: u64 = 12;
     const SQL: bool = true;
     const PRIMARY: &'static [Kind] = &[USER];
     const OTHERS: &'static [Kind] = &[INSTANCE, SECRET];
