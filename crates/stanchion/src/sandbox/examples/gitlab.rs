@@ -43,7 +43,7 @@ const PACE: Duration = Duration::from_millis(700);
 
 pub(super) const EXAMPLE: Example = Example {
     controller: "gitlab",
-    title: "A GitLab (its database is real; Flux and the operator of its Redis are played, and no chart is installed)",
+    title: "A GitLab (its database is real; Flux and the operator of its Redis are simulated, and no chart is installed)",
     database: DATABASE,
     content: &[],
     kinds: &[Kind {
@@ -121,7 +121,7 @@ fn guide(_: &Logins) -> Vec<Hint> {
     };
     vec![
         hint(
-            "the instance, and what Flux is told",
+            "the instance, and the objects that Flux reads",
             "kubectl get gli,helmreleases,helmrepositories",
         ),
         hint(
@@ -133,7 +133,7 @@ fn guide(_: &Logins) -> Vec<Hint> {
             r#"kubectl patch gli code --type=merge -p '{"spec":{"version":"17.5"}}'"#,
         ),
         hint(
-            "delete the release: it is told again",
+            "delete the release: the operator creates it again",
             "kubectl delete helmrelease code-gitlab",
         ),
     ]
