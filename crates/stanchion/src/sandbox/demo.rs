@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// How long a signal can take until this process has handled it.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts the page, which then shows how everything starts. Without a person (`--once`) there is none.
+/// Starts the page first, so that it shows how everything starts. `--once` starts no page, because nobody looks at it.
 pub(super) async fn page(arguments: &Arguments, api: &ApiServer) -> Result<Option<Server>, SandboxError> {
     let client = api.client();
     // First, so that the page finds every kind.
