@@ -1,8 +1,8 @@
 //! Dumps what a real API server reports about its built-in kinds into `data/`, for the sandbox to serve.
 //!
 //! ```text
-//! KUBECONFIG=… cargo run -p stanchion-sandbox --example dump -- crates/sandbox/data
-//! zstd -19 --rm -f crates/sandbox/data/*.json
+//! KUBECONFIG=… cargo run -p stanchion-sandbox --example dump -- testing/sandbox/data
+//! zstd -19 --rm -f testing/sandbox/data/*.json
 //! ```
 //!
 //! Use a fresh control plane: every object that it has created becomes initial content of the sandbox.

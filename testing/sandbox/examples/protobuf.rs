@@ -2,8 +2,8 @@
 //! protobuf. The `OpenAPI` schemas already describe the fields.
 //!
 //! ```text
-//! cargo run -p stanchion-sandbox --example protobuf -- FOLDER > crates/sandbox/data/protobuf.json
-//! zstd -19 --rm -f crates/sandbox/data/protobuf.json
+//! cargo run -p stanchion-sandbox --example protobuf -- FOLDER > testing/sandbox/data/protobuf.json
+//! zstd -19 --rm -f testing/sandbox/data/protobuf.json
 //! ```
 //!
 //! FOLDER contains the `generated.proto` files of k8s.io/api and k8s.io/apimachinery, at any depth.
